@@ -1,0 +1,6 @@
+"""Typed objects and their names: what Growth reads and writes of Kubernetes, Karpenter and itself.
+
+Frozen msgspec structs, one module a group of kinds; `kinds` ties a struct to its place in the API; `names` holds every
+label, annotation, taint, finalizer, condition and reason; `crds` makes the CustomResourceDefinitions from the structs.
+May import `growth.units` only. Values, no behaviour that touches the outside.
+"""

@@ -1,0 +1,1 @@
+"""Quantities, durations and money, exact."""
