@@ -29,13 +29,13 @@ def kubectl(
     )
 
 
-def test_server_is_the_pinned_release(apiserver: Plane):
+def test_server_is_the_pinned_release(apiserver: Plane) -> None:
     """The server names the release that go.mod pins."""
     version = json.loads(kubectl(apiserver, "version", "-o", "json").stdout)
     assert version["serverVersion"]["gitVersion"] == programs.kubernetes_version()
 
 
-def test_users_differ_in_rights(apiserver: Plane):
+def test_users_differ_in_rights(apiserver: Plane) -> None:
     """`nobody` may read nothing, `growth` everything."""
     assert kubectl(apiserver, "get", "nodes", user="growth").returncode == 0
     refused = kubectl(apiserver, "get", "nodes", user="nobody")
@@ -43,7 +43,7 @@ def test_users_differ_in_rights(apiserver: Plane):
     assert "forbidden" in refused.stderr
 
 
-def test_a_deployment_runs_and_a_job_completes(plane: Plane):
+def test_a_deployment_runs_and_a_job_completes(plane: Plane) -> None:
     """Controller-manager, scheduler and kwok play together: pods run on a kwok node and a job's pod completes."""
     room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
     node = {
@@ -61,7 +61,7 @@ def test_a_deployment_runs_and_a_job_completes(plane: Plane):
     assert kubectl(plane, "delete", "pods", "--all", wait).returncode == 0
 
 
-def test_audit_log_tells_the_writers_apart(plane: Plane):
+def test_audit_log_tells_the_writers_apart(plane: Plane) -> None:
     """A write is in the audit log with the user who made it, and reads are not there at all."""
     assert kubectl(plane, "create", "configmap", "written-by-growth", user="growth").returncode == 0
     assert kubectl(plane, "get", "configmap", "written-by-growth", user="growth").returncode == 0
@@ -82,7 +82,7 @@ with plane() as running:
 """
 
 
-def test_killing_the_owner_ends_every_program(control_plane: None):
+def test_killing_the_owner_ends_every_program(control_plane: None) -> None:
     """When the process that started a plane is killed, its programs end and its folder goes."""
     root = pathlib.Path(programs.HERE).parents[1]
     with subprocess.Popen(
@@ -112,7 +112,7 @@ def processes_naming(text: str) -> list[str]:
     return found
 
 
-def test_a_missing_control_plane_fails_in_ci_and_skips_elsewhere(tmp_path: pathlib.Path):
+def test_a_missing_control_plane_fails_in_ci_and_skips_elsewhere(tmp_path: pathlib.Path) -> None:
     """With CI=true a test that needs the plane fails when the programs are missing; elsewhere it is skipped."""
     root = pathlib.Path(programs.HERE).parents[1]
     this = "tests/cluster/test_control_plane.py::test_server_is_the_pinned_release"
@@ -129,7 +129,7 @@ def test_a_missing_control_plane_fails_in_ci_and_skips_elsewhere(tmp_path: pathl
         assert "no control plane" in result.stdout
 
 
-def test_a_program_that_is_not_built_is_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_program_that_is_not_built_is_named(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking for a program that is not there says which one, where it was looked for and what to do."""
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     with pytest.raises(programs.MissingProgramsError, match=r"etcd is not in .*make plane"):
