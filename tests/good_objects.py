@@ -164,6 +164,7 @@ NODE_POOLS: Final = {
     "balanced, with a limit on nodes": node_pool(
         disruption={"consolidationPolicy": "Balanced", "nodeLimitMode": "Soft"}, limits={"nodes": "10"}
     ),
+    "values that no label can have": node_pool(need("a", "In", "not valid", "x" * 64), need("b", "Gt", "+5")),
     "soft taints": node_pool(
         LINUX,
         template={
