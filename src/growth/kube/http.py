@@ -11,6 +11,7 @@ was and no whole answer came back.
 import asyncio
 import contextlib
 import dataclasses
+import os
 import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from growth.kube import wire
 from growth.kube.access import Access
 from growth.kube.api import ALWAYS_OPEN, Gate, Page, PatchType, WatchEvent
 from growth.kube.credentials import Identity
-from growth.kube.errors import KubeError, OutcomeUnknown, Unreachable
+from growth.kube.errors import Conflict, Invalid, KubeError, OutcomeUnknown, Unreachable
 from growth.kube.throttle import TokenBucket
 from growth.ports import Clock
 
@@ -213,7 +214,15 @@ class HttpApi:
             held = {key: value for key, value in (("resourceVersion", revision), ("uid", uid)) if value}
             patch = {**patch, "metadata": {**(patch.get("metadata") or {}), **held}}
         path = _path(kind, name, namespace, subresource)
-        answer = await self._call("PATCH", path, body=msgspec.json.encode(patch), content_type=patch_type.value)
+        try:
+            answer = await self._call("PATCH", path, body=msgspec.json.encode(patch), content_type=patch_type.value)
+        except Invalid as error:
+            # Servers treat a patch's uid as an attempt to change it, not as a precondition.
+            if uid and any(cause.get("field") == "metadata.uid" for cause in error.details.get("causes") or ()):
+                raise Conflict(
+                    f"{kind} {name!r} is another object now: its uid is not {uid}", details={"name": name}
+                ) from error
+            raise
         return wire.decode_object(kind, answer)
 
     async def delete(
@@ -339,7 +348,7 @@ class HttpApi:
             raise
         except aiohttp.ClientConnectorCertificateError as error:
             raise Unreachable(
-                f"{self._access.server} shows a certificate that {self._access.ca_origin} does not vouch for: "
+                f"{self._access.server} shows a certificate that {self._access.ca_origin} did not sign: "
                 f"{_certificate_problem(error)}"
             ) from error
         except aiohttp.ClientSSLError as error:
@@ -404,7 +413,7 @@ def _problem(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "its name is not known"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return (error.os_error.strerror or str(error.os_error)).lower()
+        return os.strerror(error.os_error.errno).lower() if error.os_error.errno else str(error.os_error)
     if isinstance(error, TimeoutError):
         return "the time allowed for the call is over"
     if isinstance(error, aiohttp.ServerDisconnectedError):

@@ -161,7 +161,7 @@ def decode_refusal(*, code: int, headers: Any, body: bytes, path: str) -> ApiErr
     if code == 404 and "X-Kubernetes-Pf-Flowschema-Uid" in headers:
         return NotFound(f"the server does not serve {path}", code=code, reason="NotFound")
     return ServerError(
-        f"the server answered {code} without a Status for {path}: something between us and the API server may have",
+        f"{path} was answered {code} by something that is no Kubernetes API server: a proxy, or a wrong address",
         code=code,
         reason="InternalError",
         retry_after_seconds=retry_after,
