@@ -15,7 +15,7 @@ from growth.api.meta import Struct
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`; `wide` shows it with `-o wide` only."""
+    """A column of `kubectl get`; `wide` shows it with `-o wide` only. Of a path with many values servers show the first."""
 
     name: str
     path: str
@@ -105,14 +105,12 @@ DEFINITIONS: Final = (
         category="growth",
         short_names=("gpool",),
         columns=(
-            Column("Types", ".spec.serverTypes[*].name"),
             Column("Nodes", ".status.nodes", "integer"),
             Column("Limit", ".spec.limits.nodes", "integer"),
             Column("Optimise", ".spec.optimise"),
             _READY,
             _AGE,
             Column("NodeClass", ".spec.nodeClassRef.name", wide=True),
-            Column("Unmet", ".status.serverTypes[?(@.unmetUntil)].name", wide=True),
         ),
     ),
     Definition(
