@@ -71,6 +71,14 @@ def test_conditions_of_nodes_have_no_generation() -> None:
     assert "observedGeneration" not in ready(draft)
 
 
+def test_an_empty_message_that_the_server_dropped_is_not_written_again() -> None:
+    """Core kinds drop empty texts; the same condition again must be no change."""
+    stored: Json = {"metadata": {}, "status": {"conditions": [{"type": "A", "status": "True", "reason": "A", "lastTransitionTime": "T"}]}}  # fmt: skip
+    draft = copy.deepcopy(stored)
+    edits.set_condition(draft, "A", status="True", now=NOW)
+    assert draft == stored
+
+
 def test_a_condition_can_be_removed() -> None:
     """Only the named one goes; with the last one the list goes too."""
     draft = conditioned(status="True")

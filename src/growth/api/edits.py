@@ -91,6 +91,8 @@ def set_condition(
     condition: Json = {"type": type_, "status": status, "reason": reason or type_, "message": message}
     if before.get("status") != status or not before.get("lastTransitionTime"):
         condition["lastTransitionTime"] = print_time(now)
+    if before and not message and "message" not in before:
+        del condition["message"]  # servers of core kinds drop an empty one: writing it again would never end
     generation = _metadata(draft).get("generation")
     if observed and generation:
         condition["observedGeneration"] = generation
