@@ -34,6 +34,13 @@ def real_backend(control_plane: None) -> Iterator[Backend]:
 
 
 @pytest.fixture(scope="session")
+def real_forgetful_backend(control_plane: None) -> Iterator[Backend]:
+    """An API server that keeps no history of its own, so that what etcd forgets is forgotten."""
+    with start_plane(apiserver_flags=("--watch-cache=false",)) as running:
+        yield _real(running)
+
+
+@pytest.fixture(scope="session")
 def real_plane_backend(control_plane: None) -> Iterator[Backend]:
     """An API server with its controllers, for laws that controllers carry out."""
     with start_plane(controller_manager=True) as running:
@@ -75,6 +82,12 @@ def world(request: pytest.FixtureRequest) -> World:
 def wire(request: pytest.FixtureRequest) -> World:
     """A world behind HTTP, for laws of paths and media types."""
     return World(_backend(request, real="real_backend"))
+
+
+@pytest.fixture(params=BACKENDS)
+def forgetful(request: pytest.FixtureRequest) -> World:
+    """A world whose history can be cut, for laws of what is gone."""
+    return World(_backend(request, real="real_forgetful_backend"))
 
 
 @pytest.fixture(params=BACKENDS)

@@ -131,6 +131,7 @@ class HttpApi:
             )
             await api._authorization()
             yield api
+        await asyncio.sleep(0)  # lets aborted transports close before the loop may end
 
     # -- the contract ---------------------------------------------------------------------------------------------
 
@@ -181,6 +182,7 @@ class HttpApi:
             # The opening alone is translated: what the reader of the events raises is the reader's.
             async with self._errors(call), asyncio.timeout(self._deadline_seconds):
                 response = await stack.enter_async_context(self._open(call, query=query))
+            stack.callback(_hang_up, response)
             dies_at = asyncio.get_running_loop().time() + timeout_seconds + WATCH_GRACE_SECONDS
             yield await stack.enter_async_context(
                 contextlib.aclosing(self._events(kind, call, response, dies_at=dies_at))
@@ -402,6 +404,12 @@ def _collection(kind: Kind[Any], namespace: str, *, one: bool = False) -> str:
     if one and kind.namespaced and not namespace:
         raise ValueError(f"a namespace is needed for one of {kind}")
     return kind.path(namespace=_quoted(namespace))
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Ends a stream that was left early at once: a polite end of TLS would wait for the server to stop talking."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def _quoted(part: str) -> str:
