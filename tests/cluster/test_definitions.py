@@ -1,12 +1,7 @@
 """Our definitions on a real API server: what it serves, accepts, fills in and refuses."""
 
-import asyncio
 import json
-import pathlib
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -14,37 +9,12 @@ from growth.api.crds import DEFINITIONS, all_crds
 from growth.api.decoding import convert
 from growth.api.karpenter import NODE_POOL
 from growth.api.kinds import Json, Kind
-from growth.kube import access
 from growth.kube.errors import Invalid
 from growth.kube.http import HttpApi
-from growth.ports import SystemClock
 from tests.bad_objects import BAD_CHANGES, BAD_OBJECTS, BadChange, BadObject
+from tests.cluster.servers import Server
 from tests.good_objects import GOOD_OBJECTS, NODE_POOLS, GoodObject
 from tools.controlplane.plane import Plane
-
-T = TypeVar("T")
-KUBECTL = pathlib.Path(sys.executable).with_name("kubectl")
-
-
-class Server:
-    """A real server with our definitions."""
-
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
-
-    def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        command = [str(KUBECTL), f"--kubeconfig={self._plane.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def run(self, talk: Callable[[HttpApi], Awaitable[T]]) -> T:
-        async def connected() -> T:
-            found = access.find(kubeconfig=str(self._plane.kubeconfig))
-            async with HttpApi.connect(found, clock=SystemClock(), user_agent="growth/tests", qps=1000) as api:
-                return await talk(api)
-
-        return asyncio.run(connected())
 
 
 @pytest.fixture(scope="module")

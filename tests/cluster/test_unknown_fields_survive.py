@@ -8,8 +8,8 @@ as a newer release might have it.
 import asyncio
 import copy
 import datetime as dt
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,15 +29,12 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD
-from growth.kube import access
 from growth.kube.changes import change
 from growth.kube.errors import NotFound
 from growth.kube.http import HttpApi
-from growth.ports import SystemClock
+from tests.cluster.servers import Server
 from tests.good_objects import GOOD_OBJECTS
 from tools.controlplane.plane import Plane
-
-T = TypeVar("T")
 
 NOW = dt.datetime(2026, 11, 15, 17, tzinfo=dt.UTC)
 LATER = "addedLater"
@@ -87,20 +84,12 @@ def places(value: Any, path: str = "") -> Iterator[str]:
             yield from places(inner, f"{path}[{index}]")
 
 
-class Server:
-    """A real server whose definitions know one property more than our structs."""
+class WidenedServer(Server):
+    """A server whose definitions know one property more than our structs; `schemas` are theirs."""
 
     def __init__(self, plane: Plane) -> None:
-        self._plane = plane
+        super().__init__(plane)
         self.schemas: dict[str, Json] = {}
-
-    def run(self, talk: Callable[[HttpApi], Awaitable[T]]) -> T:
-        async def connected() -> T:
-            found = access.find(kubeconfig=str(self._plane.kubeconfig))
-            async with HttpApi.connect(found, clock=SystemClock(), user_agent="growth/tests", qps=1000) as api:
-                return await talk(api)
-
-        return asyncio.run(connected())
 
     async def define(self, api: HttpApi) -> None:
         for crd in all_crds():
@@ -130,8 +119,8 @@ async def served(api: HttpApi, kind: Kind[Json]) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(apiserver: Plane) -> Server:
-    server = Server(apiserver)
+def server(apiserver: Plane) -> WidenedServer:
+    server = WidenedServer(apiserver)
     server.run(server.define)
     return server
 
@@ -210,7 +199,7 @@ CUSTOM: list[tuple[Kind[Any], str, Json, Callable[[Json], None]]] = [
 
 @pytest.mark.parametrize(("kind", "name", "status", "edit"), CUSTOM, ids=[str(row[0]) for row in CUSTOM])
 def test_custom_resources_keep_what_a_newer_definition_added(
-    server: Server, kind: Kind[Any], name: str, status: Json, edit: Callable[[Json], None]
+    server: WidenedServer, kind: Kind[Any], name: str, status: Json, edit: Callable[[Json], None]
 ) -> None:
     """Metadata and status are changed, lists replaced; every property that we do not know stays, in list entries too."""
     schema = server.schemas[str(kind)]
@@ -237,7 +226,7 @@ def test_custom_resources_keep_what_a_newer_definition_added(
     server.run(law)
 
 
-def test_a_list_of_a_spec_keeps_what_a_newer_definition_added(server: Server) -> None:
+def test_a_list_of_a_spec_keeps_what_a_newer_definition_added(server: WidenedServer) -> None:
     """A taint more in a pool's template: the other taints and requirements keep their unknown properties."""
     schema = server.schemas[str(NODE_POOL)]["properties"]["spec"]
     (good,) = (good.object for good in GOOD_OBJECTS if good.name == "soft taints")
@@ -256,7 +245,7 @@ def test_a_list_of_a_spec_keeps_what_a_newer_definition_added(server: Server) ->
     server.run(law)
 
 
-def test_nodes_keep_times_and_owners(server: Server) -> None:
+def test_nodes_keep_times_and_owners(server: WidenedServer) -> None:
     """A taint's `timeAdded`, a condition's `lastHeartbeatTime`, an owner's `blockOwnerDeletion`, and fields beside them."""
     body: Json = {
         "metadata": {"name": "n", "ownerReferences": [OWNER]},
@@ -293,7 +282,7 @@ def test_nodes_keep_times_and_owners(server: Server) -> None:
     server.run(law)
 
 
-def test_pods_keep_what_no_autoscaler_reads(server: Server) -> None:
+def test_pods_keep_what_no_autoscaler_reads(server: WidenedServer) -> None:
     """Environment, probes and a condition's `lastProbeTime` are not ours, and stay."""
     container = {"name": "a", "image": "img", "env": [{"name": "A", "value": "B"}], "command": ["run"]}
     body: Json = {"metadata": {"name": "p", "ownerReferences": [OWNER]}, "spec": {"containers": [container]}}
@@ -353,7 +342,7 @@ REFERENCE: Json = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": 
     ids=["leases", "configmaps", "events"],
 )
 def test_small_kinds_keep_all_the_rest(
-    server: Server, kind: Kind[Any], body: Json, edit: Callable[[Json], None]
+    server: WidenedServer, kind: Kind[Any], body: Json, edit: Callable[[Json], None]
 ) -> None:
     """Leases, ConfigMaps and Events: what the edit does not name is left as it was."""
     document = {**body, "metadata": {"name": "small", "namespace": "default", "ownerReferences": [OWNER]}}
@@ -366,7 +355,7 @@ def test_small_kinds_keep_all_the_rest(
     server.run(law)
 
 
-def test_two_writers_of_one_list_both_succeed(server: Server) -> None:
+def test_two_writers_of_one_list_both_succeed(server: WidenedServer) -> None:
     """Twenty taints put on one Node at once: each writer's conflict is resolved by reading afresh, and none is lost."""
 
     async def law(api: HttpApi) -> None:

@@ -13,7 +13,7 @@ import msgspec
 T = TypeVar("T")
 
 
-def decode(body: bytes | str, kind: type[T]) -> T:
+def decode(body: bytes | str | msgspec.Raw, kind: type[T]) -> T:
     """The value in a JSON text. `msgspec.ValidationError` names the place that does not fit the struct."""
     try:
         return cast("T", _decoder(cast("Any", kind)).decode(body))
