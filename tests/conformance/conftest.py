@@ -17,7 +17,7 @@ from growth.kube import access
 from growth.kube.http import HttpApi
 from growth.ports import SystemClock
 from tests.conformance.kinds import NAMESPACE
-from tests.conformance.world import Backend, World
+from tests.conformance.world import FREE, Backend, World
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 
@@ -44,7 +44,14 @@ def real_forgetful_backend(control_plane: None) -> Iterator[Backend]:
 def real_plane_backend(control_plane: None) -> Iterator[Backend]:
     """An API server with its controllers, for laws that controllers carry out."""
     with start_plane(controller_manager=True) as running:
-        yield _real(running)
+        backend = _real(running)
+
+        async def invent() -> None:  # early, because controllers take their time to notice
+            async with backend.connect() as api:
+                await backend.kind(api, FREE)
+
+        asyncio.run(invent())
+        yield backend
 
 
 def _real(running: Plane) -> Backend:
