@@ -8,7 +8,7 @@ that they write, and writing defaults to an object that has them already changes
 import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from growth.api.kinds import Json
 from growth.kube.memory.fields import FieldError
@@ -29,6 +29,9 @@ class Generation(enum.Enum):
 class Lookup(Protocol):
     """What admission may ask of the rest of the cluster."""
 
+    def now(self) -> str:
+        """The time as objects carry it."""
+
     def find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Json | None:
         """The stored object or None; not to be changed."""
 
@@ -44,8 +47,7 @@ class Strategy:
     create_on_update = False
     generation = Generation.NONE
     finishes_at_once = True  # DELETE answers with a Status and not with the object
-    field_selectors: Mapping[str, tuple[str, ...]] = {}  # beyond metadata.name and metadata.namespace
-    explains_selectors = False  # the shape of the 400 for an unknown field selector differs by kind
+    field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # beyond metadata.name and metadata.namespace
 
     def default(self, new: Json) -> None:
         """Fills in what the manifest left out."""
@@ -55,6 +57,9 @@ class Strategy:
 
     def prepare_create(self, new: Json) -> None:
         """Drops what a creator may not set."""
+
+    def identify(self, new: Json) -> None:
+        """Fills in what depends on a new object's uid and creation time."""
 
     def prepare_update(self, new: Json, old: Json) -> None:
         """Puts back what an update of the object itself may not touch: the status, where it is kept apart."""

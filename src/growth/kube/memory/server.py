@@ -20,6 +20,7 @@ from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
 from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, writes
 from growth.kube.memory.builtin import RESOURCES
+from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Catalogue, Resource
@@ -49,6 +50,9 @@ class MemoryServer:
         namespaces = self.resource("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
             writes.create(self._cluster, namespaces, {"metadata": {"name": name}}, namespace="")
+        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        for name, value in SYSTEM_PRIORITIES.items():
+            writes.create(self._cluster, classes, {"metadata": {"name": name}, "value": value}, namespace="")
 
     @property
     def catalogue(self) -> Catalogue:

@@ -81,6 +81,7 @@ def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) 
         metadata.pop("generation", None)
     else:
         metadata["generation"] = 1
+    strategy.identify(body)
     _drop_empty(metadata)
     return cluster.put(resource, key, body)
 
