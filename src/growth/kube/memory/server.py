@@ -22,6 +22,7 @@ from growth.kube.memory import binding, deletion, eviction, failures, garbage, p
 from growth.kube.memory.builtin import RESOURCES
 from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
+from growth.kube.memory.custom import definitions, establish
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Catalogue, Resource
 from growth.kube.memory.store import RING, Store, Stored, Watch
@@ -45,7 +46,12 @@ class MemoryServer:
 
     def __init__(self, clock: Clock, random: Random, *, ring: int = RING) -> None:
         self.clock = clock
-        self._cluster = Cluster(clock=clock, random=random, catalogue=Catalogue(RESOURCES), store=Store(ring=ring))
+        self._cluster = Cluster(
+            clock=clock,
+            random=random,
+            catalogue=Catalogue((*RESOURCES, *definitions.RESOURCES)),
+            store=Store(ring=ring),
+        )
         self._writes: collections.Counter[str] = collections.Counter()
         namespaces = self.resource("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
@@ -184,7 +190,7 @@ class MemoryServer:
             new = scale.scaled(resource, old.object, patched(resource, before, fresh(patch), patch_type))
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
-        new = {**new, "metadata": dict(new.get("metadata") or {})}
+        new = own_copy(new, old.object)
         stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
         self._wrote(user)
         return stored
@@ -232,7 +238,11 @@ class MemoryServer:
 
     def _wrote(self, user: str) -> None:
         self._writes[user] += 1
-        garbage.settle(self._cluster)
+        cluster = self._cluster
+        while cluster.definitions or cluster.orphans or cluster.emptying:
+            if cluster.definitions:
+                establish.settle(cluster, cluster.definitions.popleft())
+            garbage.settle(cluster)
 
 
 def fresh(body: Any) -> Any:
@@ -241,6 +251,14 @@ def fresh(body: Any) -> Any:
         return msgspec.json.decode(msgspec.json.encode(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequest(f"the object is no JSON: {error}") from error
+
+
+def own_copy(new: Json, old: Json) -> Json:
+    """The object with everything that differs from the old one copied, so that it can be changed in place."""
+    return {
+        field: value if field != "metadata" and value is old.get(field) else fresh(value)
+        for field, value in new.items()
+    }
 
 
 def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:

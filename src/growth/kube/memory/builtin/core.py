@@ -11,7 +11,7 @@ from growth.kube.errors import BadRequest
 from growth.kube.memory.builtin import shapes
 from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, required
 from growth.kube.memory.names import label_1035_faults, label_faults, path_segment_faults
-from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy
+from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy, unchanged
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -42,7 +42,7 @@ class NamespaceStrategy(Strategy):
         new["status"] = {"phase": "Active"}
         new["spec"] = {"finalizers": ["kubernetes"]}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         metadata = new["metadata"]
         if metadata.get("name"):
             label = {"kubernetes.io/metadata.name": metadata["name"]}
@@ -64,7 +64,7 @@ class NamespaceStrategy(Strategy):
 
 
 class ConfigMapStrategy(Strategy):
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.ConfigMap, "ConfigMap")
 
     def validate(self, new: Json) -> Iterator[FieldError]:
@@ -92,7 +92,7 @@ def immutable_errors(new: Json, old: Json, parts: tuple[str, ...]) -> Iterator[F
 class SecretStrategy(Strategy):
     field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {"type": ("type",)}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Secret, "Secret")
         if not new.get("type"):
             new["type"] = "Opaque"
@@ -130,7 +130,9 @@ class ServiceStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {"loadBalancer": {}}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.Service, "Service")
         spec = new["spec"] = dict(new.get("spec") or {})
         for name, value in (("type", "ClusterIP"), ("sessionAffinity", "None")):
@@ -182,7 +184,7 @@ class EventStrategy(Strategy):
         "reportingComponent": ("reportingComponent",),
     }
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Event, "Event")
         for name, value in (("source", {}), ("reportingComponent", ""), ("reportingInstance", "")):
             if new.get(name) is None:
@@ -201,7 +203,7 @@ class LeaseStrategy(Strategy):
     unconditional_update = False
     create_on_update = True
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Lease, "Lease")
 
     def validate(self, new: Json) -> Iterator[FieldError]:
@@ -222,7 +224,7 @@ class BudgetStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Budget, "PodDisruptionBudget")
         status = new["status"] = dict(new.get("status") or {})
         for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
@@ -248,7 +250,7 @@ def _int_or_percent_errors(value: Any, field: str) -> Iterator[FieldError]:
 class PriorityClassStrategy(Strategy):
     generation = Generation.CONTENT
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.PriorityClass, "PriorityClass")
         if not new.get("preemptionPolicy"):
             new["preemptionPolicy"] = "PreemptLowerPriority"

@@ -8,7 +8,7 @@ from growth.kube.memory.builtin import shapes
 from growth.kube.memory.builtin.podspec import EFFECTS, canonical
 from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, quoted, required
 from growth.kube.memory.names import label_value_faults, qualified_name_faults
-from growth.kube.memory.resources import Lookup, Resource, Strategy
+from growth.kube.memory.resources import Lookup, Resource, Strategy, unchanged
 
 NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
@@ -30,13 +30,21 @@ class NodeStrategy(Strategy):
     status = True
     field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {"spec.unschedulable": ("spec", "unschedulable")}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Node, "Node")
+        if not unchanged(new, old, "spec"):
+            self._default_spec(new)
+        if not unchanged(new, old, "status"):
+            self._default_status(new)
+
+    def _default_spec(self, new: Json) -> None:
         spec = new["spec"] = dict(new.get("spec") or {})
         if spec.get("unschedulable") is False:
             del spec["unschedulable"]
         if spec.get("podCIDR") and not spec.get("podCIDRs"):
             spec["podCIDRs"] = [spec["podCIDR"]]
+
+    def _default_status(self, new: Json) -> None:
         status = new["status"] = dict(new.get("status") or {})
         canonical(status.get("capacity"))
         canonical(status.get("allocatable"))
@@ -45,6 +53,9 @@ class NodeStrategy(Strategy):
         status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
         if len(info := status.get("nodeInfo") or {}) < len(_NODE_INFO):
             status["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **info}
+        for condition in status.get("conditions") or ():
+            condition.setdefault("lastHeartbeatTime", None)
+            condition.setdefault("lastTransitionTime", None)
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         taints = new["spec"].get("taints") or []

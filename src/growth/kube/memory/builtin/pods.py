@@ -10,7 +10,7 @@ from growth.api.kinds import Json
 from growth.kube.memory import failures
 from growth.kube.memory.builtin import podspec, shapes
 from growth.kube.memory.fields import FieldError, forbidden_value
-from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy
+from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy, unchanged
 from growth.units.quantity import Quantity
 
 DEFAULT_GRACE_SECONDS: Final = 30
@@ -43,13 +43,17 @@ class PodStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {"phase": "Pending"}
 
-    def default(self, new: Json) -> None:
-        shapes.read(new, shapes.Pod, "Pod")
-        spec = new.setdefault("spec", {})
-        podspec.default_spec(spec, pod=True)
-        status = new.setdefault("status", {})
-        if "qosClass" not in status:
-            status["qosClass"] = quality(spec)
+    def default(self, new: Json, old: Json | None) -> None:
+        if not unchanged(new, old, "spec"):
+            shapes.read(new, shapes.Pod, "Pod")
+            podspec.default_spec(new.setdefault("spec", {}), pod=True)
+        if not unchanged(new, old, "status"):
+            status = new.setdefault("status", {})
+            if "qosClass" not in status:
+                status["qosClass"] = quality(new["spec"])
+            for condition in status.get("conditions") or ():
+                condition.setdefault("lastProbeTime", None)
+                condition.setdefault("lastTransitionTime", None)
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         _set_priority(new, cluster)

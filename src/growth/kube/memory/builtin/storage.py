@@ -8,7 +8,7 @@ from growth.kube.memory.builtin import shapes
 from growth.kube.memory.builtin.podspec import canonical
 from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
 from growth.kube.memory.names import subdomain_faults
-from growth.kube.memory.resources import Lookup, Resource, Strategy
+from growth.kube.memory.resources import Lookup, Resource, Strategy, unchanged
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
@@ -43,7 +43,9 @@ class ClaimStrategy(Strategy):
         new["status"] = {"phase": "Pending"}
         _protect(new, "kubernetes.io/pvc-protection")
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.Claim, "PersistentVolumeClaim")
         spec = new["spec"] = dict(new.get("spec") or {})
         spec.setdefault("volumeMode", "Filesystem")
@@ -108,7 +110,9 @@ class VolumeStrategy(Strategy):
     def identify(self, new: Json) -> None:
         new["status"]["lastPhaseTransitionTime"] = new["metadata"]["creationTimestamp"]
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.Volume, "PersistentVolume")
         spec = new["spec"] = dict(new.get("spec") or {})
         spec.setdefault("volumeMode", "Filesystem")
@@ -129,7 +133,7 @@ class VolumeStrategy(Strategy):
 
 
 class StorageClassStrategy(Strategy):
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.StorageClass, "StorageClass")
         new.setdefault("reclaimPolicy", "Delete")
         new.setdefault("volumeBindingMode", "Immediate")
@@ -154,7 +158,9 @@ class StorageClassStrategy(Strategy):
 class CsiNodeStrategy(Strategy):
     unconditional_update = False
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.CsiNode, "CSINode")
         spec = new["spec"] = dict(new.get("spec") or {})
         spec.setdefault("drivers", None)
@@ -175,7 +181,7 @@ class AttachmentStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {"attached": False}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Attachment, "VolumeAttachment")
 
     def validate(self, new: Json) -> Iterator[FieldError]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 from growth.api.kinds import Json
 from growth.kube.memory.builtin import podspec, shapes
 from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
-from growth.kube.memory.resources import Generation, Resource, ScalePaths, Strategy, keep_field
+from growth.kube.memory.resources import Generation, Resource, ScalePaths, Strategy, keep_field, unchanged
 from growth.kube.memory.selectors import label_selector
 
 _STATEFUL_FREE: Final = (
@@ -47,7 +47,9 @@ class WorkloadStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = dict(self.first_status)
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.Workload, self.kind)
         spec = new["spec"] = dict(new.get("spec") or {})
         _default_template(spec)
@@ -179,7 +181,9 @@ class JobStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.Job, "Job")
         spec = new["spec"] = dict(new.get("spec") or {})
         default_job_spec(spec)
@@ -243,7 +247,9 @@ class CronJobStrategy(Strategy):
     def prepare_create(self, new: Json) -> None:
         new["status"] = {}
 
-    def default(self, new: Json) -> None:
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
         shapes.read(new, shapes.CronJob, "CronJob")
         spec = new["spec"] = dict(new.get("spec") or {})
         _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
