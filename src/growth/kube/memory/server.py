@@ -18,7 +18,7 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
-from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, writes
+from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, strategic, writes
 from growth.kube.memory.builtin import RESOURCES
 from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
@@ -270,5 +270,18 @@ def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
             return dict(patches.merge(old, patch))
         case PatchType.JSON:
             return patches.apply_operations(old, patch)
+        case PatchType.STRATEGIC if not resource.custom:
+            if not isinstance(patch, dict):
+                raise BadRequest("a strategic merge patch is an object")
+            return strategic.merge(resource.kind, old, patch)
+        case "application/apply-patch+yaml":
+            raise UnsupportedMediaType(
+                "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
+                "--server-side"
+            )
         case _:
-            raise UnsupportedMediaType(f"patch type {patch_type} is not supported for {resource}")
+            accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                + ", ".join(accepted)
+            )
