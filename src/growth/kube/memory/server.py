@@ -29,6 +29,7 @@ from growth.kube.memory.store import RING, Store, Stored, Watch
 from growth.ports import Clock, Random
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ class MemoryServer:
     ) -> tuple[Stored, bool]:
         """The last state, and whether the object is gone."""
         key = (namespace if resource.namespaced else "", name)
+        if resource.id == ("", "namespaces") and name in IMMORTAL:
+            raise failures.forbidden(resource, name, "this namespace may not be deleted")
         stored, gone = deletion.delete(self._cluster, resource, key, options or DeleteOptions())
         if resource.id == ("", "namespaces") and not gone:
             garbage.empty(self._cluster, name)
