@@ -1,8 +1,13 @@
 """What every Kubernetes object carries: metadata, owners, conditions, label selectors."""
 
 import datetime as dt
+from typing import TypeAlias
 
 import msgspec
+
+# Servers send canonical strings; custom resources and files also hold bare numbers.
+Quantity: TypeAlias = str | int | float
+ResourceList: TypeAlias = dict[str, Quantity]
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", gc=False):
@@ -58,6 +63,18 @@ class LabelSelectorRequirement(Struct, frozen=True):
 class LabelSelector(Struct, frozen=True):
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class ObjectReference(Struct, frozen=True):
+    """As servers write it: every part may be missing."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
 
 
 class Object(Struct, frozen=True):
