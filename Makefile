@@ -13,16 +13,16 @@ demo: ## see Growth at work; needs no account and no cluster
 	@.venv/bin/growth demo
 
 test: setup lint types imports plane ## all checks: ruff, mypy, import-linter, pytest on the real control plane
-	.venv/bin/pytest --numprocesses 2 --dist loadgroup
+	.venv/bin/pytest --numprocesses 2 --dist loadfile
 
-lint:
+lint: setup
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 
-types:
+types: setup
 	.venv/bin/mypy
 
-imports:
+imports: setup
 	.venv/bin/lint-imports
 
 plane: setup ## the real control plane for tests, built once into a cache outside the checkout

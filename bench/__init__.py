@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench NAME`."""
+"""Benchmarks: `python -m bench NAME [-o json]`. Both sides of a comparison run in one process tree, and ratios are printed."""

@@ -8,7 +8,7 @@ import growth
 PACKAGES = ("cli", "operator", "web", "controllers", "planning", "cluster", "providers", "kube", "api", "sim")
 
 
-def test_every_package_says_what_lives_there():
+def test_every_package_says_what_lives_there() -> None:
     """Each layer opens with a docstring that says what lives there and what it may import."""
     for name in PACKAGES:
         doc = importlib.import_module(f"growth.{name}").__doc__
@@ -16,7 +16,7 @@ def test_every_package_says_what_lives_there():
         assert "may import" in doc.lower(), name
 
 
-def test_locks_name_no_address():
+def test_locks_name_no_address() -> None:
     """The locks hold names, versions and hashes, and no registry's address."""
     root = pathlib.Path(growth.__file__).parents[2]
     for lock in (root / "locks").glob("*.txt"):

@@ -1,0 +1,46 @@
+"""Fixtures that start real servers. A test that asks for one is marked `plane`; without the programs it is skipped on a
+developer's machine and fails where `CI=true`, so that a green run never hides a missing control plane.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tools.controlplane.plane import Plane
+from tools.controlplane.plane import plane as start_plane
+from tools.controlplane.programs import folder, missing
+
+REAL = frozenset({"control_plane", "apiserver", "plane"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs the real control plane."""
+    for item in items:
+        if isinstance(item, pytest.Function) and REAL & set(item.fixturenames):
+            item.add_marker(pytest.mark.plane)
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> None:
+    """The programs are there. For tests that start planes themselves (`tools.controlplane.plane.plane`)."""
+    lacking = missing()
+    if lacking:
+        message = f"no control plane: {', '.join(lacking)} not in {folder()}; build it with `make plane`"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+@pytest.fixture(scope="module")
+def apiserver(control_plane: None) -> Iterator[Plane]:
+    """A fresh API server with its etcd, and nothing else running."""
+    with start_plane() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def plane(control_plane: None) -> Iterator[Plane]:
+    """A whole plane: API server, controller-manager, scheduler and kwok, with an audit log."""
+    with start_plane(scheduler=True, controller_manager=True, kwok=True, audit=True) as running:
+        yield running
