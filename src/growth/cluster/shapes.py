@@ -47,7 +47,7 @@ class CachedPod(Struct, frozen=True):
     created: dt.datetime | None = None
     deleting: dt.datetime | None = None
     deletion_grace_seconds: int | None = None
-    annotations: dict[str, str] = {}
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
     owner: OwnerReference | None = None
     ready: bool = False
     ready_since: dt.datetime | None = None

@@ -17,6 +17,7 @@ from growth.api.meta import ObjectReference
 from growth.kube.api import Api
 from growth.kube.errors import GateClosed, KubeError, NotFound, OutcomeUnknown, TooManyRequests
 from growth.ports import Clock, Random
+from growth.units import print_time
 
 # The API server refuses longer messages.
 MESSAGE_BYTES: Final = 1024
@@ -217,8 +218,8 @@ class Recorder:
             "reason": known.reason,
             "message": known.message,
             "count": count,
-            "firstTimestamp": _stamp(known.first),
-            "lastTimestamp": _stamp(known.last),
+            "firstTimestamp": print_time(known.first),
+            "lastTimestamp": print_time(known.last),
             "source": {"component": self._settings.component},
             "reportingComponent": self._settings.component,
             "reportingInstance": self._settings.instance,
@@ -227,7 +228,7 @@ class Recorder:
         self._add("created")
 
     async def _bump(self, known: _Known, count: int) -> None:
-        patch = {"count": count, "lastTimestamp": _stamp(known.last)}
+        patch = {"count": count, "lastTimestamp": print_time(known.last)}
         await self._api.patch(EVENT, known.name, patch, namespace=known.namespace)
         self._add("counted")
 
@@ -262,7 +263,3 @@ def _shortened(message: str) -> str:
     mark = "…"
     return raw[: MESSAGE_BYTES - len(mark.encode())].decode(errors="ignore") + mark
 
-
-def _stamp(at: dt.datetime) -> str:
-    """As the server's Time: whole seconds, Z."""
-    return at.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,7 +12,6 @@ A renewal counts from before its request was sent, so the leader's own count alw
 
 import asyncio
 import dataclasses
-import datetime as dt
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -20,6 +19,7 @@ from growth.api.coordination import LEASE, Lease
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, GateClosed, KubeError, NotFound
 from growth.ports import Clock, Random
+from growth.units import print_micro_time
 
 R = TypeVar("R")
 
@@ -292,8 +292,7 @@ class Elector:
         )
 
     def _now(self) -> str:
-        """As the server's MicroTime: six digits, Z."""
-        return self._clock.now().astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return print_micro_time(self._clock.now())
 
 
 def _forget(task: "asyncio.Future[Any]") -> None:
