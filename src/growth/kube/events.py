@@ -262,4 +262,3 @@ def _shortened(message: str) -> str:
         return message
     mark = "…"
     return raw[: MESSAGE_BYTES - len(mark.encode())].decode(errors="ignore") + mark
-

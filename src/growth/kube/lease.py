@@ -187,17 +187,18 @@ class Elector:
             self._failures += 1
 
     async def _renew_until_lost(self) -> None:
+        clock, gate, settings = self._clock, self.gate, self._settings
         while True:
-            await asyncio.sleep(self._settings.retry_seconds)
-            until = self.gate.open_until
-            if self._clock.monotonic() >= until or not await self._attempt(until):
-                if self._clock.monotonic() < self.gate.open_until:
-                    continue
-                self.gate.shut()
+            # Not past the deadline: the process must end then, not at the next retry.
+            await asyncio.sleep(max(0.0, min(settings.retry_seconds, gate.open_until - clock.monotonic())))
+            if clock.monotonic() < gate.open_until and await self._attempt(gate.open_until):
+                continue
+            if clock.monotonic() >= gate.open_until:
+                gate.shut()
                 self._leading = False
                 raise LeaseLost(
                     f"lease {self._namespace}/{self._name} could not be renewed within "
-                    f"{self._settings.renew_deadline_seconds} s{': ' + self._error if self._error else ''}"
+                    f"{settings.renew_deadline_seconds} s{': ' + self._error if self._error else ''}"
                 )
 
     async def _attempt(self, until: float) -> bool:

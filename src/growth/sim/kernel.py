@@ -9,6 +9,7 @@ loop's time, and the loop's time jumps to the next timer whenever nothing is rea
 - Order is first in, first out, for callbacks as in asyncio, and for timers due at one instant too. With `shuffle` the callbacks that are ready together run in a seeded
   random order: an extra mode that finds code relying on an order that asyncio does not promise.
 - `trace` hashes what happened; equal seeds give equal hashes in any process.
+- An asynchronous generator that is dropped half-way is closed on the spot; what its `finally` awaits is not waited for.
 
 Processes (`growth.sim.process`) are groups of tasks that can be stopped at once, as by a power cut.
 """
@@ -17,6 +18,7 @@ import asyncio
 import collections
 import contextvars
 import dataclasses
+import gc
 import heapq
 import math
 import random  # noqa: TID251 - seeded, and the source of all randomness in a run
@@ -31,6 +33,9 @@ T = TypeVar("T")
 
 # Far above what one instant of a large simulated cluster needs, and reached within a second or two.
 STEPS_AT_ONE_INSTANT: Final = 1_000_000
+
+# Python's collector runs when it likes, and with it destructors; a run calls it by count instead.
+STEPS_BETWEEN_COLLECTIONS: Final = 20_000
 
 
 class SimulationError(Exception):
@@ -54,7 +59,7 @@ class Unhandled(SimulationError):
 
 
 class Group(Protocol):
-    """What the kernel must know of a process: whether its tasks may still run."""
+    """What the kernel must know of a process: whether its tasks may still run, and whether they may run now."""
 
     @property
     def name(self) -> str: ...
@@ -62,12 +67,16 @@ class Group(Protocol):
     @property
     def dead(self) -> bool: ...
 
+    @property
+    def frozen(self) -> bool: ...
+
 
 class _Buried:
     """The group of tasks that are being closed: what they try to schedule never runs, what they try to write is refused."""
 
     name = "buried"
     dead = True
+    frozen = False
 
 
 BURIED: Final = _Buried()
@@ -116,10 +125,12 @@ class Kernel(asyncio.BaseEventLoop):
         self._limit = math.inf if limit_seconds is None else limit_seconds
         self._order = random.Random(f"{seed}/kernel/order") if shuffle else None
         self._steps_before_instant = 0
+        self._tidy_at = STEPS_BETWEEN_COLLECTIONS
         self._tasks: dict[asyncio.Task[Any], Group | None] = {}
         self._failed: dict[asyncio.Task[Any], None] = {}
         self._failure: Unhandled | None = None
         self._parked: list[object] = []
+        self._aside: dict[Group, list[asyncio.Handle]] = {}
         self._numbers: dict[str, int] = {}
         self.set_exception_handler(self._unhandled)
         self.trace.record("seed", seed, int(shuffle))
@@ -179,9 +190,17 @@ class Kernel(asyncio.BaseEventLoop):
             self._ready.extend(batch)
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
-            if not self._is_void(handle):
-                self.steps += 1
-                handle._run()  # noqa: SLF001 - the loop is the one caller of a handle
+            if self._is_void(handle):
+                continue
+            group = _group_of(handle)
+            if group is not None and group.frozen:
+                self._aside.setdefault(group, []).append(handle)
+                continue
+            self.steps += 1
+            handle._run()  # noqa: SLF001 - the loop is the one caller of a handle
+        if self.steps >= self._tidy_at:
+            self._tidy_at = self.steps + STEPS_BETWEEN_COLLECTIONS
+            gc.collect(1)
         if self._failure is not None:
             raise self._failure
         if self.steps - self._steps_before_instant > STEPS_AT_ONE_INSTANT:
@@ -220,8 +239,15 @@ class Kernel(asyncio.BaseEventLoop):
         """Cancelled, or of a process that is dead."""
         if handle.cancelled():
             return True
-        group = handle._context.get(GROUP)  # type: ignore[attr-defined]  # noqa: SLF001 - 3.11 has no public way
+        group = _group_of(handle)
         return group is not None and group.dead
+
+    def _check_closed(self) -> None:
+        """What the collector closes after the end may still call; it reaches nobody, and that is no error."""
+
+    def thaw(self, group: Group) -> None:
+        """Lets run what a frozen group has missed, in the order in which it would have run."""
+        self._ready.extend(self._aside.pop(group, ()))
 
     def _write_to_self(self) -> None:
         """Wakes a selector that sleeps; there is none."""
@@ -275,17 +301,19 @@ class Kernel(asyncio.BaseEventLoop):
                 self._parked.append(task)
 
     def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
-        # The base class starts a task, which would never run in a dead process or after the run's end.
-        group = GROUP.get()
-        if self.is_closed() or not self.is_running() or (group is not None and group.dead):
-            waiting.close(agen)
-        else:
-            super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
+        # The base class starts a task for it, which would never run in a dead process or after the run's end.
+        if not waiting.close(agen):
+            self._parked.append(agen)
 
     def end(self) -> None:
         """Stops whatever is left where it stands."""
         self.bury(lambda _: True)
         self.close()
+
+
+def _group_of(handle: asyncio.Handle) -> Group | None:
+    group: Group | None = handle._context.get(GROUP)  # type: ignore[attr-defined]  # noqa: SLF001 - 3.11 has no public way
+    return group
 
 
 def is_unretrieved(task: asyncio.Task[Any]) -> bool:
@@ -314,6 +342,9 @@ def run(
     `limit_seconds` bounds the virtual time; `keep` trace lines are added as a note to an exception that ends the run.
     """
     kernel = Kernel(seed=seed, shuffle=shuffle, limit_seconds=limit_seconds, keep=keep)
+    collects = gc.isenabled()
+    gc.disable()
+    gc.freeze()
     try:
         value = kernel.run_until_complete(kernel.create_task(main(kernel), name="main", context=contextvars.Context()))
         kernel.check_failures()
@@ -326,3 +357,6 @@ def run(
         raise
     finally:
         kernel.end()
+        gc.unfreeze()
+        if collects:
+            gc.enable()

@@ -108,6 +108,7 @@ class NetworkApi:
         self._partitioned = False
         self._held = 0.0
         self._connections: dict[_Connection, None] = {}
+        self._watched = asyncio.Event()
         self._counts: dict[str, int] = {}
         if process is not None:
             process.at_end(self.cut_watches)
@@ -132,8 +133,12 @@ class NetworkApi:
         for connection in list(self._connections):
             connection.break_off(OutcomeUnknown("the connection broke"))
 
+    async def watched(self) -> None:
+        """Returns when a watch is open."""
+        await self._watched.wait()
+
     def hold_next_write(self, seconds: float) -> None:
-        """The next write that passes the gate takes this long to reach the server."""
+        """The next write that passes the gate takes this long to reach the server; not even a partition stops it."""
         self._held = seconds
 
     # The Api.
@@ -273,10 +278,13 @@ class NetworkApi:
         connection = await self._call(f"watch {kind} {namespace} {revision}", connect, may_be_gone=True)
         self._count("watches")
         self._connections[connection] = None
+        self._watched.set()
         try:
             yield connection.events()
         finally:
-            self._connections.pop(connection, None)
+            del self._connections[connection]
+            if not self._connections:
+                self._watched.clear()
             connection.close()
 
     # The wire.
@@ -303,8 +311,10 @@ class NetworkApi:
             await asyncio.sleep(there)
             self._fault("unreachable", what)
             raise Unreachable(f"{what}: connection refused")
-        if write and self._held:
-            there, self._held = self._held, 0.0
+        held = self._held if write else 0.0
+        if held:
+            there, self._held = held, 0.0
+            self._fault("held", what)
         elif write and delayed:
             there = delay
             self._fault("delayed", what)
@@ -317,7 +327,8 @@ class NetworkApi:
         given_up = False
 
         async def serve() -> R:
-            await self._passage()
+            if not held:
+                await self._passage()
             if refusal is not None:
                 self._fault(f"refused {refusal.code}", what)
                 raise refusal

@@ -46,6 +46,7 @@ class Process:
         self._waiters: list[asyncio.Future[Exit]] = []
         self._on_end: list[Callable[[], None]] = []
         self._crash_after = 0
+        self._frozen = False
         self.writes = 0
 
     @property
@@ -55,6 +56,25 @@ class Process:
     @property
     def dead(self) -> bool:
         return self._exit is not None
+
+    @property
+    def frozen(self) -> bool:
+        return self._frozen
+
+    def freeze(self, seconds: float) -> None:
+        """Stops the process as SIGSTOP or a long pause of its machine does: it takes no step, and time goes on.
+
+        Afterwards everything that it missed happens at once, timers that are long overdue included.
+        """
+        if self._frozen:
+            return
+        self._frozen = True
+        self._kernel.trace.record("freeze", self._kernel.time(), self._name, seconds)
+        contextvars.Context().run(self._kernel.call_later, seconds, self._thaw)
+
+    def _thaw(self) -> None:
+        self._frozen = False
+        self._kernel.thaw(self)
 
     @property
     def fate(self) -> Fate:
