@@ -99,7 +99,8 @@ def test_the_demo_does_not_pretend(capsys: pytest.CaptureFixture[str]) -> None:
         (["crds", "--grup", "x"], "growth: unknown option: --grup. Did you mean --group? `growth crds --help`"),
         (["crds", "--group"], "--group requires an argument; `growth crds --help` shows what there is"),
         (["crds", "-o", "xml"], 'growth: invalid value "xml" for -o. Choose from: "yaml", "json", "table";'),
-        (["demo", "now"], "now"),
+        (["demo", "now"], "growth: 'now' is more than the command takes; `growth demo --help` shows what there is"),
+        (["--kubeconfig", "x"], "growth: --kubeconfig x stands alone; name a command"),
         (["--nothing"], "growth: unknown"),
         (
             ["crds", "--group", "nope"],

@@ -34,12 +34,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _call(arguments: list[str]) -> None:
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, UnusedCliTokensError
 
     from growth.cli.app import build
 
     try:
         command, bound, _ = build().parse_args(_reordered(arguments), exit_on_error=False, print_error=False)
+    except UnusedCliTokensError as error:
+        surplus = " ".join(error.unused_tokens)
+        raise UsageError(_advice(f"{surplus!r} is more than the command takes", arguments)) from error
     except CycloptsError as error:
         raise UsageError(_advice(str(error), arguments)) from error
     command(*bound.args, **bound.kwargs)
@@ -55,7 +58,9 @@ def _reordered(arguments: list[str]) -> list[str]:
             break
         taken = 1 if equals else 2
         moved, rest = moved + rest[:taken], rest[taken:]
-    return rest + moved if rest else arguments
+    if moved and not rest:
+        raise UsageError(f"{' '.join(moved)} stands alone; name a command: `growth --help` shows what there is")
+    return rest + moved
 
 
 def _advice(text: str, arguments: list[str]) -> str:
