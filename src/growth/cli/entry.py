@@ -41,7 +41,7 @@ def _call(arguments: list[str]) -> None:
     try:
         command, bound, _ = build().parse_args(_reordered(arguments), exit_on_error=False, print_error=False)
     except UnusedCliTokensError as error:
-        surplus = " ".join(error.unused_tokens)
+        surplus = " ".join(error.unused_tokens or ())
         raise UsageError(_advice(f"{surplus!r} is more than the command takes", arguments)) from error
     except CycloptsError as error:
         raise UsageError(_advice(str(error), arguments)) from error
