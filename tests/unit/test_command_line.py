@@ -137,6 +137,7 @@ def failing(error: BaseException) -> Callable[[list[str]], None]:
         (ConfigError("no such context"), 2, "growth: no such context\n"),
         (ExceptionGroup("two", [ExceptionGroup("one", [ConfigError("deep")])]), 2, "growth: deep\n"),
         (FileNotFoundError(2, "No such file or directory", "x.yaml"), 1, "growth: x.yaml: No such file or directory\n"),
+        (OSError(28, "No space left on device"), 1, "growth: No space left on device\n"),
         (KeyError("x"), 1, "growth: KeyError: 'x'; this is a defect of Growth: run it again with GROWTH_DEBUG=1"),
         (ValueError("token=hunter2"), 1, "growth: ValueError: token=«redacted»; this is a defect"),
         (KeyboardInterrupt(), 130, ""),

@@ -36,7 +36,8 @@ def _meaning(error: BaseException) -> tuple[str, int]:
         return str(error), BAD_INPUT
     if isinstance(error, KubeError):
         return str(error) or type(error).__name__, FAILED
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}", FAILED
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}", FAILED
     advice = "this is a defect of Growth: run it again with GROWTH_DEBUG=1 and report what it shows"
     return f"{type(error).__name__}: {error}; {advice}", FAILED
