@@ -8,8 +8,6 @@
 
 from typing import Final
 
-from growth.telemetry.redaction import redacted_text
-
 FAILED: Final = 1
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130  # as a shell reports a process that SIGINT ended
@@ -22,6 +20,8 @@ class UsageError(Exception):
 
 def explained(error: BaseException) -> tuple[str, int]:
     """The line to print, without the leading `growth: ` and without secrets, and the exit code."""
+    from growth.telemetry.redaction import redacted_text
+
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     text, code = _meaning(error)
