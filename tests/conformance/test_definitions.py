@@ -6,11 +6,13 @@ import pytest
 
 from growth.api.crds import all_crds
 from growth.api.decoding import convert
+from growth.api.karpenter import NODE_POOL
 from growth.api.kinds import Json, Kind
+from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.kube.errors import Invalid
 from tests.bad_objects import BAD_CHANGES, BAD_OBJECTS, BadChange, BadObject
 from tests.conformance.world import DECLARED, World, name_of, refused, revision_of
-from tests.good_objects import GOOD_OBJECTS, GoodObject
+from tests.good_objects import GOOD_OBJECTS, GoodObject, node_pool
 
 OURS = {name_of(crd): crd for crd in all_crds()}
 DECLARED.extend(OURS.values())
@@ -56,3 +58,22 @@ async def test_bad_changes_are_refused(world: World, bad: BadChange) -> None:
     metadata = {"name": name_of(stored), "resourceVersion": revision_of(stored)}
     change = world.api.update(bad.kind.raw, name_of(stored), {**bad.after, "metadata": metadata})
     await refused(Invalid, change, field=bad.field)
+
+
+async def test_a_simulated_class_is_ready_from_its_creation(world: World) -> None:
+    """Its status is filled in whenever it is read, though nobody ever wrote one."""
+    stored = await created(world, KWOK_NODE_CLASS, {"spec": {}})
+    read = await world.api.get(KWOK_NODE_CLASS, name_of(stored))
+    assert [(each.type, each.status) for each in read.status.conditions] == [("Ready", "True")]
+
+
+async def test_a_pool_gets_the_defaults_of_its_definition(world: World) -> None:
+    """A pool that says nothing of disruption and expiry has them written out for everyone to see."""
+    stored = await created(world, NODE_POOL, node_pool())
+    assert stored["spec"]["disruption"] == {
+        "consolidateAfter": "0s",
+        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "budgets": [{"nodes": "10%"}],
+        "nodeLimitMode": "Hard",
+    }
+    assert stored["spec"]["template"]["spec"]["expireAfter"] == "720h"
