@@ -4,6 +4,7 @@ import asyncio
 import pathlib
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -13,6 +14,8 @@ from growth.ports import SystemClock
 from tools.controlplane.plane import Plane
 
 T = TypeVar("T")
+# Long enough for a loaded machine; nobody waits so long unless something is broken.
+PATIENCE_SECONDS: Final = 30.0
 KUBECTL: Final = pathlib.Path(sys.executable).with_name("kubectl")
 
 
@@ -22,10 +25,22 @@ class Server:
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl prints; a refusal fails the test with kubectl's own words."""
-        command = [str(KUBECTL), f"--kubeconfig={self._plane.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        done = self._kubectl(*arguments, stdin=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def kubectl_until(self, *arguments: str) -> str:
+        """The same for what a server needs a moment to publish: a new kind in its discovery and its OpenAPI documents."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (done := self._kubectl(*arguments)).returncode:
+            assert time.monotonic() < deadline, done.stderr
+        return done.stdout
+
+    def _kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        # kubectl keeps what it discovered by address; ports are used again, so each server gets a cache of its own.
+        options = [f"--kubeconfig={self._plane.kubeconfig}", f"--cache-dir={self._plane.folder / 'kubectl'}"]
+        command = [str(KUBECTL), *options, *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def run(self, talk: Callable[[HttpApi], Awaitable[T]]) -> T:
         """Runs a conversation to its end."""

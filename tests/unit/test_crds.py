@@ -118,6 +118,26 @@ def test_karpenters_pools_and_claims_have_no_short_name() -> None:
     assert short["nodepools.karpenter.sh"] == short["nodeclaims.karpenter.sh"] == ()
 
 
+# The columns that Karpenter's users see, and those they see with `-o wide`, as facts.
+COLUMNS = {
+    "nodepools.karpenter.sh": ("NodeClass Nodes Ready Age", "Weight CPU Memory"),
+    "nodeclaims.karpenter.sh": ("Type Capacity Zone Node Ready Age", "ImageID ID NodePool NodeClass Drifted"),
+    "nodeoverlays.karpenter.sh": ("Ready Age", "Weight"),
+    "capacitybuffers.autoscaling.x-k8s.io": (
+        "Strategy PodTemplate Replicas ConditionsType ConditionsStatus ConditionsReason Age",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("definition", [each for each in DEFINITIONS if by_name(each) in COLUMNS], ids=by_name)
+def test_karpenters_kinds_have_karpenters_columns(definition: Definition) -> None:
+    """`kubectl get` prints the same table as before."""
+    shown = " ".join(column.name for column in definition.columns if not column.wide)
+    wide = " ".join(column.name for column in definition.columns if column.wide)
+    assert (shown, wide) == COLUMNS[by_name(definition)]
+
+
 def test_each_call_gives_a_fresh_copy() -> None:
     """Whoever changes what they got changes nothing for others."""
     first = all_crds()

@@ -73,7 +73,7 @@ class GrowthPoolLimits(Struct, frozen=True):
 
 
 class GrowthPoolSpec(Struct, frozen=True):
-    """Without `node_class_ref` the pool uses the provider's class `default`."""
+    """Which machines the pool may buy, how many, and when they go again."""
 
     server_types: Annotated[
         tuple[ServerType, ...],
@@ -126,7 +126,7 @@ class GrowthPoolStatus(Struct, frozen=True):
 
 
 class GrowthPool(Struct, frozen=True):
-    """Machines that may be bought, by server type with minimum and maximum. Its kind is NodePool, its name growthpool."""
+    """A pool of machines by server type, with minimum and maximum. Its kind is NodePool; kubectl calls it growthpool."""
 
     spec: GrowthPoolSpec
     metadata: ObjectMeta = ObjectMeta()

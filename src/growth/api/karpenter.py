@@ -89,7 +89,8 @@ class Requirement(Struct, frozen=True):
                 Rule(
                     'self in ["karpenter.sh/capacity-type", "karpenter.sh/nodepool"]'
                     ' || !self.find("^([^/]+)").endsWith("karpenter.sh")',
-                    "labels of the domain karpenter.sh are restricted: only karpenter.sh/capacity-type may be required",
+                    "labels of the domain karpenter.sh are restricted: only karpenter.sh/capacity-type and,"
+                    " in a NodeClaim, karpenter.sh/nodepool may be required",
                 ),
                 Rule(
                     'self != "kubernetes.io/hostname"',

@@ -137,7 +137,7 @@ class LinodeKubelet(Struct, frozen=True):
 
 
 class LinodeNodeClassSpec(Struct, frozen=True):
-    """Growth reads all of it; what has an effect in which mode stands in the module's first lines."""
+    """How the machines are made. On LKE only tags, firewallID, lkeK8sVersion and kubelet have an effect."""
 
     authorized_keys: Annotated[Names, Schema("Public SSH keys of the machines.")] = ()
     authorized_users: Annotated[Names, Schema("Users of Linode whose keys the machines get.")] = ()
