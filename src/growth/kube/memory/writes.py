@@ -4,6 +4,7 @@ Both end in `Cluster.put` (or in a removal, when the last finalizer of a deleted
 nothing does not happen: no revision is spent and no watch hears of it.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -25,6 +26,10 @@ def check_type(body: Json, resource: Resource) -> None:
         raise BadRequest(f"Object 'Kind' is missing in {quoted(quoted(body))}")
     kind = body.get("kind") or resource.kind
     version = body.get("apiVersion") or resource.api_version
+    if kind != resource.kind and resource.custom:
+        named = dataclasses.replace(resource, kind=kind)
+        name = (body.get("metadata") or {}).get("name", "")
+        raise failures.invalid(named, name, [invalid_value("kind", kind, f"must be {resource.kind}")])
     if kind != resource.kind:
         raise BadRequest(
             f'{kind} in version "{version}" cannot be handled as a {resource.kind}: the kind of the object and of the '
@@ -152,7 +157,8 @@ def change(
         raise failures.modified(resource, name)
     if replaces and not revision and not strategy.unconditional_update:
         wrong = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise failures.invalid(resource, name, [wrong])
+        named = dataclasses.replace(resource, kind=resource.plural)  # the server's own slip
+        raise failures.invalid(named, name, [wrong])
     _restore_metadata(metadata, was)
     if subresource == "status":
         strategy.prepare_status(new, old)

@@ -15,7 +15,7 @@ from growth.kube.memory.reads import Listing
 from growth.kube.memory.resources import Resource
 from growth.kube.memory.server import MemoryServer, fresh
 from growth.kube.memory.store import Stored, Watch
-from growth.kube.memory.wire import discovery, openapi, tables
+from growth.kube.memory.wire import discovery, openapi, protobuf, tables
 
 Query = Mapping[str, str]
 
@@ -56,11 +56,14 @@ class Request:
     user: str = ""
 
     def json(self) -> Any:
-        """The body, which must be JSON."""
+        """The body, which is JSON, or protobuf of a kind that we can read."""
         kind = self.headers.get("content-type", "application/json").partition(";")[0].strip()
+        if kind == protobuf.MEDIA_TYPE:
+            return protobuf.decode(self.body)
         if kind not in {"application/json", ""} and not kind.endswith("+json"):
             raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: application/json"
+                "the body of the request was in an unknown format - accepted media types include: application/json, "
+                "application/vnd.kubernetes.protobuf"
             )
         try:
             return msgspec.json.decode(self.body)
