@@ -1,4 +1,4 @@
-"""Writes the table by which the server in process reads protobuf bodies: `python -m tools.fieldnumbers MODULES`.
+"""Writes the table of the fields that built-in kinds have, for the server in process: `python -m tools.fieldnumbers MODULES`.
 
 MODULES is a Go module folder (`$(go env GOMODCACHE)/k8s.io`) that holds `api@VERSION` and `apimachinery@VERSION`, the
 version being the one whose behaviour the server follows. Only messages that a served kind reaches are kept.
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 VERSION = "v0.36.3"
-TARGET = Path(__file__).parent.parent / "src/growth/kube/memory/wire/fields.txt"
+TARGET = Path(__file__).parent.parent / "src/growth/kube/memory/fields.txt"
 FILES = (
     "apimachinery@{}/pkg/apis/meta/v1",
     "apimachinery@{}/pkg/util/intstr",

@@ -54,10 +54,22 @@ def settle_namespace(metadata: Json, resource: Resource, namespace: str) -> None
         metadata["namespace"] = namespace
 
 
-def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) -> Stored:
+def prune(resource: Resource, new: Json, old: Json | None, *, strict: bool) -> None:
+    """Drops unknown fields, or refuses them where the caller is strict."""
+    dropped = resource.strategy.prune(new, old, kind=resource.kind)
+    if dropped and strict:
+        listed = ", ".join(f'unknown field "{path}"' for path in dropped)
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {listed}"
+        )
+
+
+def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str, strict: bool = False) -> Stored:
     """Stores a new object. `body` is the caller's own copy and becomes the stored object."""
     check_shape(body, resource)
     check_type(body, resource)
+    prune(resource, body, None, strict=strict)
     strategy = resource.strategy
     metadata = body["metadata"]
     settle_namespace(metadata, resource, namespace)
@@ -129,7 +141,14 @@ def _drop_empty(metadata: Json) -> None:
 
 
 def change(
-    cluster: Cluster, resource: Resource, stored: Stored, new: Json, *, subresource: str = "", replaces: bool = False
+    cluster: Cluster,
+    resource: Resource,
+    stored: Stored,
+    new: Json,
+    *,
+    subresource: str = "",
+    replaces: bool = False,
+    strict: bool = False,
 ) -> Stored:
     """Stores the changed object. `new` and its metadata are the caller's own dicts; deeper parts may be shared.
 
@@ -139,6 +158,7 @@ def change(
     strategy = resource.strategy
     check_shape(new, resource)
     check_type(new, resource)
+    prune(resource, new, old, strict=strict)
     metadata, was = new["metadata"], old["metadata"]
     name = was["name"]
     if metadata.get("name") != name:

@@ -46,6 +46,7 @@ def _read_afresh(cluster: Cluster, resource: Resource) -> None:
     collection = cluster.store.collection(resource.id)
     for key, stored in collection.objects.items():
         new = msgspec.json.decode(msgspec.json.encode(stored.object))
+        resource.strategy.prune(new, None, kind=resource.kind)
         resource.strategy.default(new, None)
         if new != stored.object:
             collection.objects[key] = Stored(new, stored.revision)

@@ -1,19 +1,17 @@
 """Reads the protobuf bodies that kubectl's typed clients send; answers are always JSON.
 
-`fields.txt` says which number is which field of which message (`tools/fieldnumbers.py` writes it). Protobuf does not
-tell a zero that was meant from one that only fills a place: zeros are left out, except in the fields of `MEANT`.
+`growth.kube.memory.known` says which number is which field of which message. Protobuf does not tell a zero that was meant from one that only fills a place: zeros are left out, except in the fields of `MEANT`.
 """
 
 import base64
 import datetime as dt
-import functools
-import importlib.resources
 import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.kube.errors import BadRequest
+from growth.kube.memory.known import messages
 from growth.units.timestamp import print_micro_time, print_time
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -28,23 +26,6 @@ MEANT: Final = frozenset(
     }
 )
 
-Fields = dict[int, tuple[str, str]]
-
-
-@functools.cache
-def _messages() -> dict[str, Fields]:
-    text = importlib.resources.files("growth.kube.memory.wire").joinpath("fields.txt").read_text(encoding="utf-8")
-    found: dict[str, Fields] = {}
-    for line in text.splitlines():
-        name, _, rest = line.partition(": ")
-        fields: Fields = {}
-        for part in rest.split():
-            number, _, field = part.partition("=")
-            label, _, kind = field.partition(":")
-            fields[int(number)] = (label, kind)
-        found[name] = fields
-    return found
-
 
 def decode(body: bytes) -> Json:
     """The object of a request's body; 400 where it is none that we can read."""
@@ -54,7 +35,7 @@ def decode(body: bytes) -> Json:
         envelope = {number: value for number, _, value in _parts(body[len(MAGIC) :])}
         names = {number: value.decode() for number, _, value in _parts(envelope.get(1, b""))}
         kind, api_version = names.get(2, ""), names.get(1, "")
-        if kind not in _messages():
+        if kind not in messages():
             raise BadRequest(
                 f"a {kind or 'message without kind'} in protobuf is not supported by this server: use JSON"
             )
@@ -101,7 +82,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, int, Any]]:
 
 
 def _message(name: str, data: bytes) -> Json:
-    fields = _messages()[name]
+    fields = messages()[name]
     made: Json = {}
     for number, _, raw in _parts(data):
         if number not in fields:
