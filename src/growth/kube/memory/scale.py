@@ -60,6 +60,8 @@ def scaled(resource: Resource, stored: Json, scale: Json) -> Json:
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas is no whole number')
+    if resource.custom and not replicas and _look(stored, where.spec) is None:
+        raise BadRequest(f'the spec replicas field ".{".".join(where.spec)}" cannot be empty')
     if replicas < 0:
         wrong = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise failures.invalid(dataclasses.replace(resource, kind="Scale", group="autoscaling"), name, [wrong])

@@ -1,5 +1,5 @@
-"""The server over HTTP on loopback, so that `kubectl` and `HttpApi` work on it. No TLS and no authentication: the bearer
-token, where one is sent, is the user's name.
+"""The server over HTTP on loopback, so that `kubectl` and `HttpApi` work on it. No TLS and no authentication: who
+asks is whom the request impersonates, as kubeconfigs with `as` do, or else the bearer token.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ async def _answer(server: MemoryServer, request: web.Request) -> web.StreamRespo
             query=dict(request.query),
             headers=headers,
             body=await request.read(),
-            user=token or "anonymous",
+            user=headers.get("impersonate-user") or token or "anonymous",
         ),
     )
     if isinstance(result, Answer):
@@ -90,7 +90,7 @@ def kubeconfig(url: str, *, user: str = "admin") -> str:
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "growth", "cluster": {"server": url}}],
-        "users": [{"name": user, "user": {"token": user}}],
+        "users": [{"name": user, "user": {"as": user}}],
         "contexts": [{"name": "growth", "context": {"cluster": "growth", "user": user}}],
         "current-context": "growth",
     }

@@ -146,10 +146,13 @@ class MemoryServer:
 
     # Writing
 
-    def create(self, resource: Resource, body: Any, *, namespace: str = "", user: str = "") -> Stored:
+    def create(
+        self, resource: Resource, body: Any, *, namespace: str = "", user: str = "", strict: bool = False
+    ) -> Stored:
+        """`strict` refuses fields that the kind does not have; otherwise they are dropped."""
         if resource.namespaced and not namespace:
             raise failures.method_not_allowed()
-        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace)
+        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace, strict=strict)
         self._wrote(user)
         return stored
 
@@ -162,6 +165,7 @@ class MemoryServer:
         namespace: str = "",
         subresource: str = "",
         user: str = "",
+        strict: bool = False,
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
         self.check_subresource(resource, subresource)
@@ -169,7 +173,13 @@ class MemoryServer:
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
         stored = writes.change(
-            self._cluster, resource, old, new, subresource=subresource, replaces=subresource != "scale"
+            self._cluster,
+            resource,
+            old,
+            new,
+            subresource=subresource,
+            replaces=subresource != "scale",
+            strict=strict,
         )
         self._wrote(user)
         return stored
@@ -184,6 +194,7 @@ class MemoryServer:
         subresource: str = "",
         patch_type: str = PatchType.MERGE,
         user: str = "",
+        strict: bool = False,
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
         self.check_subresource(resource, subresource)
@@ -193,7 +204,7 @@ class MemoryServer:
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
         new = own_copy(new, old.object)
-        stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
+        stored = writes.change(self._cluster, resource, old, new, subresource=subresource, strict=strict)
         self._wrote(user)
         return stored
 

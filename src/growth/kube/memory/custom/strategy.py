@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest, MethodNotAllowed
+from growth.kube.errors import MethodNotAllowed
 from growth.kube.memory.custom import validation
 from growth.kube.memory.custom.schema import Schema
 from growth.kube.memory.fields import FieldError
@@ -30,24 +30,28 @@ class CustomStrategy(Strategy):
         if found is not None and found["metadata"].get("deletionTimestamp"):
             raise MethodNotAllowed("create not allowed while custom resource definition is terminating")
 
+    def prune(self, new: Json, old: Json | None, *, kind: str) -> list[str]:
+        dropped: list[str] = []
+        if self._schema is not None:
+            mine = {field: value for field, value in new.items() if not unchanged(new, old, field)}
+            given = list(mine)
+            self._schema.prune(mine, "", dropped)
+            for field in given:
+                if field not in mine:
+                    del new[field]
+        return dropped
+
     def default(self, new: Json, old: Json | None) -> None:
         if self._schema is None:
             return
         mine = {field: value for field, value in new.items() if not unchanged(new, old, field)}
         kept = [field for field in new if field not in mine]
-        self._schema.prune(mine)
+        given = list(mine)
         self._schema.fill(mine)
-        for field in list(new):
-            if field not in mine and field not in kept:
+        for field in given:
+            if field not in mine:
                 del new[field]
         new.update({field: value for field, value in mine.items() if field not in kept})
-
-    def unknown_fields(self, new: Json) -> list[str]:
-        """The paths of fields that pruning would remove; removes them."""
-        dropped: list[str] = []
-        if self._schema is not None:
-            self._schema.prune(new, "", dropped)
-        return dropped
 
     def prepare_status(self, new: Json, old: Json) -> None:
         """Only the status comes through; of the metadata nothing but the preconditions was looked at."""
@@ -64,12 +68,3 @@ class CustomStrategy(Strategy):
 
     def validate_status(self, new: Json, old: Json) -> Iterator[FieldError]:
         yield from self.validate_update(new, old)
-
-
-def refuse_unknown(kind: str, version: str, paths: list[str]) -> None:
-    """What strict field validation says to fields that the schema does not know."""
-    if paths:
-        listed = ", ".join(f'unknown field "{path}"' for path in paths)
-        raise BadRequest(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {listed}'
-        )
