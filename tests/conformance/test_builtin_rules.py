@@ -180,6 +180,18 @@ async def test_a_field_of_a_wrong_type_is_a_bad_request(world: World) -> None:
     await refused(BadRequest, world.pod(spec={"terminationGracePeriodSeconds": "30"}))
 
 
+async def test_a_null_among_texts_is_an_empty_text(world: World) -> None:
+    """In a map of texts of a built-in kind, a null at creation is stored as an empty text."""
+    assert (await world.config_map(data={"a": None}))["data"] == {"a": ""}
+
+
+async def test_what_is_empty_is_left_out(world: World) -> None:
+    """Empty maps and lists of built-in kinds are not kept."""
+    made = await world.config_map(data={}, labels={}, annotations={}, finalizers=[], ownerReferences=[])
+    assert "data" not in made
+    assert {"labels", "annotations", "finalizers", "ownerReferences"}.isdisjoint(made["metadata"])
+
+
 async def test_a_storage_class_binds_at_once_unless_told(world: World) -> None:
     """volumeBindingMode is Immediate and reclaimPolicy Delete by default."""
     made = await world.api.create(STORAGE_CLASS, {"metadata": {"name": world.name("sc")}, "provisioner": "x.invalid/y"})
