@@ -1,6 +1,6 @@
 """Where a kind lives in the API, and the struct that it is read into.
 
-`Kind` is the key of every call on `growth.kube.api.Api`. A kind's constant stands beside its struct (`core.POD`,
+`Kind` is the key of every call on `growth.kube.api.Api`. A kind's constant stands beside its struct (`pods.POD`,
 `karpenter.NODE_CLAIM`, …). `kind.raw` is the same place read into plain dicts, for those who must not lose a field.
 """
 
