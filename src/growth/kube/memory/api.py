@@ -54,6 +54,10 @@ class MemoryApi:
             resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page, revision=revision
         )
         items = tuple(_read(kind, resource, stored) for stored in listing.items)
+        if not resource.custom:
+            for item in items:  # a list of a built-in kind says once what its items are
+                if isinstance(item, dict):
+                    del item["kind"], item["apiVersion"]
         return Page(items=items, revision=str(listing.revision), next=listing.next)
 
     def watch(
@@ -141,7 +145,8 @@ class MemoryApi:
                 user=self._user,
             )
         except Invalid as error:
-            if uid and {cause["field"] for cause in error.details.get("causes", ())} == {"metadata.uid"}:
+            # As on a real server a patch's uid counts as an attempt to change it, not as a precondition.
+            if uid and any(cause["field"] == "metadata.uid" for cause in error.details.get("causes", ())):
                 raise Conflict(error.message, details=error.details) from error
             raise
         return _read(kind, resource, stored, subresource)

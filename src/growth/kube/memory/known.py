@@ -74,7 +74,7 @@ def conform(kind: str, new: Json, old: Json | None) -> list[str]:
         if field not in types:
             del new[field]
             dropped.append(field)
-        elif new[field] is None:
+        elif new[field] is None or (new[field] in ([], {}) and types[field][0] in "*%"):
             del new[field]
         else:
             _conform(types[field], new[field], field, kind, dropped)
@@ -92,7 +92,10 @@ def _conform(kind: str, value: Any, path: str, root: str, dropped: list[str]) ->
         if not isinstance(value, dict):
             raise _mismatch(root, path, "map", value)
         for name, item in value.items():
-            _conform(kind[1:], item, f"{path}.{name}", root, dropped)
+            if item is None and kind == "%s":
+                value[name] = ""  # Go's zero
+            else:
+                _conform(kind[1:], item, f"{path}.{name}", root, dropped)
     elif kind in _SCALARS:
         expected = _SCALARS[kind]
         if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):

@@ -196,6 +196,7 @@ class MemoryServer:
         user: str = "",
         strict: bool = False,
     ) -> Stored:
+        check_patch_type(resource, patch_type)
         old = self.get(resource, name, namespace=namespace)
         self.check_subresource(resource, subresource)
         if subresource == "scale":
@@ -277,27 +278,26 @@ def own_copy(new: Json, old: Json) -> Json:
     }
 
 
+def check_patch_type(resource: Resource, patch_type: str) -> None:
+    """Refuses kinds of patches that are not offered, or not for custom kinds."""
+    if patch_type == "application/apply-patch+yaml":
+        raise UnsupportedMediaType(
+            "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
+            "--server-side"
+        )
+    accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
+    if patch_type not in accepted:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        )
+
+
 def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
     """The object with the patch applied; nothing is stored."""
-    match patch_type:
-        case PatchType.MERGE:
-            if not isinstance(patch, dict):
-                raise BadRequest("a merge patch is an object")
-            return dict(patches.merge(old, patch))
-        case PatchType.JSON:
-            return patches.apply_operations(old, patch)
-        case PatchType.STRATEGIC if not resource.custom:
-            if not isinstance(patch, dict):
-                raise BadRequest("a strategic merge patch is an object")
-            return strategic.merge(resource.kind, old, patch)
-        case "application/apply-patch+yaml":
-            raise UnsupportedMediaType(
-                "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
-                "--server-side"
-            )
-        case _:
-            accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: "
-                + ", ".join(accepted)
-            )
+    if patch_type == PatchType.JSON:
+        return patches.apply_operations(old, patch)
+    if not isinstance(patch, dict):
+        raise BadRequest("a merge patch is an object")
+    if patch_type == PatchType.STRATEGIC:
+        return strategic.merge(resource.kind, old, patch)
+    return dict(patches.merge(old, patch))

@@ -85,7 +85,10 @@ def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str, 
     if resource.namespaced:
         _check_namespace(cluster, resource, metadata.get("name", ""), namespace)
     strategy.admit(body, cluster=cluster)
-    wrong = [*names.name_errors(metadata, strategy.name_faults), *names.metadata_errors(metadata, None)]
+    wrong = [
+        *names.name_errors(metadata, strategy.name_faults),
+        *names.metadata_errors(metadata, None, custom=resource.custom),
+    ]
     wrong += strategy.validate(body)
     if wrong:
         raise failures.invalid(resource, metadata.get("name", ""), wrong)
@@ -202,7 +205,7 @@ def change(
 
 
 def _errors(resource: Resource, new: Json, old: Json, subresource: str) -> Iterator[FieldError]:
-    yield from names.metadata_errors(new["metadata"], old["metadata"])
+    yield from names.metadata_errors(new["metadata"], old["metadata"], custom=resource.custom)
     if subresource == "status":
         yield from resource.strategy.validate_status(new, old)
     else:
