@@ -22,7 +22,7 @@ FINALIZERS: Sequence[list[str] | None] = (
     [],
     ["growth.dev/a"],
     ["growth.dev/a", "growth.dev/b"],
-    ["bad one"],
+    ["plain"],
 )
 SELECTORS = ("", "x", "!x", "x=1", "x!=1", "x in (1,2)", "x notin (2)", "x=1,y", "x in", "y=")
 
