@@ -17,7 +17,7 @@ from growth.kube.api import ALWAYS_OPEN, EventType, Gate, Page, PatchType, Watch
 from growth.kube.errors import Conflict, Invalid
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Resource
-from growth.kube.memory.scale import scale_of
+from growth.kube.memory.scale import scale_of, shown
 from growth.kube.memory.server import MemoryServer, fresh
 from growth.kube.memory.store import Stored, Watch
 
@@ -200,7 +200,7 @@ def present(resource: Resource, stored: Stored) -> Json:
 
 def _read(kind: Kind[T], resource: Resource, stored: Stored, subresource: str = "") -> T:
     if subresource == "scale":
-        return msgspec.convert(fresh(scale_of(resource, stored.object)), kind.type)
+        return msgspec.convert(fresh(shown(scale_of(resource, stored.object))), kind.type)
     whole = present(resource, stored)
     if kind.type is dict:
         return cast(T, fresh(whole))

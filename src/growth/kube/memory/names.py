@@ -160,11 +160,10 @@ def owner_errors(owners: Any, field: str) -> Iterator[FieldError]:
 def finalizer_errors(finalizers: Any, field: str, *, custom: bool) -> Iterator[FieldError]:
     """What is wrong with a list of finalizers; on built-in kinds a name without a domain is only for Kubernetes itself."""
     for index, finalizer in enumerate(finalizers):
-        faults = qualified_name_faults(finalizer)
-        for fault in faults:
+        for fault in qualified_name_faults(finalizer):
             yield invalid_value(field, finalizer, fault)
         standard = finalizer in {"orphan", "foregroundDeletion", "kubernetes"}
-        if not faults and "/" not in finalizer and not standard and not custom:
+        if "/" not in finalizer and not standard and not custom:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid_value(f"{field}[{index}]", finalizer, text)
 

@@ -25,6 +25,11 @@ def paths(resource: Resource) -> ScalePaths:
     return resource.scale
 
 
+def shown(scale: Json) -> Json:
+    """A Scale as the server sends it: zero replicas are left out."""
+    return scale if scale["spec"].get("replicas") else {**scale, "spec": {}}
+
+
 def scale_of(resource: Resource, stored: Json) -> Json:
     """The Scale of a workload."""
     where = paths(resource)

@@ -94,8 +94,8 @@ class MemoryServer:
         return stored
 
     def scale_of(self, resource: Resource, stored: Stored) -> Json:
-        """The Scale of a workload."""
-        return scale.scale_of(resource, stored.object)
+        """The Scale of a workload, as it is shown."""
+        return scale.shown(scale.scale_of(resource, stored.object))
 
     def list(
         self,

@@ -12,7 +12,6 @@ from growth.kube.memory.builtin import shapes
 from growth.kube.memory.fields import (
     FieldError,
     duplicate,
-    forbidden_value,
     invalid_value,
     not_supported,
     required,
@@ -141,8 +140,6 @@ def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 0 < deadline < 2**31:
         yield invalid_value(f"{field}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
-    if spec.node_name and spec.scheduling_gates and field == "spec":
-        yield forbidden_value(f"{field}.nodeName", "cannot be set until all schedulingGates have been cleared")
     if spec.node_name:
         for fault in subdomain_faults(spec.node_name):
             yield invalid_value(f"{field}.nodeName", spec.node_name, fault)

@@ -214,6 +214,7 @@ def resources_of(definition: Json) -> list[Resource]:
             None if schema is None else Schema(schema, root=True),
             status="status" in subresources,
             definition=definition["metadata"]["name"],
+            scale=_scale(subresources.get("scale")),
         )
         served.append(
             Resource(

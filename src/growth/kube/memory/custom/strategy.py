@@ -1,13 +1,16 @@
 """The strategy of a custom kind: its schema does the work."""
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.kube.errors import MethodNotAllowed
 from growth.kube.memory.custom import validation
 from growth.kube.memory.custom.schema import Schema
-from growth.kube.memory.fields import FieldError
-from growth.kube.memory.resources import Generation, Lookup, Strategy, unchanged
+from growth.kube.memory.fields import FieldError, invalid_value
+from growth.kube.memory.resources import Generation, Lookup, ScalePaths, Strategy, unchanged
+
+LARGEST_SCALE: Final = 2**31 - 1
 
 
 class CustomStrategy(Strategy):
@@ -15,8 +18,11 @@ class CustomStrategy(Strategy):
 
     unconditional_update = False
 
-    def __init__(self, schema: Schema | None, *, status: bool, definition: str) -> None:
+    def __init__(
+        self, schema: Schema | None, *, status: bool, definition: str, scale: ScalePaths | None = None
+    ) -> None:
         self._schema = schema
+        self._scale = scale
         self._definition = definition
         self.status = status
         self.generation = Generation.CONTENT_BUT_STATUS if status else Generation.CONTENT
@@ -61,10 +67,25 @@ class CustomStrategy(Strategy):
     def validate(self, new: Json) -> Iterator[FieldError]:
         if self._schema is not None:
             yield from validation.errors(self._schema, new)
+        yield from self._scale_errors(new)
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         if self._schema is not None:
             yield from validation.errors(self._schema, new, old)
+        yield from self._scale_errors(new)
+
+    def _scale_errors(self, new: Json) -> Iterator[FieldError]:
+        """What keeps the replicas from being shown as a Scale; the server writes these paths with a dot before them."""
+        for path in (self._scale.spec, self._scale.status) if self._scale is not None else ():
+            value: Any = new
+            for part in path:
+                value = value.get(part) if isinstance(value, dict) else None
+            if not isinstance(value, int) or isinstance(value, bool):
+                continue  # absent, or complained of by the schema
+            if value < 0:
+                yield invalid_value("." + ".".join(path), value, "should be a non-negative integer")
+            elif value > LARGEST_SCALE:
+                yield invalid_value("." + ".".join(path), value, f"should be less than or equal to {LARGEST_SCALE}")
 
     def validate_status(self, new: Json, old: Json) -> Iterator[FieldError]:
         yield from self.validate_update(new, old)
