@@ -46,6 +46,12 @@ async def test_null_in_a_merge_patch_deletes(world: World) -> None:
     assert "labels" not in changed["metadata"]
 
 
+async def test_the_last_key_takes_its_map_along(world: World) -> None:
+    """A map of a built-in kind from which a patch removes the last key is left out."""
+    made = await world.config_map(data={"a": "1"})
+    assert "data" not in await merged(world, made, {"data": {"a": None}})
+
+
 async def test_a_merge_patch_replaces_lists(world: World) -> None:
     """A list in a merge patch replaces the whole list."""
     made = await world.config_map(finalizers=["growth.dev/a", "growth.dev/b"])
@@ -78,6 +84,13 @@ async def test_a_patch_for_another_uid_conflicts(world: World) -> None:
     """A patch whose uid is not the object's is a Conflict: the object is another one than was meant."""
     made = await world.config_map()
     await refused(Conflict, merged(world, made, {"data": {"a": "3"}}, uid="another"), reason="Conflict")
+
+
+async def test_a_patch_for_another_uid_conflicts_whatever_else_is_wrong(world: World) -> None:
+    """The wrong object comes before wrong content."""
+    made = await world.config_map()
+    patch = {"metadata": {"labels": {"x": "not ok"}}}
+    await refused(Conflict, merged(world, made, patch, uid="another"), reason="Conflict")
 
 
 async def test_a_patch_of_an_invented_kind_for_another_uid_conflicts(world: World) -> None:
@@ -329,4 +342,11 @@ async def test_invented_kinds_know_no_strategic_patch(world: World) -> None:
     call = world.api.patch(
         kind, name_of(made), {"spec": {"a": 2}}, namespace=world.namespace, patch_type=PatchType.STRATEGIC
     )
+    await refused(UnsupportedMediaType, call)
+
+
+async def test_what_a_kind_does_not_know_is_said_before_what_is_missing(world: World) -> None:
+    """A strategic patch of a custom resource that does not exist is an unsupported media type too."""
+    kind = await world.kind(FREE)
+    call = world.api.patch(kind, "nobody", {}, namespace=world.namespace, patch_type=PatchType.STRATEGIC)
     await refused(UnsupportedMediaType, call)

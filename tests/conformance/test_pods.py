@@ -116,6 +116,12 @@ async def test_a_scheduling_gate_can_only_go(world: World) -> None:
     await refused(Invalid, call)
 
 
+async def test_a_gated_pod_names_no_node(world: World) -> None:
+    """A pod with scheduling gates cannot be created on a node."""
+    spec = {"schedulingGates": [{"name": "growth.dev/a"}], "nodeName": "n"}
+    await refused(Invalid, world.pod(spec=spec), field="spec.nodeName")
+
+
 async def test_a_binding_puts_a_pod_on_a_node(world: World) -> None:
     """A bound pod names its node and has the condition PodScheduled; the node need not exist."""
     made = await world.pod()
@@ -190,6 +196,15 @@ async def test_a_grace_can_be_shortened(world: World) -> None:
     for asked, left in ((20, 20), (10, 10), (15, 10)):
         await world.api.delete(POD, name_of(made), namespace=world.namespace, grace_seconds=asked)
         assert (await read(world, made))["metadata"]["deletionGracePeriodSeconds"] == left
+
+
+async def test_a_pod_that_ends_while_it_is_deleted_waits_for_its_kubelet(world: World) -> None:
+    """A second deletion that names no grace changes nothing, even when the pod has ended meanwhile."""
+    made = await world.pod(spec={"nodeName": "n"})
+    await world.api.delete(POD, name_of(made), namespace=world.namespace)
+    await report(world, made, "Succeeded", ready=False)
+    await world.api.delete(POD, name_of(made), namespace=world.namespace)
+    assert (await read(world, made))["metadata"]["deletionGracePeriodSeconds"] == 30
 
 
 async def test_no_grace_means_now(world: World) -> None:

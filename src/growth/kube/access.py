@@ -51,6 +51,7 @@ class Access:
     verify: bool = True
     tls_server_name: str = ""
     proxy: str = dataclasses.field(default="", repr=False)
+    impersonation: tuple[tuple[str, str], ...] = ()
 
     def tls(self, identity: Identity) -> ssl.SSLContext:
         """How to check the server's certificate and which one to show. `ConfigError` for one that is not PEM."""
@@ -133,7 +134,6 @@ def in_cluster(environ: Mapping[str, str], *, folder: pathlib.Path = SERVICE_ACC
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         origin="the pod's service account",
         credentials=FileCredentials(token_file=token),
-        user="the pod's service account",
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         ca=read_file(ca, "the service account's CA file"),
         ca_origin=f"the CA file {ca}",
@@ -168,7 +168,19 @@ def _from_files(paths: list[pathlib.Path], *, context: str) -> Access:
         verify=not cluster.get("insecure-skip-tls-verify"),
         tls_server_name=str(cluster.get("tls-server-name") or ""),
         proxy=proxy,
+        impersonation=_impersonation(merged.named("user", user_name, advice=f"{origin} names it") if user_name else {}),
     )
+
+
+def _impersonation(user: _Entry) -> tuple[tuple[str, str], ...]:
+    """The headers for a user who acts as another (`kubectl --as`): dropped, they would mean more rights than meant."""
+    headers = [("Impersonate-User", str(user["as"]))] if user.get("as") else []
+    if user.get("as-uid"):
+        headers.append(("Impersonate-Uid", str(user["as-uid"])))
+    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers += [(f"Impersonate-Extra-{urllib.parse.quote(str(key), safe='')}", str(value)) for value in values]
+    return tuple(headers)
 
 
 def _ca_origin(ca: Pem | None, cluster: str, file: pathlib.Path) -> str:
@@ -202,7 +214,7 @@ def _credentials(merged: "_Merged", name: str, *, context: str, origin: str) -> 
     certificate, key = _pem(user, "client-certificate", base, where), _pem(user, "client-key", base, where)
     if (certificate is None) != (key is None):
         raise ConfigError(f"{where} needs both client-certificate and client-key, or neither")
-    token_file = base / str(user["tokenFile"]) if user.get("tokenFile") and not user.get("token") else None
+    token_file = base / str(user["tokenFile"]) if user.get("tokenFile") else None  # beats `token`, as in kubectl
     return FileCredentials(authorization=authorization, token_file=token_file, certificate=certificate, key=key)
 
 

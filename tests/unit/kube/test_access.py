@@ -131,6 +131,25 @@ def test_a_name_and_a_password_are_basic_authentication(tmp_path: pathlib.Path) 
     assert identity(found).authorization == "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()
 
 
+def test_a_token_file_beats_a_token(tmp_path: pathlib.Path) -> None:
+    """With both, the file counts, as in kubectl."""
+    written(tmp_path / "token", "from-file")
+    found = access.find(kubeconfig=written(tmp_path / "config", user(token="inline", tokenFile="token")), environ={})
+    assert identity(found).authorization == "Bearer from-file"
+
+
+def test_acting_as_another_is_kept(tmp_path: pathlib.Path) -> None:
+    """`as` and its kin become headers; to drop them would give a user more rights than meant."""
+    fields = {"token": "t", "as": "other", "as-groups": ["g1", "g2"], "as-user-extra": {"a/b": ["c"]}}
+    found = access.find(kubeconfig=written(tmp_path / "config", user(**fields)), environ={})
+    assert found.impersonation == (
+        ("Impersonate-User", "other"),
+        ("Impersonate-Group", "g1"),
+        ("Impersonate-Group", "g2"),
+        ("Impersonate-Extra-a%2Fb", "c"),
+    )
+
+
 BROKEN: dict[str, tuple[dict[str, Any] | str, str]] = {
     "not YAML": (f"users: [{{token: {SECRET}\n", "not valid YAML (line 2"),
     "a list": (f"[{SECRET}]", "must be a map"),
