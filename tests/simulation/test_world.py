@@ -95,7 +95,7 @@ def test_what_fits_nowhere_says_why_and_comes_when_room_does() -> None:
 
     reason, message, nodes = in_cluster(body).value
     assert reason == "Unschedulable"
-    assert message == "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: yes}."
+    assert message == "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
     assert nodes == {"new": 1, "small": 1}
 
 

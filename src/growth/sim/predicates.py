@@ -7,10 +7,11 @@ resources, host ports, topology spread, inter-pod affinity. Not here: volumes, r
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from growth.api.meta import LabelSelector, LabelSelectorRequirement
+from growth.api.meta import LabelSelector, LabelSelectorRequirement, ResourceList
 from growth.api.nodes import Node
 from growth.api.placement import (
     NO_EXECUTE,
@@ -23,7 +24,7 @@ from growth.api.placement import (
     TopologySpreadConstraint,
 )
 from growth.api.pods import Container, ContainerStatus, Pod
-from growth.units.resources import add, amounts, lacking, largest, subtract
+from growth.units.resources import add, amount_of, lacking, largest, subtract
 
 UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
@@ -34,8 +35,8 @@ class Filter(enum.StrEnum):
     UNSCHEDULABLE = "unschedulable"
     TAINTS = "taints"
     AFFINITY = "affinity"
-    RESOURCES = "resources"
     PORTS = "ports"
+    RESOURCES = "resources"
     SPREAD = "spread"
     POD_AFFINITY = "pod affinity"
 
@@ -48,7 +49,7 @@ class Refusal:
     detail: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Cluster:
     """Everything that a rule may look at. `pods` are those bound to one of `nodes` and not finished."""
 
@@ -57,8 +58,15 @@ class Cluster:
     namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """Labels by namespace, for rules that select namespaces."""
 
-    def on(self, node: Node) -> tuple[Pod, ...]:
-        return tuple(pod for pod in self.pods if pod.spec.node_name == node.metadata.name)
+    @functools.cached_property
+    def _by_node(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            found.setdefault(pod.spec.node_name, []).append(pod)
+        return found
+
+    def on(self, node: Node) -> Sequence[Pod]:
+        return self._by_node.get(node.metadata.name, ())
 
 
 def refusals(pod: Pod, node: Node, cluster: Cluster) -> tuple[Refusal, ...]:
@@ -66,19 +74,20 @@ def refusals(pod: Pod, node: Node, cluster: Cluster) -> tuple[Refusal, ...]:
     found: list[Refusal] = []
     if node.spec.unschedulable and not any(tolerates(one, UNSCHEDULABLE_TAINT) for one in pod.spec.tolerations):
         found.append(Refusal(Filter.UNSCHEDULABLE, "node(s) were unschedulable"))
-    taint = untolerated(pod, node)
-    if taint is not None:
-        value = f": {taint.value}" if taint.value else ": "
-        found.append(Refusal(Filter.TAINTS, f"node(s) had untolerated taint {{{taint.key}{value}}}"))
+    if untolerated(pod, node) is not None:
+        found.append(Refusal(Filter.TAINTS, "node(s) had untolerated taint(s)"))
     if not matches_node(pod, node):
         found.append(Refusal(Filter.AFFINITY, "node(s) didn't match Pod's node affinity/selector"))
     here = cluster.on(node)
-    found += [Refusal(Filter.RESOURCES, detail) for detail in insufficient(pod, node, here)]
     if ports_clash(pod, here):
         found.append(Refusal(Filter.PORTS, "node(s) didn't have free ports for the requested pod ports"))
-    if not spreads(pod, node, cluster):
-        found.append(Refusal(Filter.SPREAD, "node(s) didn't match pod topology spread constraints"))
-    found += [Refusal(Filter.POD_AFFINITY, detail) for detail in affinity_refusals(pod, node, cluster)]
+    found += [Refusal(Filter.RESOURCES, detail) for detail in insufficient(pod, node, here)]
+    spread = spread_refusal(pod, node, cluster)
+    if spread:
+        found.append(Refusal(Filter.SPREAD, spread))
+    affinity = affinity_refusal(pod, node, cluster)
+    if affinity:
+        found.append(Refusal(Filter.POD_AFFINITY, affinity))
     return tuple(found)
 
 
@@ -145,6 +154,14 @@ def _requirement_holds(requirement: NodeSelectorRequirement, labels: Mapping[str
 
 
 # Resources and ports.
+
+# A cluster writes few different quantities, each many times.
+_amount = functools.lru_cache(maxsize=10_000)(amount_of)
+
+
+def amounts(of: ResourceList) -> dict[str, int]:
+    """What an object says of resources, as integers."""
+    return {name: _amount(name, quantity) for name, quantity in of.items()}
 
 
 def requests(pod: Pod) -> dict[str, int]:
@@ -239,10 +256,15 @@ def _expression_holds(expression: LabelSelectorRequirement, labels: Mapping[str,
 # Topology spread.
 
 
-def spreads(pod: Pod, node: Node, cluster: Cluster) -> bool:
-    """Whether the pod on this node would keep every hard spread constraint."""
+def spread_refusal(pod: Pod, node: Node, cluster: Cluster) -> str:
+    """The first hard spread constraint that the pod on this node would break, in words; empty when it keeps them all."""
     hard = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
-    return all(_keeps(constraint, hard, pod, node, cluster) for constraint in hard)
+    for constraint in hard:
+        if constraint.topology_key not in node.metadata.labels:
+            return "node(s) didn't match pod topology spread constraints (missing required label)"
+        if not _keeps(constraint, hard, pod, node, cluster):
+            return "node(s) didn't match pod topology spread constraints"
+    return ""
 
 
 def _keeps(
@@ -252,9 +274,7 @@ def _keeps(
     node: Node,
     cluster: Cluster,
 ) -> bool:
-    domain = node.metadata.labels.get(constraint.topology_key)
-    if domain is None:
-        return False
+    domain = node.metadata.labels[constraint.topology_key]
     counted = [one for one in cluster.nodes if _counts(constraint, hard, pod, one)]
     per_domain = {one.metadata.labels[constraint.topology_key]: 0 for one in counted}
     names = {one.metadata.name: one.metadata.labels[constraint.topology_key] for one in counted}
@@ -296,20 +316,19 @@ def _selected(constraint: TopologySpreadConstraint, pod: Pod, other: Pod) -> boo
 # Affinity between pods.
 
 
-def affinity_refusals(pod: Pod, node: Node, cluster: Cluster) -> list[str]:
-    """Required affinity and anti-affinity of the pod, and anti-affinity of those that run already."""
-    found: list[str] = []
+def affinity_refusal(pod: Pod, node: Node, cluster: Cluster) -> str:
+    """The first of three that fails, in words: required affinity, anti-affinity, anti-affinity of those that run."""
     if not _affinity_holds(pod, node, cluster):
-        found.append("node(s) didn't match pod affinity rules")
+        return "node(s) didn't match pod affinity rules"
     if any(_together(pod, term, other, node, cluster) for term in _required(pod, anti=True) for other in cluster.pods):
-        found.append("node(s) didn't match pod anti-affinity rules")
+        return "node(s) didn't match pod anti-affinity rules"
     if any(
         _together(other, term, pod, node, cluster, at=other)
         for other in cluster.pods
         for term in _required(other, anti=True)
     ):
-        found.append("node(s) didn't satisfy existing pods anti-affinity rules")
-    return found
+        return "node(s) didn't satisfy existing pods anti-affinity rules"
+    return ""
 
 
 def _affinity_holds(pod: Pod, node: Node, cluster: Cluster) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -22,9 +23,9 @@ from growth.kube.errors import KubeError
 from growth.kube.informer import Informers
 from growth.kube.store import Change, Changed, Deleted, Key
 from growth.ports import Clock, Random
-from growth.sim.predicates import Cluster, Refusal, refusals, requests
+from growth.sim.predicates import Cluster, Refusal, amounts, refusals, requests
 from growth.units import print_time
-from growth.units.resources import add, amounts
+from growth.units.resources import add
 
 SCHEDULER_NAME: Final = "default-scheduler"
 # A pass starts this long after something changed, so that a burst of pods is one pass.
@@ -105,18 +106,11 @@ class Scheduler:
 
     async def _schedule(self, pod: Pod) -> None:
         cluster = self._cluster()
-        against: collections.Counter[Refusal] = collections.Counter()
-        fitting: list[Node] = []
-        for node in cluster.nodes:
-            found = refusals(pod, node, cluster)
-            if found:
-                # kube-scheduler asks a node no further once a rule has refused it.
-                against.update(one for one in found if one.filter is found[0].filter)
-            else:
-                fitting.append(node)
+        verdicts = [(node, refusals(pod, node, cluster)) for node in cluster.nodes]
+        fitting = [node for node, found in verdicts if not found]
         if not fitting:
             self._counts["refused"] += 1
-            await self._refuse(pod, _message(len(cluster.nodes), against))
+            await self._refuse(pod, explain([found for _, found in verdicts]))
             return
         node = min(fitting, key=lambda one: (_load(one, pod, cluster), one.metadata.name))
         name, namespace, uid = pod.metadata.name, pod.metadata.namespace, pod.metadata.uid
@@ -168,7 +162,13 @@ def _load(node: Node, pod: Pod, cluster: Cluster) -> float:
     return round(sum(shares) / len(shares), 6) if shares else 0.0
 
 
-def _message(nodes: int, against: collections.Counter[Refusal]) -> str:
-    """As people know it from `kubectl describe pod`."""
-    parts = sorted(f"{count} {refusal.detail}" for refusal, count in against.items())
-    return f"0/{nodes} nodes are available{': ' + ', '.join(parts) if parts else ''}."
+def explain(verdicts: Sequence[Sequence[Refusal]]) -> str:
+    """Why a pod fits on none of the nodes, as people know it from `kubectl describe pod`.
+
+    A node that several rules refuse is counted for the first: kube-scheduler asks it no further.
+    """
+    against: collections.Counter[str] = collections.Counter()
+    for found in verdicts:
+        against.update(one.detail for one in found if one.filter is found[0].filter)
+    parts = sorted(f"{count} {detail}" for detail, count in against.items())
+    return f"0/{len(verdicts)} nodes are available{': ' + ', '.join(parts) if parts else ''}."
