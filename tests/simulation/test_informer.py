@@ -198,6 +198,24 @@ def test_a_subscriber_that_fails_ends_the_informer() -> None:
         sim.run(main, seed=1)
 
 
+def test_a_network_that_cuts_idle_watches_does_not_make_the_informer_shy() -> None:
+    """Watches that are cut every half minute without news are taken up again soon, the hundredth as the first."""
+
+    async def main(kernel: Kernel) -> int:
+        world = World(kernel)
+        kernel.create_task(world.informers.run())
+        for _ in range(100):
+            await world.network.watched()
+            await asyncio.sleep(30)
+            world.network.cut_watches()
+        await asyncio.sleep(3)
+        assert world.informers.synced
+        assert kernel.time() < 100 * (30 + 2) + 3
+        return world.informer.statistics().relists
+
+    assert sim.run(main, seed=1).value == 0
+
+
 def test_an_idle_day_costs_few_calls() -> None:
     """Over an idle virtual day the informer lists once and its watches live on bookmarks, ended only by their timeouts."""
 
