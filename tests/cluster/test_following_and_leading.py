@@ -159,6 +159,36 @@ def test_the_store_follows_a_real_server_through_cuts_and_compactions(forgetful:
     asyncio.run(follow())
 
 
+def test_an_idle_watch_lives_on_bookmarks(apiserver: Plane) -> None:
+    """A server with its watch cache sends bookmarks before it closes a watch, and the next resumes without a list."""
+
+    async def follow() -> None:
+        async with client(apiserver) as api:
+            settings = InformerSettings(watch_seconds=3.0)
+            informer = Informer(
+                api,
+                CONFIG_MAP,
+                clock=SystemClock(),
+                random=SystemRandom(),
+                transform=unchanged,
+                settings=settings,
+            )
+            following = asyncio.create_task(informer.run())
+            await informer.wait_synced()
+            # A server that has seen no change of a kind since its start has nothing to mark.
+            await api.create(CONFIG_MAP, {"metadata": {"name": "news"}}, namespace="kube-system")
+            await until(lambda: informer.statistics().bookmarks > 0, what="a bookmark")
+            watches = informer.statistics().watches
+            await until(lambda: informer.statistics().watches > watches, what="the next watch")
+            statistics = informer.statistics()
+            assert (statistics.lists, statistics.gone, statistics.failures) == (1, 0, 0)
+            assert informer.store.get("news", "kube-system") is not None
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    asyncio.run(follow())
+
+
 def test_electors_take_turns_on_a_real_server(apiserver: Plane) -> None:
     """The second leads when the first gives the lease back, and loses it when somebody else takes it by force."""
     settings = LeaseSettings(lease_seconds=3, renew_deadline_seconds=2.0, retry_seconds=0.2)
