@@ -89,6 +89,18 @@ def test_the_limit_of_virtual_time_ends_a_run() -> None:
         sim.run(main, seed=1, limit_seconds=100)
 
 
+def test_cancelled_timers_do_not_pile_up() -> None:
+    """A hundred thousand timeouts far in the future that were not needed do not stay behind."""
+
+    async def main(kernel: Kernel) -> int:
+        for _ in range(100_000):
+            async with asyncio.timeout(1e9):
+                await asyncio.sleep(0.001)
+        return len(kernel._scheduled)
+
+    assert sim.run(main, seed=1).value < 25_000
+
+
 def test_an_exception_nobody_looks_at_fails_the_run() -> None:
     """A background task's failure fails the run, whether its task is dropped or kept."""
 
@@ -97,17 +109,18 @@ def test_an_exception_nobody_looks_at_fails_the_run() -> None:
 
     async def dropped(kernel: Kernel) -> None:
         kernel.create_task(broken(), name="background")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1000)
 
     async def kept(kernel: Kernel) -> None:
         task = kernel.create_task(broken(), name="background")
-        await asyncio.sleep(1)
+        await asyncio.sleep(1000)
         assert task.done()
 
-    for main in (dropped, kept):
+    for main, when in ((dropped, "virtual time 0.0 s"), (kept, "virtual time 1000.0 s")):
         with pytest.raises(sim.Unhandled, match="background") as caught:
             sim.run(main, seed=1)
         assert isinstance(caught.value.__cause__, LookupError)
+        assert when in "".join(caught.value.__notes__)
 
 
 def test_an_exception_that_is_looked_at_harms_nobody() -> None:

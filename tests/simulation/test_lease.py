@@ -226,6 +226,33 @@ def test_work_that_will_not_stop_cannot_keep_a_lost_term_alive() -> None:
     assert sim.run(main, seed=1).value <= 15.0
 
 
+def test_the_lease_is_kept_while_cancelled_work_puts_its_things_in_order() -> None:
+    """An orderly end that takes a minute still holds the lease, may still write, and gives it back at its end."""
+
+    async def main(kernel: Kernel) -> list[str]:
+        field = Field(kernel)
+        elector, _ = field.candidate("a")
+        said: list[str] = []
+
+        async def tidy() -> None:
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                await asyncio.sleep(60)
+                elector.gate.check()
+                said.append(await field.holder())
+
+        leading = kernel.create_task(elector.run(tidy))
+        await asyncio.sleep(20)
+        leading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leading
+        said.append(await field.holder())
+        return said
+
+    assert sim.run(main, seed=1).value == ["a", ""]
+
+
 def test_a_failure_of_the_work_is_the_outcome_of_the_term() -> None:
     """What the work raises comes out, and the lease is given back."""
 

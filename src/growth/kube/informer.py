@@ -26,6 +26,8 @@ from growth.ports import Clock, Random
 T = TypeVar("T")
 S = TypeVar("S")
 
+# A watch that lived this long was healthy, whether or not there was anything to tell: its end is a first failure.
+HEALTHY_SECONDS: Final = 10.0
 # A burst that is already buffered would otherwise be applied without a turn for anybody else, the lease included.
 EVENTS_AT_A_STRETCH: Final = 256
 
@@ -82,7 +84,7 @@ class Unsynced:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InformerStatistics:
-    """Counts since the start. Deletions found by a relist are counted among the deletions too."""
+    """Counts since the start; `watches` are those that the server opened. Deletions found by a relist are counted among the deletions too."""
 
     objects: int = 0
     lists: int = 0
@@ -150,7 +152,8 @@ class Informer(Generic[T, S]):
     def unsynced(self) -> Unsynced | None:
         """Why the store cannot be relied on; None when it can.
 
-        Computed from what is known now, so it heals by itself. A short break of the watch is not yet a reason.
+        Computed from what is known now, so it heals by itself. A short break of the watch is not yet a reason. After a
+        break the store counts as synced once the watch is open again; what was missed arrives in the moments after.
         """
         why = self._why
         if why is None:
@@ -243,10 +246,9 @@ class Informer(Generic[T, S]):
         """One watch, to its end. Returns when the server closed it in good order; raises otherwise."""
         settings, selection = self._settings, self._selection
         timeout_seconds = settings.watch_seconds * (1.0 + self._random.uniform(0.0, 1.0))
-        self._count("watches")
-        began = self._clock.monotonic()
         heard = False
         async with contextlib.AsyncExitStack() as stack:
+            began = self._clock.monotonic()
             try:
                 async with asyncio.timeout(settings.stall_seconds) as stall:
                     events = await stack.enter_async_context(
@@ -259,8 +261,13 @@ class Informer(Generic[T, S]):
                             timeout_seconds=timeout_seconds,
                         )
                     )
+                    self._count("watches")
                     self._found()
-                    heard = await self._hear(events, stall)
+                    try:
+                        heard = await self._hear(events, stall)
+                    finally:
+                        if self._clock.monotonic() - began >= HEALTHY_SECONDS:
+                            self._backoff.reset()
             except TimeoutError:
                 if not stall.expired():
                     raise

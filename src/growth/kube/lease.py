@@ -141,24 +141,34 @@ class Elector:
         """Waits for the lease, runs `lead` while holding it, gives it back, and returns what `lead` returned.
 
         Raises `LeaseLost` when the lease could not be renewed in time. `lead` is then cancelled but not waited for: its
-        writes are refused by the gate, and the caller must end the process at once.
+        writes are refused by the gate, and the caller must end the process at once. When `run` itself is cancelled it
+        waits for `lead` to end, renewing all the while.
         """
         await self.acquire()
         leading = asyncio.ensure_future(lead())
         renewing = asyncio.ensure_future(self._renew_until_lost())
+        cancelled: asyncio.CancelledError | None = None
         try:
-            await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
-            if renewing.done() and not leading.done():
-                leading.add_done_callback(_forget)
+            try:
+                await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError as error:
+                cancelled = error
                 leading.cancel()
-                renewing.result()
-            return await leading
-        finally:
+                # The lease is kept while the work puts its things in order.
+                await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
+            if not leading.done():
+                renewing.result()  # raises LeaseLost
             renewing.cancel()
-            if not renewing.done() or leading.done():
-                leading.cancel()
-                await asyncio.gather(leading, renewing, return_exceptions=True)
-                await self.release()
+            await asyncio.gather(renewing, return_exceptions=True)
+            await self.release()
+            if cancelled is not None:
+                raise cancelled
+            return leading.result()
+        finally:
+            self.gate.shut()
+            for task in (leading, renewing):
+                task.cancel()
+                task.add_done_callback(_forget)
 
     async def acquire(self) -> None:
         """Returns when the lease is held."""

@@ -22,6 +22,7 @@ import gc
 import heapq
 import math
 import random  # noqa: TID251 - seeded, and the source of all randomness in a run
+import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -101,9 +102,9 @@ class _Timer(asyncio.TimerHandle):
     __slots__ = ("number",)
     number: int
 
-    def __lt__(self, other: object) -> bool:
-        assert isinstance(other, _Timer)
-        return (self._when, self.number) < (other._when, other.number)  # type: ignore[attr-defined]
+    def __lt__(self, other: "_Timer") -> bool:  # type: ignore[override] # the heap holds no others
+        ours, theirs = self._when, other._when  # type: ignore[attr-defined]
+        return bool(ours < theirs or (ours == theirs and self.number < other.number))
 
 
 class Kernel(asyncio.BaseEventLoop):
@@ -127,7 +128,7 @@ class Kernel(asyncio.BaseEventLoop):
         self._steps_before_instant = 0
         self._tidy_at = STEPS_BETWEEN_COLLECTIONS
         self._tasks: dict[asyncio.Task[Any], Group | None] = {}
-        self._failed: dict[asyncio.Task[Any], None] = {}
+        self._failed: list[weakref.ref[asyncio.Task[Any]]] = []
         self._failure: Unhandled | None = None
         self._parked: list[object] = []
         self._aside: dict[Group, list[asyncio.Handle]] = {}
@@ -188,25 +189,46 @@ class Kernel(asyncio.BaseEventLoop):
             self._order.shuffle(batch)
             self._ready.clear()
             self._ready.extend(batch)
-        for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
-            if self._is_void(handle):
-                continue
-            group = _group_of(handle)
-            if group is not None and group.frozen:
-                self._aside.setdefault(group, []).append(handle)
-                continue
-            self.steps += 1
-            handle._run()  # noqa: SLF001 - the loop is the one caller of a handle
+        self._run_ready()
         if self.steps >= self._tidy_at:
-            self._tidy_at = self.steps + STEPS_BETWEEN_COLLECTIONS
-            gc.collect(1)
+            self._tidy()
         if self._failure is not None:
             raise self._failure
         if self.steps - self._steps_before_instant > STEPS_AT_ONE_INSTANT:
             raise Livelock(
                 f"{STEPS_AT_ONE_INSTANT} steps at {self._now} s without time passing:\n{self._waiters(ready_too=True)}"
             )
+
+    def _run_ready(self) -> None:
+        # A method of its own: after it nothing here holds the last task, and a failure in it is told now.
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if handle.cancelled():
+                continue
+            group = _group_of(handle)
+            if group is not None:
+                if group.dead:
+                    continue
+                if group.frozen:
+                    self._aside.setdefault(group, []).append(handle)
+                    continue
+            self.steps += 1
+            handle._run()  # noqa: SLF001 - the loop is the one caller of a handle
+
+    def _tidy(self) -> None:
+        """Forgets what no longer matters, at moments that depend on the run alone."""
+        self._tidy_at = self.steps + STEPS_BETWEEN_COLLECTIONS
+        gc.collect(1)
+        self._failed = [weakref.ref(task) for task in self._unseen_failures()]
+        kept = []
+        for timer in self._scheduled:
+            if self._is_void(timer):
+                timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
+            else:
+                kept.append(timer)
+        heapq.heapify(kept)
+        self._scheduled = kept
+        self._timer_cancelled_count = 0
 
     def _advance(self) -> None:
         while self._scheduled and self._is_void(self._scheduled[0]):
@@ -257,7 +279,8 @@ class Kernel(asyncio.BaseEventLoop):
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and is_unretrieved(task):
-            self._failed[task] = None
+            # Weak: of a task that nobody holds asyncio tells at once, through `_unhandled`.
+            self._failed.append(weakref.ref(task))
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self._failure is None:
@@ -268,11 +291,14 @@ class Kernel(asyncio.BaseEventLoop):
 
     def check_failures(self) -> None:
         """Raises `Unhandled` when a task failed and its exception was not looked at until now."""
-        for task in self._failed:
-            if is_unretrieved(task):
-                failure = Unhandled(f"task {task.get_name()} failed and nobody looked")
-                failure.__cause__ = task.exception()
-                raise failure
+        for task in self._unseen_failures():
+            failure = Unhandled(f"task {task.get_name()} failed and nobody looked")
+            failure.__cause__ = task.exception()
+            raise failure
+
+    def _unseen_failures(self) -> list[asyncio.Task[Any]]:
+        tasks = (reference() for reference in self._failed)
+        return [task for task in tasks if task is not None and is_unretrieved(task)]
 
     def _waiters(self, *, ready_too: bool = False) -> str:
         lines = [
@@ -280,9 +306,7 @@ class Kernel(asyncio.BaseEventLoop):
             for task, group in self._tasks.items()
             if not (group is not None and group.dead)
         ]
-        lines += [
-            f"  {task.get_name()} had failed: {waiting.why(task)}" for task in self._failed if is_unretrieved(task)
-        ]
+        lines += [f"  {task.get_name()} had failed: {waiting.why(task)}" for task in self._unseen_failures()]
         return "\n".join(lines) or ("  only callbacks" if ready_too else "  no task at all")
 
     # The end of tasks.

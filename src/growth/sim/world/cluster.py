@@ -1,0 +1,77 @@
+"""A small cluster in one object: the server in process, its scheduler, controllers and kubelets, and an administrator."""
+
+import asyncio
+from typing import Any
+
+from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
+from growth.api.pods import POD, Pod
+from growth.api.workloads import DEPLOYMENT, REPLICA_SET
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.sim.kernel import Kernel
+from growth.sim.ports import SimClock, SimRandom
+from growth.sim.world.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
+from growth.sim.world.scheduler import Scheduler
+from growth.sim.world.workloads import Workloads
+
+
+class SimCluster:
+    """Start it inside a run of the kernel; it belongs to no process and lives until the run's end."""
+
+    def __init__(self, kernel: Kernel, *, kubelets: KubeletSettings = DEFAULT_KUBELETS) -> None:
+        random = SimRandom(kernel.seed, "cluster")
+        self.clock = SimClock(kernel)
+        self.server = MemoryServer(self.clock, random.stream("server"))
+        self.admin = MemoryApi(self.server, user="admin")
+        self.scheduler = Scheduler(self._as("scheduler"), clock=self.clock, random=random.stream("scheduler"))
+        self.workloads = Workloads(self._as("controllers"), clock=self.clock, random=random.stream("controllers"))
+        self.kubelets = Kubelets(
+            self._as("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
+        )
+        self._kernel = kernel
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        for name, part in (("scheduler", self.scheduler), ("workloads", self.workloads), ("kubelets", self.kubelets)):
+            self._tasks.append(self._kernel.create_task(part.run(), name=name))
+
+    def _as(self, user: str) -> MemoryApi:
+        return MemoryApi(self.server, user=user)
+
+    async def add_node(
+        self,
+        name: str,
+        *,
+        cpu: str = "4",
+        memory: str = "8Gi",
+        pods: int = 110,
+        zone: str = "a",
+        labels: dict[str, str] | None = None,
+        taints: tuple[Json, ...] = (),
+    ) -> Node:
+        """A machine joins, not ready yet."""
+        allocatable = {"cpu": cpu, "memory": memory, "pods": str(pods)}
+        not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        own = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, **(labels or {})}
+        body: Json = {"metadata": {"name": name, "labels": own}, "spec": {"taints": [not_ready, *taints]}}
+        await self.admin.create(NODE, body)
+        status = {"status": {"capacity": allocatable, "allocatable": allocatable}}
+        return await self.admin.patch(NODE, name, status, subresource="status")
+
+    async def add_replica_set(self, name: str, replicas: int, **spec: Any) -> None:
+        """`spec` is of the pod, over one container that asks for one cpu and 1Gi."""
+        await self.admin.create(REPLICA_SET, workload(name, replicas, **spec), namespace="default")
+
+    async def add_deployment(self, name: str, replicas: int, **spec: Any) -> None:
+        await self.admin.create(DEPLOYMENT, workload(name, replicas, **spec), namespace="default")
+
+    async def pods(self) -> list[Pod]:
+        return list((await self.admin.list(POD, namespace="default")).items)
+
+
+def workload(name: str, replicas: int, **spec: Any) -> Json:
+    """The body of a ReplicaSet or Deployment whose pods are labelled `app: NAME`."""
+    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}}
+    selector = {"matchLabels": {"app": name}}
+    return {"metadata": {"name": name}, "spec": {"replicas": replicas, "selector": selector, "template": template}}
