@@ -1,7 +1,7 @@
 """Opens a world for each law on each backend, runs the law, and counts the laws that hold.
 
-Backends: `http` is `HttpApi` on a real kube-apiserver, `memory` is `MemoryApi`. The real server is shared by the laws of
-one process; a server in process is made for each law.
+Backends: `http` is `HttpApi` on a real kube-apiserver, `memory` is `MemoryApi`, `memory-http` is `HttpApi` on the server
+in process. The real server is shared by the laws of one process; a server in process is made for each law.
 """
 
 import asyncio
@@ -9,14 +9,17 @@ import contextlib
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import aiohttp
 import pytest
 
 from growth.kube import access
+from growth.kube.api import Api
 from growth.kube.http import HttpApi
 from growth.kube.memory import MemoryApi, MemoryServer
+from growth.kube.memory.serve import serving
 from growth.ports import SystemClock, SystemRandom
 from tests.conformance.kinds import NAMESPACE
 from tests.conformance.world import FREE, Backend, World
@@ -24,8 +27,8 @@ from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 
 HTTP = pytest.param("http", marks=pytest.mark.plane)
-BACKENDS = [HTTP, "memory"]
-WIRE_BACKENDS = [HTTP]
+BACKENDS = [HTTP, "memory", "memory-http"]
+WIRE_BACKENDS = [HTTP, "memory-http"]
 
 
 @pytest.fixture(scope="session")
@@ -57,11 +60,8 @@ def real_plane_backend(control_plane: None) -> Iterator[Backend]:
 
 
 def _real(running: Plane) -> Backend:
-    @contextlib.asynccontextmanager
-    async def connect() -> AsyncIterator[HttpApi]:
-        found = access.find(kubeconfig=str(running.kubeconfig))
-        async with HttpApi.connect(found, clock=SystemClock(), user_agent="growth/laws", qps=1000, burst=1000) as api:
-            yield api
+    def connect() -> AbstractAsyncContextManager[HttpApi]:
+        return _client(access.find(kubeconfig=str(running.kubeconfig)))
 
     async def compact(api: HttpApi) -> None:
         newest = (await api.list(NAMESPACE, limit=1)).revision
@@ -75,23 +75,31 @@ def _real(running: Plane) -> Backend:
     return Backend(connect=connect, compact=compact, shared=True)
 
 
-def _memory() -> Backend:
+def _memory(*, over_http: bool) -> Backend:
     server = MemoryServer(SystemClock(), SystemRandom())
 
     @contextlib.asynccontextmanager
-    async def connect() -> AsyncIterator[MemoryApi]:
-        yield MemoryApi(server, user="laws")
+    async def connect() -> AsyncIterator[Api]:
+        if not over_http:
+            yield MemoryApi(server, user="laws")
+            return
+        async with serving(server) as url, _client(access.direct(url, token="laws")) as api:
+            yield api
 
-    async def compact(_: MemoryApi) -> None:
+    async def compact(_: Api) -> None:
         server.compact()
 
     return Backend(connect=connect, compact=compact, shared=False)
 
 
+def _client(found: access.Access) -> AbstractAsyncContextManager[HttpApi]:
+    return HttpApi.connect(found, clock=SystemClock(), user_agent="growth/laws", qps=1000, burst=1000)
+
+
 def _backend(request: pytest.FixtureRequest, *, real: str) -> Backend:
     request.node.user_properties.append(("backend", request.param))
-    if request.param == "memory":
-        return _memory()
+    if request.param != "http":
+        return _memory(over_http=request.param == "memory-http")
     backend: Backend = request.getfixturevalue(real)
     return backend
 

@@ -124,6 +124,11 @@ async def test_finalizers_are_qualified_names(world: World) -> None:
     await refused(Invalid, world.make(kind, finalizers=["not ok"]), field="metadata.finalizers")
 
 
+async def test_finalizers_of_built_in_kinds_name_their_domain(world: World) -> None:
+    """A finalizer of a built-in kind without a slash is refused, naming it by its index."""
+    await refused(Invalid, world.config_map(finalizers=["growth.dev/a", "plain"]), field="metadata.finalizers[1]")
+
+
 async def test_marking_for_deletion_is_a_new_generation(world: World) -> None:
     """Where a kind counts generations, the mark of deletion counts as one."""
     kind = await world.kind(FREE)

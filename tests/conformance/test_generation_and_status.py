@@ -206,6 +206,16 @@ async def test_an_invented_kind_is_scaled_by_its_paths(world: World) -> None:
     assert found["metadata"]["generation"] == 2
 
 
+async def test_what_has_no_replicas_can_be_scaled(world: World) -> None:
+    """An object whose replicas are not set is scaled to any number, zero too, and then has it."""
+    kind = await world.kind(SCALABLE)
+    for wanted in (0, 3):
+        made = await world.make(kind, {})
+        await patched(world, kind, made, {"spec": {"replicas": wanted}}, subresource="scale")
+        found = await world.api.get(kind, name_of(made), namespace=world.namespace)
+        assert found["spec"] == {"replicas": wanted}
+
+
 async def test_a_scale_is_replaced_with_its_revision(world: World) -> None:
     """An update of the scale with a stale revision is a Conflict; with the current one it passes."""
     kind = await world.kind(SCALABLE)

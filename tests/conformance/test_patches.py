@@ -80,6 +80,13 @@ async def test_a_patch_for_another_uid_conflicts(world: World) -> None:
     await refused(Conflict, merged(world, made, {"data": {"a": "3"}}, uid="another"), reason="Conflict")
 
 
+async def test_a_patch_for_another_uid_conflicts_whatever_else_is_wrong(world: World) -> None:
+    """The wrong object comes before wrong content."""
+    made = await world.config_map()
+    patch = {"metadata": {"labels": {"x": "not ok"}}}
+    await refused(Conflict, merged(world, made, patch, uid="another"), reason="Conflict")
+
+
 async def test_a_patch_of_an_invented_kind_for_another_uid_conflicts(world: World) -> None:
     """Custom resources keep the same law."""
     kind = await world.kind(FREE)
@@ -329,4 +336,11 @@ async def test_invented_kinds_know_no_strategic_patch(world: World) -> None:
     call = world.api.patch(
         kind, name_of(made), {"spec": {"a": 2}}, namespace=world.namespace, patch_type=PatchType.STRATEGIC
     )
+    await refused(UnsupportedMediaType, call)
+
+
+async def test_what_a_kind_does_not_know_is_said_before_what_is_missing(world: World) -> None:
+    """A strategic patch of a custom resource that does not exist is an unsupported media type too."""
+    kind = await world.kind(FREE)
+    call = world.api.patch(kind, "nobody", {}, namespace=world.namespace, patch_type=PatchType.STRATEGIC)
     await refused(UnsupportedMediaType, call)

@@ -116,6 +116,12 @@ async def test_a_scheduling_gate_can_only_go(world: World) -> None:
     await refused(Invalid, call)
 
 
+async def test_a_gated_pod_names_no_node(world: World) -> None:
+    """A pod with scheduling gates cannot be created on a node."""
+    spec = {"schedulingGates": [{"name": "growth.dev/a"}], "nodeName": "n"}
+    await refused(Invalid, world.pod(spec=spec), field="spec.nodeName")
+
+
 async def test_a_binding_puts_a_pod_on_a_node(world: World) -> None:
     """A bound pod names its node and has the condition PodScheduled; the node need not exist."""
     made = await world.pod()

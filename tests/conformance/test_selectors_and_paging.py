@@ -158,6 +158,17 @@ async def test_a_list_of_nothing_is_empty(world: World) -> None:
         assert int(page.revision) > 0
 
 
+async def test_items_of_built_in_lists_do_not_repeat_their_kind(world: World) -> None:
+    """Items of built-in kinds carry neither apiVersion nor kind; custom resources carry both."""
+    await world.config_map()
+    (item,) = (await world.api.list(CONFIG_MAP, namespace=world.namespace)).items
+    assert {"apiVersion", "kind"}.isdisjoint(item)
+    kind = await world.kind(FREE)
+    await world.make(kind, {})
+    (custom,) = (await world.api.list(kind, namespace=world.namespace)).items
+    assert (custom["apiVersion"], custom["kind"]) == (kind.api_version, kind.kind)
+
+
 async def test_lists_are_ordered_by_namespace_and_name(world: World) -> None:
     """Objects come ordered by their names, whatever the order of their creation."""
     for name in ("b", "c", "a", "a.b", "a-b"):

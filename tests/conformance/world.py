@@ -54,13 +54,17 @@ class Backend:
         return self._kinds[name]
 
 
-# What `invented` has declared so far in this process.
+# What has been declared so far in this process.
 DECLARED: list[Json] = []
 
 
 def invented(spec: Json | None = None, **options: Any) -> Json:
     """Declares a kind that the tests make up: `spec` is the schema of its `spec`. A law gets it with `World.kind`."""
-    definition = crd(f"w{len(DECLARED)}{uuid.uuid4().hex[:8]}s", spec, **options)
+    return declare(crd(f"w{len(DECLARED)}{uuid.uuid4().hex[:8]}s", spec, **options))
+
+
+def declare(definition: Json) -> Json:
+    """Lets laws ask for the kind of this definition."""
     DECLARED.append(definition)
     return definition
 

@@ -69,7 +69,7 @@ def test_printing_keeps_the_value_and_settles(text: str) -> None:
 
 @given(quantities)
 def test_a_quantity_made_afresh_prints_no_fraction_and_no_smaller_suffix_than_needed(text: str) -> None:
-    """The canonical print is a whole number of at most three trailing zeros' worth of suffix."""
+    """The canonical print has no fraction, and its number ends in 000 only where no larger suffix exists."""
     quantity = Quantity.parse(text)
     printed = Quantity.of(quantity.mantissa, exponent=quantity.exponent, style=quantity.style).text
     number = printed.lstrip("-").rstrip("numkMGTPEi") if "e" not in printed else printed.lstrip("-").partition("e")[0]

@@ -156,6 +156,14 @@ def test_a_value_too_fine_to_hold_is_one_billionth(text: str) -> None:
     assert Quantity.parse(text) == Quantity.of(1, exponent=-9)
 
 
+@pytest.mark.parametrize(
+    ("written", "stored"), [("1.234560", "1235m"), ("100u", "1m"), ("1n", "1m"), ("1.500", "1.500"), ("-1u", "-1m")]
+)
+def test_a_resource_amount_is_rounded_up_to_a_thousandth(written: str, stored: str) -> None:
+    """What is no finer stays as it was written."""
+    assert str(Quantity.parse(written).rounded_up(-3)) == stored
+
+
 def test_surrounding_space_is_ignored() -> None:
     """The server trims what stands around a quantity."""
     assert str(Quantity.parse(" 1Gi\n")) == "1Gi"

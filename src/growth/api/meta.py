@@ -1,9 +1,11 @@
 """What every Kubernetes object carries: metadata, owners, conditions, label selectors."""
 
 import datetime as dt
-from typing import TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import msgspec
+
+from growth.api.schema import Schema
 
 # Servers send canonical strings; custom resources and files also hold bare numbers.
 Quantity: TypeAlias = str | int | float
@@ -46,12 +48,35 @@ class ObjectMeta(Struct, frozen=True):
 class Condition(Struct, frozen=True):
     """`metav1.Condition`; the conditions of Pods and Nodes are a little different and live with them."""
 
-    type: str
-    status: str = "Unknown"
-    reason: str = ""
-    message: str = ""
-    last_transition_time: dt.datetime | None = None
-    observed_generation: int = 0
+    schema: ClassVar = Schema("One aspect of the object's state, as its controller sees it.")
+
+    type: Annotated[
+        str,
+        Schema(
+            "The aspect.",
+            max_length=316,
+            pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+            r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+        ),
+    ]
+    status: Annotated[
+        str, Schema("Whether it holds; Unknown while that is open.", enum=("True", "False", "Unknown"), required=True)
+    ] = "Unknown"
+    reason: Annotated[
+        str,
+        Schema(
+            "Why, in one word for programs.", max_length=1024, pattern="^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$"
+        ),
+    ] = ""
+    message: Annotated[str, Schema("Why, in a sentence for people.", max_length=32768)] = ""
+    last_transition_time: Annotated[dt.datetime | None, Schema("When `status` last changed.", required=True)] = None
+    observed_generation: Annotated[
+        int, Schema("The `metadata.generation` that was looked at.", format="int64", minimum=0)
+    ] = 0
+
+
+# A list of conditions as every kind of ours has it: one entry a type.
+CONDITIONS: Final = Schema("What is known of the object's state.", list_type="map", list_map_keys=("type",))
 
 
 class LabelSelectorRequirement(Struct, frozen=True):

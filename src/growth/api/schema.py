@@ -22,7 +22,7 @@ class Rule:
     field: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Schema:
     """Checks and defaults of one field or, as the class variable `schema`, of a whole struct.
 

@@ -2,7 +2,7 @@
 library's exceptions, and so that the server in process raises the very same.
 
     KubeError
-    ├── ApiError                 the server answered with a Status; nothing was changed
+    ├── ApiError                 the server answered with a Status; below 500 nothing was changed
     │   ├── BadRequest           400
     │   ├── Unauthorized         401
     │   ├── Forbidden            403
@@ -14,7 +14,7 @@ library's exceptions, and so that the server in process raises the very same.
     │   ├── UnsupportedMediaType 415
     │   ├── Invalid              422  the object breaks a rule; the message names the field
     │   ├── TooManyRequests      429  wait (`retry_after_seconds`); an eviction that a budget forbids is one too
-    │   └── ServerError          5xx
+    │   └── ServerError          5xx, or an answer that was not the API server's: as for a write, see OutcomeUnknown
     ├── Unreachable              no connection was made: nothing was sent
     ├── OutcomeUnknown           sent, but no whole answer came: a write may or may not have been applied
     ├── GateClosed               this process may no longer write: its lease is too old
@@ -29,7 +29,7 @@ class KubeError(Exception):
 
 
 class ApiError(KubeError):
-    """The server refused. `reason` and `details` are those of the server's Status; nothing was changed."""
+    """The server refused. `reason` and `details` are those of the server's Status; below 500 nothing was changed."""
 
     status: ClassVar[int] = 0
 
@@ -97,6 +97,8 @@ class TooManyRequests(ApiError):
 
 
 class ServerError(ApiError):
+    """The server failed, or a proxy answered in its place (then `code` may be any). A write may have been applied."""
+
     status = 500
 
 

@@ -1,6 +1,7 @@
 """From the server's bytes to our values: lists, watch lines, Status objects. No I/O.
 
-Bodies are decoded straight into the kind's struct, so that fields which nobody reads are skipped, not built.
+Bodies are decoded straight into the kind's struct, so that fields which nobody reads are skipped, not built; a null where
+a struct wants a list or a map is read as an empty one (`growth.api.decoding`).
 """
 
 import contextlib
@@ -12,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import msgspec
 
 from growth.api import meta
+from growth.api.decoding import decode
 from growth.api.kinds import Json, Kind
 from growth.kube.api import EventType, Page, WatchEvent
 from growth.kube.errors import ApiError, NotFound, OutcomeUnknown, ServerError, from_status
@@ -38,13 +40,8 @@ class _Event(msgspec.Struct):
 
 
 @functools.cache
-def _object_decoder(kind: Kind[Any]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind.type)
-
-
-@functools.cache
-def _list_decoder(kind: Kind[Any]) -> msgspec.json.Decoder[_List[Any]]:
-    return msgspec.json.Decoder(_List[kind.type])  # type: ignore[name-defined]
+def _list_of(kind: Kind[Any]) -> type[_List[Any]]:
+    return _List[kind.type]  # type: ignore[name-defined]
 
 
 _EVENT_DECODER: Final = msgspec.json.Decoder(_Event)
@@ -67,7 +64,7 @@ def _collector_paused(size: int) -> Iterator[None]:
 def decode_object(kind: Kind[T], body: bytes) -> T:
     """One object. `OutcomeUnknown` when the body is not one: the server took the call and we cannot tell what it did."""
     try:
-        decoded: T = _object_decoder(kind).decode(body)
+        decoded = decode(body, kind.type)
     except msgspec.DecodeError as error:
         raise OutcomeUnknown(f"the answer about {kind} cannot be read: {error}") from error
     return decoded
@@ -76,7 +73,7 @@ def decode_object(kind: Kind[T], body: bytes) -> T:
 def decode_list(kind: Kind[T], body: bytes) -> Page[T]:
     try:
         with _collector_paused(len(body)):
-            decoded = _list_decoder(kind).decode(body)
+            decoded = decode(body, _list_of(kind))
     except msgspec.DecodeError as error:
         raise OutcomeUnknown(f"the list of {kind} cannot be read: {error}") from error
     return Page(items=decoded.items or (), revision=decoded.metadata.resource_version, next=decoded.metadata.continue_)
@@ -91,7 +88,7 @@ def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
             raise from_status(status, code=int(status.get("code") or 500))
         if event.type == EventType.BOOKMARK:
             return _bookmark(kind, event.object)
-        changed = _object_decoder(kind).decode(event.object)
+        changed = decode(event.object, kind.type)
         return WatchEvent(type=EventType(event.type), object=changed, revision=revision_of(changed))
     except (msgspec.DecodeError, ValueError) as error:
         raise OutcomeUnknown(f"a line of the watch on {kind} cannot be read: {error}") from error
@@ -100,7 +97,7 @@ def decode_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
 def _bookmark(kind: Kind[T], body: msgspec.Raw) -> WatchEvent[T]:
     # A bookmark's object is a shell whose lists are null, which the kind's own struct would rightly refuse.
     if kind.type is dict:
-        changed = _object_decoder(kind).decode(body)
+        changed = decode(body, kind.type)
         return WatchEvent(type=EventType.BOOKMARK, object=changed, revision=revision_of(changed))
     shell = _META_DECODER.decode(body)
     return WatchEvent(type=EventType.BOOKMARK, object=cast("T", shell), revision=shell.metadata.resource_version)

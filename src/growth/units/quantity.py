@@ -7,6 +7,8 @@ What the server does, tried on 1.36.3 and held by `tests/cluster/test_quantities
 - The server does not touch a short text whose exponent is already a multiple of three, so `1.500`, `+1` and `01Mi` come
   back as they were written. `text` is what it prints.
 - Parts finer than a billionth are rounded up, away from zero; a binary quantity is capped at 2^63-1.
+- In the resource lists of pods, nodes, volumes and limit ranges, parts finer than a thousandth are rounded up when the
+  object is written: `rounded_up(-3)`.
 - A binary quantity below 1024, or with a fraction of a byte, is printed in the decimal style: `0.5Ki` is `512`.
 - An empty number counts as zero (`k`, `+`, `.`).
 
@@ -80,6 +82,13 @@ class Quantity:
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise QuantityError(f"{shown(text)} is not a quantity: write a number such as 500m, 2 or 1.5Gi")
         return _parsed(text.strip() if isinstance(text, str) else str(text))
+
+    def rounded_up(self, exponent: int) -> "Quantity":
+        """The same where it is no finer than 10^`exponent`, else the next larger multiple of it, printed afresh."""
+        if self.exponent >= exponent:
+            return self
+        multiple = _divided(self.mantissa, places=exponent - self.exponent)
+        return Quantity.of(multiple, exponent=exponent, style=self.style)
 
     def scaled(self, exponent: int = 0) -> int:
         """The value counted in units of 10^`exponent`, rounded away from zero, and at most `LARGEST` in magnitude."""

@@ -17,7 +17,7 @@ from growth.kube.api import ALWAYS_OPEN, EventType, Gate, Page, PatchType, Watch
 from growth.kube.errors import Conflict, Invalid
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Resource
-from growth.kube.memory.scale import scale_of
+from growth.kube.memory.scale import scale_of, shown
 from growth.kube.memory.server import MemoryServer, fresh
 from growth.kube.memory.store import Stored, Watch
 
@@ -54,6 +54,10 @@ class MemoryApi:
             resource, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page, revision=revision
         )
         items = tuple(_read(kind, resource, stored) for stored in listing.items)
+        if not resource.custom:
+            for item in items:  # a list of a built-in kind says once what its items are
+                if isinstance(item, dict):
+                    del item["kind"], item["apiVersion"]
         return Page(items=items, revision=str(listing.revision), next=listing.next)
 
     def watch(
@@ -141,7 +145,8 @@ class MemoryApi:
                 user=self._user,
             )
         except Invalid as error:
-            if uid and {cause["field"] for cause in error.details.get("causes", ())} == {"metadata.uid"}:
+            # As on a real server a patch's uid counts as an attempt to change it, not as a precondition.
+            if uid and any(cause["field"] == "metadata.uid" for cause in error.details.get("causes", ())):
                 raise Conflict(error.message, details=error.details) from error
             raise
         return _read(kind, resource, stored, subresource)
@@ -195,7 +200,7 @@ def present(resource: Resource, stored: Stored) -> Json:
 
 def _read(kind: Kind[T], resource: Resource, stored: Stored, subresource: str = "") -> T:
     if subresource == "scale":
-        return msgspec.convert(fresh(scale_of(resource, stored.object)), kind.type)
+        return msgspec.convert(fresh(shown(scale_of(resource, stored.object))), kind.type)
     whole = present(resource, stored)
     if kind.type is dict:
         return cast(T, fresh(whole))

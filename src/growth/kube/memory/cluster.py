@@ -25,6 +25,27 @@ _SUFFIX_LENGTH: Final = 5
 _BASE_LIMIT: Final = 58
 
 
+_METADATA: Final = frozenset(
+    {
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    }
+)
+
+
 class _MetadataShape(msgspec.Struct):
     name: str = ""
     generateName: str = ""  # noqa: N815  the wire's spelling
@@ -45,6 +66,8 @@ def check_shape(body: Json, resource: Resource) -> None:
         return
     try:
         msgspec.convert(metadata, _MetadataShape)
+        for field in [field for field in metadata if field not in _METADATA]:
+            del metadata[field]  # of metadata nothing unknown is kept, whatever the kind
     except msgspec.ValidationError as error:
         raise BadRequest(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: metadata: {error}'

@@ -1,5 +1,6 @@
 """The rules of names, labels, annotations, owners and finalizers, with the server's words."""
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -139,13 +140,12 @@ def annotation_errors(annotations: Any, field: str) -> Iterator[FieldError]:
 def owner_errors(owners: Any, field: str) -> Iterator[FieldError]:
     """What is wrong with a list of owner references."""
     controllers: list[str] = []
-    for index, owner in enumerate(owners):
-        place = f"{field}[{index}]"
-        if not owner.get("apiVersion"):
-            yield invalid_value(f"{place}.apiVersion", "", "version must not be empty")
+    for owner in owners:
+        if not owner.get("apiVersion"):  # the server names no index here
+            yield invalid_value(f"{field}.apiVersion", "", "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
-                yield invalid_value(f"{place}.{name}", "", "must not be empty")
+                yield invalid_value(f"{field}.{name}", "", f"{name} must not be empty")
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
@@ -157,24 +157,25 @@ def owner_errors(owners: Any, field: str) -> Iterator[FieldError]:
         )
 
 
-def finalizer_errors(finalizers: Any, field: str) -> Iterator[FieldError]:
-    """What is wrong with a list of finalizers; a name without a domain is only for Kubernetes itself."""
+def finalizer_errors(finalizers: Any, field: str, *, custom: bool) -> Iterator[FieldError]:
+    """What is wrong with a list of finalizers; on built-in kinds a name without a domain is only for Kubernetes itself."""
     for index, finalizer in enumerate(finalizers):
-        faults = qualified_name_faults(finalizer)
-        if not faults and "/" not in finalizer and finalizer not in {"orphan", "foregroundDeletion", "kubernetes"}:
-            faults = ["name is neither a standard finalizer name nor is it fully qualified"]
-        for fault in faults:
-            yield invalid_value(f"{field}[{index}]" if "/" in finalizer else field, finalizer, fault)
+        for fault in qualified_name_faults(finalizer):
+            yield invalid_value(field, finalizer, fault)
+        standard = finalizer in {"orphan", "foregroundDeletion", "kubernetes"}
+        if "/" not in finalizer and not standard and not custom:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid_value(f"{field}[{index}]", finalizer, text)
 
 
-def metadata_errors(metadata: Json, old: Json | None) -> Iterator[FieldError]:
+def metadata_errors(metadata: Json, old: Json | None, *, custom: bool) -> Iterator[FieldError]:
     """What is wrong with an object's metadata apart from its name; what did not change is not looked at again."""
     was: Json = old or {}
     for name, check in (
         ("labels", label_errors),
         ("annotations", annotation_errors),
         ("ownerReferences", owner_errors),
-        ("finalizers", finalizer_errors),
+        ("finalizers", functools.partial(finalizer_errors, custom=custom)),
     ):
         value = metadata.get(name)
         if value and value is not was.get(name):

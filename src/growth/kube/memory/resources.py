@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 from growth.api.kinds import Json
+from growth.kube.memory import known
 from growth.kube.memory.fields import FieldError
 from growth.kube.memory.names import subdomain_faults
 
@@ -48,6 +49,10 @@ class Strategy:
     generation = Generation.NONE
     finishes_at_once = True  # DELETE answers with a Status and not with the object
     field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # beyond metadata.name and metadata.namespace
+
+    def prune(self, new: Json, old: Json | None, *, kind: str) -> list[str]:
+        """Drops what the kind does not have and gives the paths of it."""
+        return known.conform(kind, new, old)
 
     def default(self, new: Json, old: Json | None) -> None:
         """Fills in what the manifest left out. What is the very same object in `old` has it all and is left alone."""

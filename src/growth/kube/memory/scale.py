@@ -25,11 +25,17 @@ def paths(resource: Resource) -> ScalePaths:
     return resource.scale
 
 
+def shown(scale: Json) -> Json:
+    """A Scale as the server sends it: zero replicas are left out."""
+    return scale if scale["spec"].get("replicas") else {**scale, "spec": {}}
+
+
 def scale_of(resource: Resource, stored: Json) -> Json:
     """The Scale of a workload."""
     where = paths(resource)
     metadata = stored["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _look(stored, where.spec)
     status: Json = {"replicas": _look(stored, where.status) or 0}
     if where.selector:
         selector = _look(stored, where.selector) or ""
@@ -43,7 +49,7 @@ def scale_of(resource: Resource, stored: Json) -> Json:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {field: metadata[field] for field in kept if field in metadata},
-        "spec": {"replicas": _look(stored, where.spec) or 0},
+        "spec": {} if resource.custom and replicas is None else {"replicas": replicas or 0},
         "status": status,
     }
 
@@ -57,7 +63,10 @@ def scaled(resource: Resource, stored: Json, scale: Json) -> Json:
         raise BadRequest(
             f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL ({name})"
         )
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    replicas = (scale.get("spec") or {}).get("replicas")
+    if replicas is None and resource.custom:
+        raise BadRequest(f'the spec replicas field ".{".".join(where.spec)}" cannot be empty')
+    replicas = replicas or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas is no whole number')
     if replicas < 0:

@@ -1,5 +1,5 @@
-"""The server over HTTP on loopback, so that `kubectl` and `HttpApi` work on it. No TLS and no authentication: the bearer
-token, where one is sent, is the user's name.
+"""The server over HTTP on loopback, so that `kubectl` and `HttpApi` work on it. No TLS and no authentication: who
+asks is whom the request impersonates, as kubeconfigs with `as` do, or else the bearer token.
 """
 
 import contextlib
@@ -16,6 +16,8 @@ from growth.kube.memory.wire.routing import Answer, Request, Streaming, handle
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 3 * 1024 * 1024  # bytes; the real server's limit for a request
+# What an API server puts on every answer; by the second its plain-text answers are told from a proxy's.
+HEADERS: Final = {"Cache-Control": "no-cache, private", "X-Kubernetes-Pf-Flowschema-Uid": "in-process"}
 
 
 @contextlib.asynccontextmanager
@@ -50,7 +52,7 @@ async def _answer(server: MemoryServer, request: web.Request) -> web.StreamRespo
             query=dict(request.query),
             headers=headers,
             body=await request.read(),
-            user=token or "anonymous",
+            user=headers.get("impersonate-user") or token or "anonymous",
         ),
     )
     if isinstance(result, Answer):
@@ -60,7 +62,7 @@ async def _answer(server: MemoryServer, request: web.Request) -> web.StreamRespo
 
 def _whole(answer: Answer) -> web.Response:
     body = answer.body.encode() if isinstance(answer.body, str) else msgspec.json.encode(answer.body)
-    headers = {"Content-Type": answer.content_type, "Cache-Control": "no-cache, private"}
+    headers = {"Content-Type": answer.content_type, **HEADERS}
     if isinstance(answer.body, dict) and answer.status == 429:
         wait = (answer.body.get("details") or {}).get("retryAfterSeconds")
         if wait is not None:
@@ -69,7 +71,7 @@ def _whole(answer: Answer) -> web.Response:
 
 
 async def _streamed(request: web.Request, streaming: Streaming) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    response = web.StreamResponse(headers={"Content-Type": "application/json", **HEADERS})
     response.enable_chunked_encoding()
     try:
         await response.prepare(request)
@@ -90,7 +92,7 @@ def kubeconfig(url: str, *, user: str = "admin") -> str:
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "growth", "cluster": {"server": url}}],
-        "users": [{"name": user, "user": {"token": user}}],
+        "users": [{"name": user, "user": {"as": user}}],
         "contexts": [{"name": "growth", "context": {"cluster": "growth", "user": user}}],
         "current-context": "growth",
     }

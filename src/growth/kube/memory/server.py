@@ -94,8 +94,8 @@ class MemoryServer:
         return stored
 
     def scale_of(self, resource: Resource, stored: Stored) -> Json:
-        """The Scale of a workload."""
-        return scale.scale_of(resource, stored.object)
+        """The Scale of a workload, as it is shown."""
+        return scale.shown(scale.scale_of(resource, stored.object))
 
     def list(
         self,
@@ -146,10 +146,13 @@ class MemoryServer:
 
     # Writing
 
-    def create(self, resource: Resource, body: Any, *, namespace: str = "", user: str = "") -> Stored:
+    def create(
+        self, resource: Resource, body: Any, *, namespace: str = "", user: str = "", strict: bool = False
+    ) -> Stored:
+        """`strict` refuses fields that the kind does not have; otherwise they are dropped."""
         if resource.namespaced and not namespace:
             raise failures.method_not_allowed()
-        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace)
+        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace, strict=strict)
         self._wrote(user)
         return stored
 
@@ -162,6 +165,7 @@ class MemoryServer:
         namespace: str = "",
         subresource: str = "",
         user: str = "",
+        strict: bool = False,
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
         self.check_subresource(resource, subresource)
@@ -169,7 +173,13 @@ class MemoryServer:
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
         stored = writes.change(
-            self._cluster, resource, old, new, subresource=subresource, replaces=subresource != "scale"
+            self._cluster,
+            resource,
+            old,
+            new,
+            subresource=subresource,
+            replaces=subresource != "scale",
+            strict=strict,
         )
         self._wrote(user)
         return stored
@@ -184,7 +194,9 @@ class MemoryServer:
         subresource: str = "",
         patch_type: str = PatchType.MERGE,
         user: str = "",
+        strict: bool = False,
     ) -> Stored:
+        check_patch_type(resource, patch_type)
         old = self.get(resource, name, namespace=namespace)
         self.check_subresource(resource, subresource)
         if subresource == "scale":
@@ -193,7 +205,7 @@ class MemoryServer:
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
         new = own_copy(new, old.object)
-        stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
+        stored = writes.change(self._cluster, resource, old, new, subresource=subresource, strict=strict)
         self._wrote(user)
         return stored
 
@@ -266,27 +278,26 @@ def own_copy(new: Json, old: Json) -> Json:
     }
 
 
+def check_patch_type(resource: Resource, patch_type: str) -> None:
+    """Refuses kinds of patches that are not offered, or not for custom kinds."""
+    if patch_type == "application/apply-patch+yaml":
+        raise UnsupportedMediaType(
+            "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
+            "--server-side"
+        )
+    accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
+    if patch_type not in accepted:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        )
+
+
 def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
     """The object with the patch applied; nothing is stored."""
-    match patch_type:
-        case PatchType.MERGE:
-            if not isinstance(patch, dict):
-                raise BadRequest("a merge patch is an object")
-            return dict(patches.merge(old, patch))
-        case PatchType.JSON:
-            return patches.apply_operations(old, patch)
-        case PatchType.STRATEGIC if not resource.custom:
-            if not isinstance(patch, dict):
-                raise BadRequest("a strategic merge patch is an object")
-            return strategic.merge(resource.kind, old, patch)
-        case "application/apply-patch+yaml":
-            raise UnsupportedMediaType(
-                "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
-                "--server-side"
-            )
-        case _:
-            accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: "
-                + ", ".join(accepted)
-            )
+    if patch_type == PatchType.JSON:
+        return patches.apply_operations(old, patch)
+    if not isinstance(patch, dict):
+        raise BadRequest("a merge patch is an object")
+    if patch_type == PatchType.STRATEGIC:
+        return strategic.merge(resource.kind, old, patch)
+    return dict(patches.merge(old, patch))

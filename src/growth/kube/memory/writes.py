@@ -4,6 +4,7 @@ Both end in `Cluster.put` (or in a removal, when the last finalizer of a deleted
 nothing does not happen: no revision is spent and no watch hears of it.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -25,6 +26,10 @@ def check_type(body: Json, resource: Resource) -> None:
         raise BadRequest(f"Object 'Kind' is missing in {quoted(quoted(body))}")
     kind = body.get("kind") or resource.kind
     version = body.get("apiVersion") or resource.api_version
+    if kind != resource.kind and resource.custom:
+        named = dataclasses.replace(resource, kind=kind)
+        name = (body.get("metadata") or {}).get("name", "")
+        raise failures.invalid(named, name, [invalid_value("kind", kind, f"must be {resource.kind}")])
     if kind != resource.kind:
         raise BadRequest(
             f'{kind} in version "{version}" cannot be handled as a {resource.kind}: the kind of the object and of the '
@@ -49,10 +54,22 @@ def settle_namespace(metadata: Json, resource: Resource, namespace: str) -> None
         metadata["namespace"] = namespace
 
 
-def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) -> Stored:
+def prune(resource: Resource, new: Json, old: Json | None, *, strict: bool) -> None:
+    """Drops unknown fields, or refuses them where the caller is strict."""
+    dropped = resource.strategy.prune(new, old, kind=resource.kind)
+    if dropped and strict:
+        listed = ", ".join(f'unknown field "{path}"' for path in dropped)
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"strict decoding error: {listed}"
+        )
+
+
+def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str, strict: bool = False) -> Stored:
     """Stores a new object. `body` is the caller's own copy and becomes the stored object."""
     check_shape(body, resource)
     check_type(body, resource)
+    prune(resource, body, None, strict=strict)
     strategy = resource.strategy
     metadata = body["metadata"]
     settle_namespace(metadata, resource, namespace)
@@ -68,7 +85,10 @@ def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) 
     if resource.namespaced:
         _check_namespace(cluster, resource, metadata.get("name", ""), namespace)
     strategy.admit(body, cluster=cluster)
-    wrong = [*names.name_errors(metadata, strategy.name_faults), *names.metadata_errors(metadata, None)]
+    wrong = [
+        *names.name_errors(metadata, strategy.name_faults),
+        *names.metadata_errors(metadata, None, custom=resource.custom),
+    ]
     wrong += strategy.validate(body)
     if wrong:
         raise failures.invalid(resource, metadata.get("name", ""), wrong)
@@ -124,7 +144,14 @@ def _drop_empty(metadata: Json) -> None:
 
 
 def change(
-    cluster: Cluster, resource: Resource, stored: Stored, new: Json, *, subresource: str = "", replaces: bool = False
+    cluster: Cluster,
+    resource: Resource,
+    stored: Stored,
+    new: Json,
+    *,
+    subresource: str = "",
+    replaces: bool = False,
+    strict: bool = False,
 ) -> Stored:
     """Stores the changed object. `new` and its metadata are the caller's own dicts; deeper parts may be shared.
 
@@ -134,6 +161,7 @@ def change(
     strategy = resource.strategy
     check_shape(new, resource)
     check_type(new, resource)
+    prune(resource, new, old, strict=strict)
     metadata, was = new["metadata"], old["metadata"]
     name = was["name"]
     if metadata.get("name") != name:
@@ -152,7 +180,8 @@ def change(
         raise failures.modified(resource, name)
     if replaces and not revision and not strategy.unconditional_update:
         wrong = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise failures.invalid(resource, name, [wrong])
+        named = dataclasses.replace(resource, kind=resource.plural)  # the server's own slip
+        raise failures.invalid(named, name, [wrong])
     _restore_metadata(metadata, was)
     if subresource == "status":
         strategy.prepare_status(new, old)
@@ -176,7 +205,7 @@ def change(
 
 
 def _errors(resource: Resource, new: Json, old: Json, subresource: str) -> Iterator[FieldError]:
-    yield from names.metadata_errors(new["metadata"], old["metadata"])
+    yield from names.metadata_errors(new["metadata"], old["metadata"], custom=resource.custom)
     if subresource == "status":
         yield from resource.strategy.validate_status(new, old)
     else:

@@ -73,7 +73,9 @@ class NodeStrategy(Strategy):
                 yield invalid_value(f"{place}.key", taint.key, fault)
             for fault in label_value_faults(taint.value):
                 yield invalid_value(f"{place}.value", taint.value, fault)
-            if taint.effect not in EFFECTS:
+            if not taint.effect:
+                yield required(f"{place}.effect")
+            elif taint.effect not in EFFECTS:
                 yield not_supported(f"{place}.effect", taint.effect, EFFECTS)
             if (taint.key, taint.effect) in seen:
                 shown = {"Key": taint.key, "Value": taint.value, "Effect": taint.effect, "TimeAdded": None}

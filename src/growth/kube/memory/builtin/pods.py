@@ -21,6 +21,7 @@ _IMMUTABLE: Final = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+_ADMITTED: Final = ("priority", "preemptionPolicy", "serviceAccountName", "serviceAccount")
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -51,9 +52,7 @@ class PodStrategy(Strategy):
             status = new.setdefault("status", {})
             if "qosClass" not in status:
                 status["qosClass"] = quality(new["spec"])
-            for condition in status.get("conditions") or ():
-                condition.setdefault("lastProbeTime", None)
-                condition.setdefault("lastTransitionTime", None)
+            _default_status(status)
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         _set_priority(new, cluster)
@@ -74,18 +73,24 @@ class PodStrategy(Strategy):
             ]
 
     def validate(self, new: Json) -> Iterator[FieldError]:
-        yield from podspec.spec_errors(shapes.read(new, shapes.Pod, "Pod").spec, "spec")
+        spec = shapes.read(new, shapes.Pod, "Pod").spec
+        yield from podspec.spec_errors(spec, "spec")
+        if spec is not None and spec.node_name and spec.scheduling_gates:
+            yield forbidden_value("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
     def prepare_update(self, new: Json, old: Json) -> None:
         super().prepare_update(new, old)
         if new.get("spec") is not old["spec"]:
             spec = new["spec"] = dict(new.get("spec") or {})
+            for field in _ADMITTED:  # whoever leaves them out gets them again
+                if field in old["spec"]:
+                    spec.setdefault(field, old["spec"][field])
             tolerate_for_a_while(spec)
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         if new["spec"] is old["spec"]:
             return
-        yield from self.validate(new)
+        yield from podspec.spec_errors(shapes.read(new, shapes.Pod, "Pod").spec, "spec")
         yield from _change_errors(new["spec"], old["spec"])
 
     def grace_seconds(self, stored: Json, asked: int | None) -> int | None:
@@ -97,6 +102,22 @@ class PodStrategy(Strategy):
         if not spec.get("nodeName") or phase in {"Failed", "Succeeded"}:
             return 0
         return int(grace)
+
+
+def _default_status(status: Json) -> None:
+    """What the server shows of a status even where nothing was said."""
+    for condition in status.get("conditions") or ():
+        condition.setdefault("status", "")
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
+    for part in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for container in status.get(part) or ():
+            for field, value in (("state", {}), ("lastState", {}), ("ready", False), ("restartCount", 0)):
+                container.setdefault(field, value)
+            container.setdefault("image", "")
+            container.setdefault("imageID", "")
+    if status.get("podIP") and (status.get("podIPs") or [{}])[0].get("ip") != status["podIP"]:
+        status["podIPs"] = [{"ip": status["podIP"]}]
 
 
 def _set_priority(new: Json, cluster: Lookup) -> None:
@@ -181,6 +202,10 @@ def _positive(amount: Any) -> Quantity | None:
 
 def _change_errors(new: Json, old: Json) -> Iterator[FieldError]:
     """What is wrong with a change of a pod's spec: most of it is fixed for life."""
+    for part in ("containers", "initContainers"):
+        if len(new.get(part) or ()) != len(old.get(part) or ()):
+            yield forbidden_value(f"spec.{part}", f"pod updates may not add or remove {part}")
+            return
     gated = bool(old.get("schedulingGates"))
     known = [gate["name"] for gate in old.get("schedulingGates") or ()]
     for index, gate in enumerate(new.get("schedulingGates") or ()):

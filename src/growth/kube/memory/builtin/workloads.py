@@ -43,6 +43,7 @@ class WorkloadStrategy(Strategy):
     generation = Generation.SPEC
     kind = ""
     first_status: ClassVar[Json] = {}
+    counts: ClassVar[tuple[str, ...]] = ()  # of the status, none above its replicas
 
     def prepare_create(self, new: Json) -> None:
         new["status"] = dict(self.first_status)
@@ -86,9 +87,22 @@ class WorkloadStrategy(Strategy):
         if new["spec"].get("selector") != old["spec"].get("selector"):
             yield invalid_value("spec.selector", new["spec"].get("selector"), "field is immutable")
 
+    def validate_status(self, new: Json, old: Json) -> Iterator[FieldError]:
+        status = new.get("status") or {}
+        for name, value in status.items():
+            if isinstance(value, int) and value < 0:
+                yield invalid_value(f"status.{name}", value, "must be greater than or equal to 0")
+        for name in self.counts:
+            if status.get(name, 0) > status.get("replicas", 0):
+                yield invalid_value(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
+        if "readyReplicas" in self.counts and status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+            text = "cannot be greater than readyReplicas"
+            yield invalid_value("status.availableReplicas", status["availableReplicas"], text)
+
 
 class DeploymentStrategy(WorkloadStrategy):
     kind = "Deployment"
+    counts: ClassVar[tuple[str, ...]] = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
     def prepare_status(self, new: Json, old: Json) -> None:
         super().prepare_status(new, old)
@@ -114,11 +128,13 @@ class DeploymentStrategy(WorkloadStrategy):
 
 class ReplicaSetStrategy(WorkloadStrategy):
     kind = "ReplicaSet"
+    counts: ClassVar[tuple[str, ...]] = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
     first_status: ClassVar[Json] = {"replicas": 0}
 
 
 class StatefulSetStrategy(WorkloadStrategy):
     kind = "StatefulSet"
+    counts: ClassVar[tuple[str, ...]] = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     first_status: ClassVar[Json] = {"replicas": 0, "availableReplicas": 0}
 
     def default_spec(self, spec: Json) -> None:

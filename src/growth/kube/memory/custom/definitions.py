@@ -1,15 +1,16 @@
 """CustomResourceDefinitions: what is checked of them, and the resources that they make.
 
 Checked: names, group, scope, versions, and that each schema is structural (types given, rules that parse). Not checked:
-the types inside rules, their cost, and conflicts of names between definitions.
+the types inside rules, and their cost.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from growth.api.kinds import Json
-from growth.kube.memory.custom.rules import RuleError, compiled
+from growth.kube.memory.custom import validation
+from growth.kube.memory.custom.rules import RuleError, compiled, unknown_field
 from growth.kube.memory.custom.schema import Schema
 from growth.kube.memory.custom.strategy import CustomStrategy
 from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
@@ -119,7 +120,8 @@ def _version_errors(spec: Json) -> Iterator[FieldError]:
         if schema is None:
             yield required(f"{place}.schema.openAPIV3Schema", "schemas are required")
         else:
-            yield from schema_errors(schema, root, root=True)
+            wrong = list(schema_errors(schema, root, root=True))
+            yield from wrong or default_errors(schema, root)
         for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
             where = f"{place}.additionalPrinterColumns[{number}]"
             for field in ("name", "type", "jsonPath"):
@@ -155,6 +157,9 @@ def schema_errors(schema: Any, path: str, *, root: bool = False) -> Iterator[Fie
         yield required(f"{path}.items", "must be specified")
     if schema.get("x-kubernetes-list-type") == "map" and not schema.get("x-kubernetes-list-map-keys"):
         yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield forbidden_value(f"{path}.uniqueItems", text)
     if schema.get("pattern"):
         try:
             re.compile(schema["pattern"])
@@ -169,6 +174,10 @@ def schema_errors(schema: Any, path: str, *, root: bool = False) -> Iterator[Fie
             compiled(rule)
         except RuleError as error:
             yield invalid_value(place, rule["rule"], f"compilation failed: {error}")
+            continue
+        unknown = unknown_field(rule["rule"], schema, root=root)
+        if unknown:
+            yield invalid_value(place, rule["rule"], f"compilation failed: undefined field '{unknown}'")
     for name, inner in (schema.get("properties") or {}).items():
         if not (root and name == "metadata"):
             yield from schema_errors(inner, f"{path}.properties[{name}]")
@@ -176,6 +185,18 @@ def schema_errors(schema: Any, path: str, *, root: bool = False) -> Iterator[Fie
         yield from schema_errors(schema["additionalProperties"], f"{path}.additionalProperties")
     if isinstance(schema.get("items"), dict):
         yield from schema_errors(schema["items"], f"{path}.items")
+
+
+def default_errors(schema: Json, path: str) -> Iterator[FieldError]:
+    """Defaults that break the very schema that they stand in; the schema itself is sound."""
+    if "default" in schema:
+        for wrong in validation.errors(Schema(schema), schema["default"]):
+            yield FieldError(f"{path}.default", wrong.reason, wrong.detail)
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from default_errors(inner, f"{path}.properties[{name}]")
+    for name in ("additionalProperties", "items"):
+        if isinstance(schema.get(name), dict):
+            yield from default_errors(schema[name], f"{path}.{name}")
 
 
 def resources_of(definition: Json) -> list[Resource]:
@@ -193,6 +214,7 @@ def resources_of(definition: Json) -> list[Resource]:
             None if schema is None else Schema(schema, root=True),
             status="status" in subresources,
             definition=definition["metadata"]["name"],
+            scale=_scale(subresources.get("scale")),
         )
         served.append(
             Resource(
@@ -243,6 +265,41 @@ def _columns(written: list[Json] | None) -> tuple[Column, ...]:
         )
         for one in written
     )
+
+
+def conflict_of(definition: Json, others: Iterable[Json]) -> str:
+    """What keeps a definition's names from being accepted: another one of its group that has them, or nothing."""
+    spec = definition["spec"]
+    mine = _names_of(spec["names"])
+    for other in others:
+        if other["metadata"]["name"] == definition["metadata"]["name"] or other["spec"]["group"] != spec["group"]:
+            continue
+        taken = _names_of((other.get("status") or {}).get("acceptedNames") or {})
+        for name in mine:
+            if name in taken:
+                return f'"{name}" is already in use'
+    return ""
+
+
+def _names_of(names: Json) -> list[str]:
+    single = [names.get(field) for field in ("plural", "singular", "kind", "listKind")]
+    return [name for name in (*single, *(names.get("shortNames") or ())) if name]
+
+
+def rejected(definition: Json, conflict: str, now: str) -> Json:
+    """The status of a definition whose names another one has."""
+    status = definition.get("status") or {}
+    conditions = [
+        ("NamesAccepted", "NameConflict", conflict),
+        ("Established", "NotAccepted", "not all names are accepted"),
+    ]
+    return {
+        **status,
+        "conditions": [
+            {"type": kind, "status": "False", "lastTransitionTime": now, "reason": reason, "message": message}
+            for kind, reason, message in conditions
+        ],
+    }
 
 
 def established(definition: Json, now: str) -> Json:

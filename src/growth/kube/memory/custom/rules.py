@@ -2,21 +2,21 @@
 
 Values are handed to CEL as the API server does: names that CEL cannot write are escaped (`foo-bar` is
 `foo__dash__bar`, `in` is `__in__`), date-times and durations become CEL's own types, and an integer in a field of type
-number becomes a double. Rules are parsed but not type-checked when the CRD is created, and there is no cost budget:
-both refuse CRDs on the real server only. Quantity, URL and IP functions are not offered.
+number becomes a double. When a CRD is created its rules are parsed and the fields of `self` looked up; types are not
+checked further and there is no cost budget, for which the real server refuses some CRDs. The functions of URLs, IP
+addresses and formats are not offered.
 """
 
 import dataclasses
 import datetime as dt
-import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import cel
-from cel.stdlib import STDLIB_FUNCTIONS
 
 from growth.api.kinds import Json
+from growth.kube.memory.custom.library import FUNCTIONS
 from growth.kube.memory.fields import FieldError, quoted
 from growth.units.duration import Duration
 from growth.units.timestamp import parse_time
@@ -42,35 +42,6 @@ def escaped(name: str) -> str:
     if name in _RESERVED:
         return f"__{name}__"
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
-
-
-def _is_sorted(items: list[Any]) -> bool:
-    return all(left <= right for left, right in itertools.pairwise(items))
-
-
-def _find(text: str, pattern: str) -> str:
-    found = re.search(pattern, text)
-    return found[0] if found else ""
-
-
-def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match[0] for match in re.finditer(pattern, text)]
-    return found if limit < 0 else found[:limit]
-
-
-def _index_of(where: Any, what: Any, offset: int = 0) -> int:
-    if isinstance(where, str):
-        return where.find(what, offset)
-    return where.index(what) if what in where else -1
-
-
-_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    **STDLIB_FUNCTIONS,
-    "isSorted": _is_sorted,
-    "find": _find,
-    "findAll": _find_all,
-    "indexOf": _index_of,
-}
 
 
 class RuleError(ValueError):
@@ -100,7 +71,7 @@ class Rule:
             variables["oldSelf"] = cel.OptionalValue.of(old) if has_old else cel.OptionalValue.none()
         elif self.transition:
             variables["oldSelf"] = old
-        context = cel.Context(variables=variables, functions=_FUNCTIONS) if self.functions else variables
+        context = cel.Context(variables=variables, functions=FUNCTIONS) if self.functions else variables
         try:
             holds = self.program.execute(context)
         except Exception as error:  # noqa: BLE001  whatever the rule does wrong is the object's refusal
@@ -154,8 +125,37 @@ def compiled(written: Json) -> Rule:
         field=str(written.get("fieldPath") or ""),
         transition="oldSelf" in program.variables(),
         optional_old=bool(written.get("optionalOldSelf")),
-        functions=any(name in _FUNCTIONS or "." in name for name in used) or "sets" in program.variables(),
+        functions=any(name in FUNCTIONS or "." in name for name in used) or "sets" in program.variables(),
     )
+
+
+_LITERAL: Final = re.compile(r"""r?('([^'\\\\]|\\\\.)*'|"([^"\\\\]|\\\\.)*")""")
+_SELECTED: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)((?:\.[A-Za-z_]\w*)+)(\s*\()?")
+_EVERYWHERE: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def unknown_field(text: str, schema: Json, *, root: bool) -> str:
+    """The first field of `self` in a rule that the schema does not declare, or nothing."""
+    for path, call in _SELECTED.findall(_LITERAL.sub("''", text)):
+        names: list[str] = path[1:].split(".")
+        if call:
+            names.pop()
+        level = schema
+        for index, name in enumerate(names):
+            properties = level.get("properties")
+            if root and index == 0 and name in _EVERYWHERE:
+                break
+            if (
+                level.get("type") != "object"
+                or level.get("additionalProperties")
+                or "x-kubernetes-int-or-string" in level
+            ):
+                break
+            known = {escaped(key): inner for key, inner in (properties or {}).items()}
+            if name not in known:
+                return name
+            level = known[name]
+    return ""
 
 
 def as_time(text: str) -> dt.datetime | str:

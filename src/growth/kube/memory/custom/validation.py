@@ -124,10 +124,10 @@ def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError
     written = schema.written
     if "maxLength" in written and len(value) > written["maxLength"]:
         yield too_long(path, written["maxLength"])
-    if "minLength" in written and len(value) < written["minLength"]:
+    elif "minLength" in written and len(value) < written["minLength"]:
         text = f"{path} in body should be at least {written['minLength']} chars long"
         yield invalid_value(path, value, text)
-    if schema.pattern is not None and not schema.pattern.search(value):
+    elif schema.pattern is not None and not schema.pattern.search(value):
         yield invalid_value(path, value, f"{path} in body should match '{written['pattern']}'")
     name = written.get("format")
     if name and not formats.is_sound(name, value):

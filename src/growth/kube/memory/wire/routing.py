@@ -9,13 +9,12 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.errors import ApiError, BadRequest, NotFound, UnsupportedMediaType, to_status
 from growth.kube.memory import failures
-from growth.kube.memory.custom.strategy import CustomStrategy, refuse_unknown
 from growth.kube.memory.deletion import DeleteOptions, options_from
 from growth.kube.memory.reads import Listing
 from growth.kube.memory.resources import Resource
-from growth.kube.memory.server import MemoryServer, fresh
+from growth.kube.memory.server import MemoryServer
 from growth.kube.memory.store import Stored, Watch
-from growth.kube.memory.wire import discovery, openapi, tables
+from growth.kube.memory.wire import discovery, openapi, protobuf, tables
 
 Query = Mapping[str, str]
 
@@ -56,11 +55,14 @@ class Request:
     user: str = ""
 
     def json(self) -> Any:
-        """The body, which must be JSON."""
+        """The body, which is JSON, or protobuf of a kind that we can read."""
         kind = self.headers.get("content-type", "application/json").partition(";")[0].strip()
+        if kind == protobuf.MEDIA_TYPE:
+            return protobuf.decode(self.body)
         if kind not in {"application/json", ""} and not kind.endswith("+json"):
             raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include: application/json"
+                "the body of the request was in an unknown format - accepted media types include: application/json, "
+                "application/vnd.kubernetes.protobuf"
             )
         try:
             return msgspec.json.decode(self.body)
@@ -184,8 +186,9 @@ class _Call:
                 return self._watch() if self.request.query.get("watch") in _YES else self._list()
             case "POST":
                 body = self.request.json()
-                self._check_fields(body)
-                stored = self.server.create(self.resource, body, namespace=self.namespace, user=self.request.user)
+                stored = self.server.create(
+                    self.resource, body, namespace=self.namespace, user=self.request.user, strict=self._strict
+                )
                 return Answer(201, self._show(stored))
             case "DELETE":
                 return self._delete_all()
@@ -199,10 +202,13 @@ class _Call:
                 return Answer(200, self._show(self.server.get(self.resource, self.name, **where)))
             case "PUT":
                 body = self.request.json()
-                self._check_fields(body)
                 return Answer(
                     200,
-                    self._show(self.server.update(self.resource, self.name, body, user=self.request.user, **where)),
+                    self._show(
+                        self.server.update(
+                            self.resource, self.name, body, user=self.request.user, strict=self._strict, **where
+                        )
+                    ),
                 )
             case "PATCH":
                 return Answer(200, self._show(self._patch("")))
@@ -264,6 +270,7 @@ class _Call:
             subresource=subresource,
             patch_type=kind,
             user=self.request.user,
+            strict=self._strict,
         )
 
     def _options(self) -> DeleteOptions:
@@ -306,11 +313,9 @@ class _Call:
                 continue
         return Answer(200, self._list_document(listing))
 
-    def _check_fields(self, body: Any) -> None:
-        """Strict field validation, for kinds whose fields are known."""
-        strategy = self.resource.strategy
-        if self.request.query.get("fieldValidation") == "Strict" and isinstance(strategy, CustomStrategy):
-            refuse_unknown(self.resource.kind, self.resource.version, strategy.unknown_fields(fresh(body)))
+    @property
+    def _strict(self) -> bool:
+        return self.request.query.get("fieldValidation") == "Strict"
 
     def _page(self) -> Listing:
         query = self.request.query
