@@ -1,1 +1,0 @@
-"""Quantities, durations and money, exact."""
