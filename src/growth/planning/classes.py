@@ -1,0 +1,408 @@
+"""Pods collapse to classes: everything that planning asks of a pod, worked out once for all pods that are alike.
+
+Shapes that differ only in what nothing asks about (a label that no selector reads) end up in one class.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from growth.api.meta import LabelSelector, LabelSelectorRequirement
+from growth.api.placement import Affinity, NodeSelectorTerm, PodAffinityTerm, Toleration, TopologySpreadConstraint
+from growth.api.pods import PodSpec
+from growth.api.shapes import Shape
+from growth.cluster.snapshot import Demand, Snapshot
+from growth.planning.offerings import Constraint, Constraints
+from growth.planning.requests import Port, host_ports_of, requests_of
+from growth.planning.requirements import Requirement, RequirementError, from_expressions, from_labels, gather
+from growth.planning.selectors import SelectorError, Test, compiled
+from growth.planning.topology import Group, Rule
+from growth.planning.volumes import NO_VOLUMES, VolumeError, VolumeNeeds, needs_of
+from growth.units import QuantityError
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+HONOR = "Honor"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """What a pod asks for at one step of giving up its preferences. `soft`: it still avoids PreferNoSchedule taints."""
+
+    constraint: Constraint
+    rules: tuple[Group, ...]
+    soft: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PodClass:
+    """Pods that are alike to planning.
+
+    `needs` are (index of the resource, amount). `variants` begins with every preference and ends with none. `counted`
+    are the rules of anybody whose selector matches these pods; `kept_away` those placed pods that bar them;
+    `keeps_away` the bars that these pods put up themselves. `refusal` is why no place will do: (filter, message).
+    """
+
+    shape: Shape
+    pods: tuple[str, ...]
+    requests: Mapping[str, int]
+    needs: tuple[tuple[int, int], ...]
+    priority: int
+    tolerations: tuple[Toleration, ...]
+    ports: frozenset[Port]
+    volumes: VolumeNeeds
+    places: tuple[Constraint, ...]
+    variants: tuple[Variant, ...]
+    counted: tuple[Group, ...]
+    kept_away: tuple[Group, ...]
+    keeps_away: tuple[Group, ...]
+    refusal: tuple[str, str] | None = None
+
+    def selects_itself(self, group: Group) -> bool:
+        return group in self.counted
+
+
+class Groups:
+    """The rules of one pass, each once."""
+
+    def __init__(self, namespaces: Mapping[str, Mapping[str, str]], constraints: Constraints) -> None:
+        self.all: list[Group] = []
+        self._known: dict[tuple[object, ...], Group] = {}
+        self._namespaces = namespaces
+        self._constraints = constraints
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def spread(self, shape: Shape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
+        selector = with_label_keys(rule.label_selector, shape.labels, match=rule.match_label_keys, mismatch=())
+        honours = rule.node_taints_policy == HONOR
+        kept = filters if rule.node_affinity_policy in {None, "", HONOR} else ()
+        tolerations = shape.spec.tolerations if honours else ()
+        key = (
+            Rule.SPREAD,
+            rule.topology_key,
+            self._encode(selector),
+            shape.namespace,
+            rule.max_skew,
+            rule.min_domains or 0,
+            kept,
+            tolerations,
+        )
+        return self._group(
+            key,
+            lambda: Group(
+                Rule.SPREAD,
+                rule.topology_key,
+                compiled(selector),
+                namespaces=frozenset({shape.namespace}),
+                text=f"topology spread over {rule.topology_key} (max skew {rule.max_skew})",
+                max_skew=rule.max_skew,
+                min_domains=rule.min_domains or 0,
+                filters=kept,
+                honours_taints=honours,
+                tolerations=tolerations,
+            ),
+        )
+
+    def affinity(
+        self, shape: Shape, term: PodAffinityTerm, rule: Rule, *, also: Sequence[PodAffinityTerm] = ()
+    ) -> Group:
+        """The rule of a term; `also` are terms that the same pods must match too."""
+        parts = [self._part(shape, each) for each in (term, *also)]
+        key = (rule, term.topology_key, *sorted(part[0] for part in parts))
+        spaces = _common([part[2] for part in parts])
+        tests = [part[1] for part in parts]
+
+        def test(labels: Mapping[str, str]) -> bool:
+            return all(each(labels) for each in tests)
+
+        words = {Rule.AFFINITY: "affinity to pods", Rule.ANTI_AFFINITY: "anti-affinity to pods"}
+        text = f"{words.get(rule, 'anti-affinity of pods already there')} by {term.topology_key}"
+        return self._group(key, lambda: Group(rule, term.topology_key, test, namespaces=spaces, text=text))
+
+    def _part(self, shape: Shape, term: PodAffinityTerm) -> tuple[bytes, Test, frozenset[str] | None]:
+        selector = with_label_keys(
+            term.label_selector, shape.labels, match=term.match_label_keys, mismatch=term.mismatch_label_keys
+        )
+        spaces = self._spaces(shape.namespace, term)
+        return self._encode((selector, None if spaces is None else sorted(spaces))), compiled(selector), spaces
+
+    def _spaces(self, own: str, term: PodAffinityTerm) -> frozenset[str] | None:
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces or (own,))
+        if term.namespace_selector == LabelSelector():
+            return None
+        test = compiled(term.namespace_selector)
+        return frozenset(term.namespaces) | {name for name, labels in self._namespaces.items() if test(labels)}
+
+    def _group(self, key: tuple[object, ...], make: Callable[[], Group]) -> Group:
+        group = self._known.get(key)
+        if group is None:
+            group = self._known[key] = make()
+            self.all.append(group)
+        return group
+
+
+def _common(many: list[frozenset[str] | None]) -> frozenset[str] | None:
+    """Namespaces in all of them; None stands for every namespace."""
+    found: frozenset[str] | None = None
+    for each in many:
+        if each is not None:
+            found = each if found is None else found & each
+    return found
+
+
+def with_label_keys(
+    selector: LabelSelector | None, labels: Mapping[str, str], *, match: Iterable[str], mismatch: Iterable[str]
+) -> LabelSelector | None:
+    """The selector narrowed by the pod's own values of the named labels; labels that it lacks are ignored."""
+    if selector is None:
+        return None
+    extra = [
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for operator, keys in (("In", match), ("NotIn", mismatch))
+        for key in keys
+        if key in labels
+    ]
+    if not extra:
+        return selector
+    return LabelSelector(match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *extra))
+
+
+def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
+    """The terms of the required node affinity, of which one must hold."""
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return required.node_selector_terms if required else ()
+
+
+def keeps_away_of(shape: Shape, groups: Groups) -> tuple[Group, ...]:
+    """The bars that a pod of the shape puts up once it is placed: its required anti-affinity."""
+    anti = shape.spec.affinity.pod_anti_affinity if shape.spec.affinity else None
+    terms = anti.required_during_scheduling_ignored_during_execution if anti else ()
+    return tuple(groups.affinity(shape, term, Rule.KEEPS_AWAY) for term in terms)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Draft:
+    """A shape compiled, before it is known which rules count it."""
+
+    shape: Shape
+    requests: Mapping[str, int]
+    variants: tuple[Variant, ...]
+    keeps_away: tuple[Group, ...]
+    ports: frozenset[Port]
+    volumes: VolumeNeeds
+    refusal: tuple[str, str] | None = None
+
+
+class Compiler:
+    """Turns the demands of one pass into classes."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        constraints: Constraints,
+        groups: Groups,
+        *,
+        respect_preferences: bool,
+        soft_taints: bool,
+    ) -> None:
+        self._snapshot = snapshot
+        self._constraints = constraints
+        self._groups = groups
+        self._respect = respect_preferences
+        self._soft_taints = soft_taints
+
+    def drafts(self, demands: Iterable[Demand]) -> list[tuple[_Draft, list[str]]]:
+        """Each distinct shape compiled, with its pods. Registers every rule that the shapes state."""
+        pods: dict[Shape, list[str]] = {}
+        for demand in demands:
+            pods.setdefault(demand.shape, []).append(demand.key)
+        return [(self._draft(shape), keys) for shape, keys in pods.items()]
+
+    def classes(self, drafts: list[tuple[_Draft, list[str]]], resources: Sequence[str]) -> list[PodClass]:
+        """The classes in the order of the queue: priority, then cpu and memory, largest first."""
+        index = {name: at for at, name in enumerate(resources)}
+        bars = [group for group in self._groups.all if group.rule is Rule.KEEPS_AWAY]
+        rules = [group for group in self._groups.all if group.rule is not Rule.KEEPS_AWAY]
+        seen: dict[tuple[object, ...], tuple[tuple[Group, ...], tuple[Group, ...]]] = {}
+        merged: dict[tuple[object, ...], tuple[_Draft, list[str], tuple[Group, ...], tuple[Group, ...]]] = {}
+        for draft, keys in drafts:
+            shape = draft.shape
+            about = (shape.namespace, *sorted(shape.labels.items()))
+            if about not in seen:
+                seen[about] = (
+                    tuple(group for group in rules if group.selects(shape.namespace, shape.labels)),
+                    tuple(group for group in bars if group.selects(shape.namespace, shape.labels)),
+                )
+            counted, kept_away = seen[about]
+            key = self._signature(draft, counted, kept_away)
+            if key in merged:
+                merged[key][1].extend(keys)
+            else:
+                merged[key] = (draft, list(keys), counted, kept_away)
+        found = [
+            PodClass(
+                shape=draft.shape,
+                pods=tuple(sorted(keys)),
+                requests=draft.requests,
+                needs=tuple((index[name], amount) for name, amount in draft.requests.items()),
+                priority=draft.shape.spec.priority or 0,
+                tolerations=draft.shape.spec.tolerations,
+                ports=draft.ports,
+                volumes=draft.volumes,
+                places=tuple(self._constraints.of(place) for place in draft.volumes.places),
+                variants=draft.variants,
+                counted=counted,
+                kept_away=kept_away,
+                keeps_away=draft.keeps_away,
+                refusal=draft.refusal,
+            )
+            for draft, keys, counted, kept_away in merged.values()
+        ]
+        found.sort(key=lambda c: (-c.priority, -c.requests.get("cpu", 0), -c.requests.get("memory", 0), c.pods[0]))
+        return found
+
+    def _signature(self, draft: _Draft, counted: tuple[Group, ...], kept_away: tuple[Group, ...]) -> tuple[object, ...]:
+        spec = draft.shape.spec
+        volumes = (
+            draft.shape if draft.volumes is not NO_VOLUMES or draft.refusal else None
+        )  # their own class: claims are by name
+        return (
+            tuple(sorted(draft.requests.items())),
+            tuple((v.constraint, v.rules, v.soft) for v in draft.variants),
+            spec.tolerations,
+            spec.priority or 0,
+            draft.ports,
+            draft.keeps_away,
+            counted,
+            kept_away,
+            volumes,
+        )
+
+    def _draft(self, shape: Shape) -> _Draft:
+        try:
+            requests = requests_of(shape.spec)
+        except QuantityError as error:
+            return self._refused(shape, {"pods": 1}, "resources", str(error))
+        unsupported = self._unsupported(shape.spec)
+        if unsupported:
+            return self._refused(shape, requests, "unsupported", unsupported)
+        try:
+            volumes = needs_of(shape, self._snapshot.volumes)
+        except VolumeError as error:
+            return self._refused(shape, requests, "volumes", str(error))
+        try:
+            variants = tuple(self._variants(shape))
+        except (RequirementError, SelectorError) as error:
+            return self._refused(shape, requests, "requirements", str(error))
+        return _Draft(
+            shape=shape,
+            requests=requests,
+            variants=variants,
+            keeps_away=keeps_away_of(shape, self._groups),
+            ports=host_ports_of(shape.spec),
+            volumes=volumes,
+        )
+
+    def _refused(self, shape: Shape, requests: Mapping[str, int], kind: str, message: str) -> _Draft:
+        none = Variant(constraint=self._constraints.none, rules=(), soft=False)
+        return _Draft(
+            shape=shape,
+            requests=requests,
+            variants=(none,),
+            keeps_away=(),
+            ports=frozenset(),
+            volumes=NO_VOLUMES,
+            refusal=(kind, message),
+        )
+
+    def _unsupported(self, spec: PodSpec) -> str:
+        if spec.resource_claims:
+            return "resourceClaims (dynamic resource allocation) are not supported"
+        if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+            return "schedulingGroup (all pods of a group or none) is not supported"
+        if any(term.match_fields for term in required_terms(spec)):
+            return "node affinity by matchFields names one node, and no new machine can have that name"
+        return ""
+
+    def _variants(self, shape: Shape) -> Iterable[Variant]:
+        """One step of relaxation after the other, in Karpenter's order."""
+        spec = shape.spec
+        terms = [term for term in required_terms(spec) if term.match_expressions or term.match_fields]
+        selector = from_labels(spec.node_selector)
+        affinity = spec.affinity or Affinity()
+        near, far, prefer = self._preferences(affinity)
+        anyway = [
+            each
+            for each in spec.topology_spread_constraints
+            if self._respect and each.when_unsatisfiable != DO_NOT_SCHEDULE
+        ]
+        firm = self._firm_rules(shape, affinity, selector, terms)
+        soft = self._soft_taints
+        while True:
+            wanted = [selector]
+            if terms:
+                wanted.append(from_expressions(terms[0].match_expressions))
+            if prefer:
+                wanted.append(from_expressions(prefer[0].match_expressions))
+            rules = [
+                *firm,
+                *(self._groups.affinity(shape, term, Rule.AFFINITY) for term in near),
+                *(self._groups.affinity(shape, term, Rule.ANTI_AFFINITY) for term in far),
+                *(self._groups.spread(shape, each, self._filters(selector, terms)) for each in anyway),
+            ]
+            constraint = self._constraints.of(gather(pair for each in wanted for pair in each.items()))
+            yield Variant(constraint=constraint, rules=tuple(dict.fromkeys(rules)), soft=soft)
+            for given in (terms if len(terms) > 1 else [], near, far, prefer, anyway):
+                if given:
+                    given.pop(0)
+                    break
+            else:
+                if not soft:
+                    return
+                soft = False
+
+    def _preferences(
+        self, affinity: Affinity
+    ) -> tuple[list[PodAffinityTerm], list[PodAffinityTerm], list[NodeSelectorTerm]]:
+        """Preferred terms, heaviest first: near whom, far from whom, on which nodes. Empty when preferences are ignored."""
+        if not self._respect:
+            return [], [], []
+        near, far, on = affinity.pod_affinity, affinity.pod_anti_affinity, affinity.node_affinity
+        weigh = "preferred_during_scheduling_ignored_during_execution"
+        return (
+            [each.pod_affinity_term for each in sorted(getattr(near, weigh, ()), key=lambda each: -each.weight)],
+            [each.pod_affinity_term for each in sorted(getattr(far, weigh, ()), key=lambda each: -each.weight)],
+            [each.preference for each in sorted(getattr(on, weigh, ()), key=lambda each: -each.weight)],
+        )
+
+    def _firm_rules(
+        self, shape: Shape, affinity: Affinity, selector: Mapping[str, Requirement], terms: list[NodeSelectorTerm]
+    ) -> list[Group]:
+        filters = self._filters(selector, terms)
+        rules = [
+            self._groups.spread(shape, each, filters)
+            for each in shape.spec.topology_spread_constraints
+            if each.when_unsatisfiable == DO_NOT_SCHEDULE
+        ]
+        near = (
+            affinity.pod_affinity.required_during_scheduling_ignored_during_execution if affinity.pod_affinity else ()
+        )
+        rules.extend(
+            self._groups.affinity(shape, term, Rule.AFFINITY, also=[other for other in near if other is not term])
+            for term in near
+        )
+        anti = affinity.pod_anti_affinity
+        far = anti.required_during_scheduling_ignored_during_execution if anti else ()
+        rules.extend(self._groups.affinity(shape, term, Rule.ANTI_AFFINITY) for term in far)
+        return rules
+
+    def _filters(self, selector: Mapping[str, Requirement], terms: list[NodeSelectorTerm]) -> tuple[Constraint, ...]:
+        """On which nodes the pod could run: one constraint a required term; empty where anything goes."""
+        if not terms:
+            return (self._constraints.of(dict(selector)),) if selector else ()
+        return tuple(
+            self._constraints.of(gather([*selector.items(), *from_expressions(term.match_expressions).items()]))
+            for term in terms
+        )

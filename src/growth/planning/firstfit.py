@@ -1,0 +1,433 @@
+"""First fit: Karpenter's order of doing things, class by class instead of pod by pod.
+
+A pod goes to the first existing node that takes it, else to the first planned machine, else to a new machine of the
+first pool (by weight) that can hold it. A planned machine stays open as long as one option holds all its pods.
+
+What makes it quick: a class tries planned machines from where it last stopped (`Memory`), because a machine that refused
+a class for room, labels or a host's rules refuses it for ever; and pods without rules of topology are placed in bulk.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from growth.planning.classes import PodClass, Variant
+from growth.planning.existing import Existing
+from growth.planning.ledger import Hold, Ledger
+from growth.planning.offerings import Constraints, Option, Shelf, State
+from growth.planning.requests import Port, ports_conflict
+from growth.planning.taints import untolerated
+from growth.planning.topology import Group, Rule
+
+Pinned = tuple[tuple[str, str], ...]  # (label, value) that a machine is narrowed to by the rules
+
+
+class Claim:
+    """A planned machine, filling up. `mask` is the options that hold everything on it."""
+
+    __slots__ = ("attached", "counts", "fresh", "hold", "mask", "order", "pods", "ports", "shelf", "state", "used")
+
+    def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port]) -> None:
+        self.shelf = shelf
+        self.state = shelf.start
+        self.mask = shelf.start.mask
+        self.used = [0] * resources
+        self.ports = ports  # those of DaemonSets, to begin with
+        self.attached: dict[str, set[str]] = {}
+        self.fresh: dict[str, int] = {}
+        self.counts: dict[Group, int] = {}
+        self.pods: list[str] = []
+        self.hold: Hold | None = None
+
+
+class Memory:
+    """What one variant of a class has learned: how far the planned machines are known to refuse it, by pinned values."""
+
+    __slots__ = ("closed", "tried")
+
+    def __init__(self) -> None:
+        self.tried: dict[Pinned, int] = {}
+        self.closed: set[tuple[Pinned, Shelf]] = set()  # a new machine of the shelf cannot take it
+
+
+class FirstFit:
+    """One pass. `steps` counts attempts on machines; beyond `budget` of them no more pods are tried."""
+
+    def __init__(
+        self,
+        shelves: Sequence[Shelf],
+        existing: Existing,
+        constraints: Constraints,
+        ledgers: dict[object, Ledger],
+        *,
+        resources: int,
+        daemon_ports: dict[Shelf, frozenset[Port]],
+        budget: int,
+    ) -> None:
+        self._shelves = shelves
+        self._existing = existing
+        self._constraints = constraints
+        self._ledgers = ledgers
+        self._resources = resources
+        self._daemon_ports = daemon_ports
+        self._budget = budget
+        self.claims: list[Claim] = []
+        self.order: list[tuple[str, str | int]] = []
+        self.steps = 0
+        self._open: dict[tuple[tuple[object, ...], bool], list[Shelf]] = {}
+
+    @property
+    def exhausted(self) -> bool:
+        return self.steps >= self._budget
+
+    def place_all(self, classes: Iterable[PodClass]) -> list[tuple[PodClass, list[str]]]:
+        """Places what it can; what is left, by class. A class that was refused is tried again when others were placed:
+        the pods it wants to be near may have come since.
+        """
+        waiting = [(each, list(each.pods)) for each in classes if each.refusal is None]
+        left = [(each, list(each.pods)) for each in waiting_refused(classes)]
+        while waiting:
+            refused: list[tuple[PodClass, list[str]]] = []
+            progress = False
+            for pods, keys in waiting:
+                rest = self._place(pods, keys)
+                progress |= len(rest) < len(keys)
+                if rest:
+                    refused.append((pods, rest))
+            if not progress or self.exhausted:
+                return left + refused
+            waiting = refused
+        return left
+
+    def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
+        for variant in pods.variants:
+            if not keys or self.exhausted:
+                break
+            keys = self._place_variant(pods, variant, keys)
+        return keys
+
+    def _place_variant(self, pods: PodClass, variant: Variant, keys: list[str]) -> list[str]:
+        rules = (*variant.rules, *pods.kept_away)
+        memory = Memory()
+        candidates = self._existing.candidates(pods, variant)
+        if not rules:
+            keys = self._fill_existing(pods, candidates, keys)
+            return self._fill_planned(pods, variant, memory, keys)
+        for at, key in enumerate(keys):
+            if not self._place_one(pods, variant, rules, memory, candidates, key):
+                return keys[at:]
+        return []
+
+    # -- pods without rules: in bulk ------------------------------------------------------------------------------
+
+    def _fill_existing(self, pods: PodClass, candidates: list[int], keys: list[str]) -> list[str]:
+        for index in candidates:
+            if not keys:
+                break
+            self.steps += 1
+            number = min(len(keys), self._existing.room(index, pods))
+            if number:
+                self._put_existing(index, pods, keys[:number])
+                keys = keys[number:]
+        return keys
+
+    def _fill_planned(self, pods: PodClass, variant: Variant, memory: Memory, keys: list[str]) -> list[str]:
+        at = 0
+        while keys:
+            if at < len(self.claims):
+                claim = self.claims[at]
+                at += 1
+                number = self._most(claim, pods, variant, len(keys))
+            else:
+                opened = self._open_new(pods, variant, (), memory)
+                if opened is None:
+                    return keys
+                claim, number = opened, self._most(opened, pods, variant, len(keys))
+                self.claims.append(claim)
+                at = len(self.claims)
+            if number:
+                self._put_planned(claim, pods, variant, self._pin(claim, pods, variant, number), keys[:number])
+                keys = keys[number:]
+        return keys
+
+    def _most(self, claim: Claim, pods: PodClass, variant: Variant, wanted: int) -> int:
+        """How many pods of the class the machine takes, at most `wanted`: doubling, then halving."""
+        if self._fits(claim, pods, variant, (), 1) is None:
+            return 0
+        if pods.ports or pods.volumes.attach:
+            return 1
+        if self._fits(claim, pods, variant, (), wanted) is not None:
+            return wanted
+        low, high = 1, wanted
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fits(claim, pods, variant, (), middle) is None:
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _pin(self, claim: Claim, pods: PodClass, variant: Variant, number: int) -> Pinned:
+        """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest one.
+
+        Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere, would disagree.
+        """
+        pinned: Pinned = ()
+        for key in pinned_keys(pods):
+            found = self._fits(claim, pods, variant, pinned, number)
+            assert found is not None
+            state, mask, _ = found
+            values = claim.shelf.values(key, state, mask)
+            if len(values) > 1:
+                best = min(values, key=lambda v: (_lowest(claim.shelf.options_with(key, v) & mask), v))
+                if self._fits(claim, pods, variant, (*pinned, (key, best)), number) is None:
+                    best = next(
+                        v for v in values if self._fits(claim, pods, variant, (*pinned, (key, v)), number) is not None
+                    )
+                pinned = (*pinned, (key, best))
+        return pinned
+
+    # -- pods with rules: one by one --------------------------------------------------------------------------------
+
+    def _place_one(
+        self,
+        pods: PodClass,
+        variant: Variant,
+        rules: tuple[Group, ...],
+        memory: Memory,
+        candidates: list[int],
+        key: str,
+    ) -> bool:
+        for index in candidates:
+            self.steps += 1
+            if self._existing.room(index, pods) and self._existing.allowed(index, pods, rules):
+                self._put_existing(index, pods, [key])
+                return True
+        hosts = tuple(group for group in rules if group.by_host)
+        choices = list(self._choices(pods, rules))
+        for pinned in choices:
+            found = self._find_planned(pods, variant, hosts, memory, pinned)
+            if found is not None:
+                self._put_planned(found, pods, variant, self._complete(found, pods, variant, pinned), [key])
+                return True
+        if not all(group.allows_host(0, selects_itself=pods.selects_itself(group)) for group in hosts):
+            return False
+        for pinned in choices:
+            opened = self._open_new(pods, variant, pinned, memory)
+            if opened is not None:
+                self.claims.append(opened)
+                self._put_planned(opened, pods, variant, self._complete(opened, pods, variant, pinned), [key])
+                return True
+        return False
+
+    def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> Iterator[Pinned]:
+        """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
+        keys = list(dict.fromkeys(group.key for group in rules if not group.by_host))
+        if not keys:
+            yield ()
+            return
+        allowed = []
+        for key in keys:
+            about = [group for group in rules if group.key == key]
+            domains = self._domains(key, about)
+            fine = [
+                domain
+                for domain in domains
+                if all(group.allows(domain, selects_itself=pods.selects_itself(group)) for group in about)
+            ]
+            spreads = [group for group in about if group.rule is Rule.SPREAD]
+            fine.sort(key=lambda d: (sum(group.counts.get(d, 0) for group in spreads), self._price_rank(key, d), d))
+            allowed.append([(key, domain) for domain in fine])
+        yield from itertools.product(*allowed)
+
+    def _domains(self, key: str, about: list[Group]) -> list[str]:
+        found: dict[str, None] = {}
+        for shelf in self._shelves:
+            found.update(dict.fromkeys(shelf.values(key, shelf.start, shelf.start.mask)))
+        return list(found)
+
+    def _price_rank(self, key: str, domain: str) -> int:
+        for shelf in self._shelves:
+            mask = shelf.options_with(key, domain) & shelf.start.mask
+            if mask:
+                return _lowest(mask)
+        return 0
+
+    def _complete(self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned) -> Pinned:
+        """Adds the labels that no rule steers and by which the pods are counted all the same."""
+        done = {key for key, _ in pinned}
+        for key in pinned_keys(pods):
+            if key in done:
+                continue
+            found = self._fits(claim, pods, variant, pinned, 1)
+            assert found is not None
+            state, mask, _ = found
+            values = claim.shelf.values(key, state, mask)
+            if values:
+                best = min(values, key=lambda v: (_lowest(claim.shelf.options_with(key, v) & mask), v))
+                pinned = (*pinned, (key, best))
+        return pinned
+
+    def _find_planned(
+        self, pods: PodClass, variant: Variant, hosts: tuple[Group, ...], memory: Memory, pinned: Pinned
+    ) -> Claim | None:
+        """The first planned machine that takes one more. Those passed over are not asked again, unless a rule of
+        affinity to a host refused them: that may lapse.
+        """
+        lapses = any(group.rule is Rule.AFFINITY for group in hosts)
+        at = 0 if lapses else memory.tried.get(pinned, 0)
+        claims = self.claims
+        while at < len(claims):
+            claim = claims[at]
+            if self._hosts_allow(claim, pods, hosts) and self._fits(claim, pods, variant, pinned, 1) is not None:
+                break
+            at += 1
+        if not lapses:
+            memory.tried[pinned] = at
+        return claims[at] if at < len(claims) else None
+
+    def _hosts_allow(self, claim: Claim, pods: PodClass, hosts: tuple[Group, ...]) -> bool:
+        counts = claim.counts
+        return all(
+            group.allows_host(counts.get(group, 0), selects_itself=pods.selects_itself(group)) for group in hosts
+        )
+
+    # -- one machine --------------------------------------------------------------------------------------------------
+
+    def _open_new(self, pods: PodClass, variant: Variant, pinned: Pinned, memory: Memory) -> Claim | None:
+        for shelf in self._tolerated(pods, variant):
+            if (pinned, shelf) in memory.closed:
+                continue
+            claim = Claim(shelf, self._resources, self._daemon_ports.get(shelf, frozenset()))
+            if self._fits(claim, pods, variant, pinned, 1) is not None:
+                return claim
+            memory.closed.add((pinned, shelf))
+        return None
+
+    def _tolerated(self, pods: PodClass, variant: Variant) -> list[Shelf]:
+        key = (pods.tolerations, variant.soft)
+        known = self._open.get(key)
+        if known is None:
+            known = self._open[key] = [
+                shelf
+                for shelf in self._shelves
+                if untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is None
+            ]
+        return known
+
+    def _fits(
+        self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned, number: int
+    ) -> tuple[State, int, Option | None] | None:
+        """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
+        self.steps += 1
+        shelf = claim.shelf
+        if claim.pods and untolerated_by(pods, variant, shelf):
+            return None
+        mask = claim.mask
+        used = claim.used
+        for resource, amount in pods.needs:
+            mask &= shelf.with_room(resource, used[resource] + amount * number)
+            if not mask:
+                return None
+        state = shelf.step(claim.state, variant.constraint)
+        for key, value in pinned:
+            if state is None:
+                return None
+            state = shelf.step(state, self._constraints.one(key, value))
+        if state is None:
+            return None
+        for place in pods.places or (self._constraints.none,):
+            there = shelf.step(state, place)
+            if there is not None and mask & there.mask:
+                return self._settled(claim, pods, there, mask & there.mask, number)
+        return None
+
+    def _settled(
+        self, claim: Claim, pods: PodClass, state: State, mask: int, number: int
+    ) -> tuple[State, int, Option | None] | None:
+        shelf = claim.shelf
+        if pods.ports and ports_conflict(claim.ports, pods.ports):
+            return None
+        if pods.volumes.attach or pods.volumes.fresh:
+            mask = self._attachable(claim, pods, mask, number)
+            if not mask:
+                return None
+        if shelf.too_rigid(state, mask) is not None:
+            return None
+        ledger = self._ledgers[shelf.pool.ref]
+        if not ledger.bounded:
+            return state, mask, None
+        option = ledger.within(shelf, mask, claim.hold)
+        return None if option is None else (state, mask, option)
+
+    def _attachable(self, claim: Claim, pods: PodClass, mask: int, number: int) -> int:
+        """The options whose volume limits hold with the pods' volumes attached."""
+        for driver in sorted({*pods.volumes.attach, *pods.volumes.fresh}):
+            count = len(claim.attached.get(driver, set()) | pods.volumes.attach.get(driver, frozenset()))
+            count += claim.fresh.get(driver, 0) + pods.volumes.fresh.get(driver, 0) * number
+            for option in claim.shelf.chosen(mask):
+                limit = option.type.volume_limits.get(driver)
+                if limit is not None and count > limit:
+                    mask &= ~(1 << claim.shelf.options.index(option))
+        return mask
+
+    def _put_planned(self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned, keys: Sequence[str]) -> None:
+        number = len(keys)
+        found = self._fits(claim, pods, variant, pinned, number)
+        assert found is not None, "a machine took pods that do not fit"
+        claim.state, claim.mask, option = found
+        if option is not None:
+            claim.hold = claim.hold or Hold()
+            self._ledgers[claim.shelf.pool.ref].take(claim.hold, option)
+        for resource, amount in pods.needs:
+            claim.used[resource] += amount * number
+        claim.ports |= pods.ports
+        for driver, handles in pods.volumes.attach.items():
+            claim.attached.setdefault(driver, set()).update(handles)
+        for driver, count in pods.volumes.fresh.items():
+            claim.fresh[driver] = claim.fresh.get(driver, 0) + count * number
+        claim.pods.extend(keys)
+        at = self.claims.index(claim) if self.claims[-1] is not claim else len(self.claims) - 1
+        self.order.extend((key, at) for key in keys)
+        self._count(claim, pods, number)
+
+    def _count(self, claim: Claim, pods: PodClass, number: int) -> None:
+        for group in (*pods.counted, *pods.keeps_away):
+            if not self._counts(group, claim):
+                continue
+            if group.by_host:
+                claim.counts[group] = claim.counts.get(group, 0) + number
+                group.total += number
+                continue
+            values = claim.shelf.values(group.key, claim.state, claim.mask)
+            if len(values) == 1:
+                group.record(values[0], number)
+
+    def _counts(self, group: Group, claim: Claim) -> bool:
+        """Whether the rule counts pods on such a machine."""
+        shelf = claim.shelf
+        if group.honours_taints and untolerated(group.tolerations, shelf.pool.taints, soft=False) is not None:
+            return False
+        return not group.filters or any(shelf.step(claim.state, each) is not None for each in group.filters)
+
+    def _put_existing(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
+        self._existing.put(index, pods, keys)
+        name = self._existing.nodes[index].name
+        self.order.extend((key, name) for key in keys)
+
+
+def waiting_refused(classes: Iterable[PodClass]) -> list[PodClass]:
+    """Classes that no place will do for, whatever there is."""
+    return [each for each in classes if each.refusal is not None]
+
+
+def pinned_keys(pods: PodClass) -> list[str]:
+    """Labels other than the host name by which some rule counts these pods."""
+    return list(dict.fromkeys(group.key for group in (*pods.counted, *pods.keeps_away) if not group.by_host))
+
+
+def untolerated_by(pods: PodClass, variant: Variant, shelf: Shelf) -> bool:
+    return untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is not None
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length()

@@ -1,0 +1,242 @@
+"""A pool's offerings as bits, so that «which of them are left?» is one `&`.
+
+Each option (a type in one place on one kind of terms) is one bit of a Python int, cheapest first: the lowest bit of a
+mask is its cheapest option. A requirement becomes a mask once; «has room for x» is a bisect into precomputed masks.
+"""
+
+import bisect
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from growth.api import names
+from growth.api.instance_types import InstanceType, Offering
+from growth.cluster.snapshot import PoolView
+from growth.planning.requirements import NEVER, Requirement, from_labels, gather, key_of, one_of, parse
+from growth.units.resources import Amounts
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that can be bought. `room` is what pods can have of it: DaemonSets are already taken off."""
+
+    type: InstanceType
+    offering: Offering
+    price: int
+    labels: Mapping[str, tuple[str, ...]]
+    room: Amounts
+
+
+class Constraint:
+    """A set of requirements, interned for one pass: equal ones are one object, so that they key tables cheaply."""
+
+    __slots__ = ("requirements",)
+
+    def __init__(self, requirements: Mapping[str, Requirement]) -> None:
+        self.requirements = requirements
+
+
+class Constraints:
+    """The interning table of one pass."""
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[tuple[str, Requirement]], Constraint] = {}
+        self.none = self.of({})
+
+    def of(self, requirements: Mapping[str, Requirement]) -> Constraint:
+        key = frozenset(requirements.items())
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Constraint(requirements)
+        return known
+
+    def one(self, key: str, value: str) -> Constraint:
+        return self.of({key: one_of(value)})
+
+
+class State:
+    """What a planned machine has been narrowed to: requirements and the options that satisfy them.
+
+    States are interned by their shelf; `then` remembers where a constraint leads (None: nowhere).
+    """
+
+    __slots__ = ("mask", "requirements", "then")
+
+    def __init__(self, requirements: Mapping[str, Requirement], mask: int) -> None:
+        self.requirements = requirements
+        self.mask = mask
+        self.then: dict[Constraint, State | None] = {}
+
+
+class Shelf:
+    """The options of one pool, or of one priority of it, compiled for one pass over `resources`."""
+
+    def __init__(self, pool: PoolView, options: Iterable[Option], resources: Sequence[str]) -> None:
+        self.pool = pool
+        self.options = tuple(
+            sorted(
+                options,
+                key=lambda o: (o.price, o.type.name, o.offering.zone, o.offering.capacity_type, o.offering.reservation),
+            )
+        )
+        everything = (1 << len(self.options)) - 1
+        self._by_value: dict[str, dict[str, int]] = {}
+        self._defined: dict[str, int] = {}
+        for index, option in enumerate(self.options):
+            for key, values in option.labels.items():
+                masks = self._by_value.setdefault(key, {})
+                for value in values:
+                    masks[value] = masks.get(value, 0) | 1 << index
+                self._defined[key] = self._defined.get(key, 0) | 1 << index
+        self.template = template_requirements(pool)
+        self._everything = everything
+        self._masks: dict[tuple[str, Requirement], int] = {}
+        self._rooms = [self._thresholds([o.room.get(name, 0) for o in self.options]) for name in resources]
+        self._states: dict[frozenset[tuple[str, Requirement]], State] = {}
+        self.start = self._state(self.template)
+        self._flexible: dict[tuple[str, Requirement, int], int] = {}
+
+    def _thresholds(self, rooms: list[int]) -> tuple[list[int], list[int]]:
+        """Sorted amounts, and for each position the options that have at least so much."""
+        order = sorted(range(len(rooms)), key=rooms.__getitem__)
+        masks = [self._everything]
+        for index in order:
+            masks.append(masks[-1] & ~(1 << index))
+        return [rooms[index] for index in order], masks
+
+    def with_room(self, resource: int, amount: int) -> int:
+        """The options with at least the amount of the resource (by its index)."""
+        amounts, masks = self._rooms[resource]
+        return masks[bisect.bisect_left(amounts, amount)]
+
+    def known(self, key: str) -> bool:
+        """Whether nodes of this pool can have the label at all."""
+        return key in self._defined or key in self.template or key in names.WELL_KNOWN_LABELS
+
+    def mask_of(self, key: str, requirement: Requirement) -> int:
+        """The options whose label can satisfy the requirement.
+
+        An option that does not define the label satisfies it where the pool's template sets the label itself, or where
+        absence is fine.
+        """
+        cached = self._masks.get((key, requirement))
+        if cached is not None:
+            return cached
+        defined = self._defined.get(key, 0)
+        own = key in self.template and key not in names.WELL_KNOWN_LABELS
+        mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
+        for value, options in self._by_value.get(key, {}).items():
+            if requirement.allows(value):
+                mask |= options
+        self._masks[key, requirement] = mask
+        return mask
+
+    def _state(self, requirements: Mapping[str, Requirement]) -> State:
+        key = frozenset(requirements.items())
+        state = self._states.get(key)
+        if state is None:
+            mask = self._everything
+            for label, requirement in requirements.items():
+                mask &= self.mask_of(label, requirement) if label in self._defined else self._everything
+            state = self._states[key] = State(requirements, mask)
+        return state
+
+    def step(self, state: State, constraint: Constraint) -> State | None:
+        """The state after taking on the constraint; None when it cannot be met here."""
+        try:
+            return state.then[constraint]
+        except KeyError:
+            result = state.then[constraint] = self._step(state, constraint)
+            return result
+
+    def _step(self, state: State, constraint: Constraint) -> State | None:
+        merged = dict(state.requirements)
+        for key, asked in constraint.requirements.items():
+            held = merged.get(key)
+            if held is not None:
+                merged[key] = held.intersect(asked)
+                if merged[key] == NEVER:
+                    return None
+            elif key in self._defined:
+                merged[key] = asked
+            elif not asked.tolerates_absence:
+                return None  # no node of this pool will carry the label
+        result = self._state(merged)
+        return result if result.mask else None
+
+    def values(self, key: str, state: State, mask: int) -> list[str]:
+        """The values that the label can still have, sorted: what the options offer, or what the template lists."""
+        requirement = state.requirements.get(key)
+        by_value = self._by_value.get(key)
+        if by_value is not None:
+            return sorted(
+                value
+                for value, options in by_value.items()
+                if options & mask and (requirement is None or requirement.allows(value))
+            )
+        if requirement is not None and not requirement.complement:
+            return sorted(requirement.values)
+        return []
+
+    def has_value(self, key: str, value: str, state: State, mask: int) -> bool:
+        """Whether the label can still be `value`."""
+        requirement = state.requirements.get(key)
+        if requirement is not None and not requirement.allows(value):
+            return False
+        by_value = self._by_value.get(key)
+        if by_value is not None:
+            return bool(by_value.get(value, 0) & mask)
+        return requirement is not None
+
+    def options_with(self, key: str, value: str) -> int:
+        """The options whose label can be `value`; all of them where options do not define the label."""
+        by_value = self._by_value.get(key)
+        return self._everything if by_value is None else by_value.get(value, 0)
+
+    def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
+        """A requirement whose `minValues` the options no longer meet: (label, values left, values needed)."""
+        for key, requirement in state.requirements.items():
+            if requirement.min_values:
+                left = self._flexibility(key, requirement, mask)
+                if left < requirement.min_values:
+                    return key, left, requirement.min_values
+        return None
+
+    def _flexibility(self, key: str, requirement: Requirement, mask: int) -> int:
+        """How many different values the label still has among the options; remembered, because masks recur."""
+        known = self._flexible.get((key, requirement, mask))
+        if known is None:
+            by_value = self._by_value.get(key, {})
+            known = sum(1 for value, options in by_value.items() if options & mask and requirement.allows(value))
+            self._flexible[key, requirement, mask] = known
+        return known
+
+    def cheapest(self, mask: int) -> Option:
+        """The cheapest option of a mask that is not empty."""
+        return self.options[(mask & -mask).bit_length() - 1]
+
+    def chosen(self, mask: int) -> list[Option]:
+        """The options of a mask, cheapest first."""
+        found = []
+        while mask:
+            low = mask & -mask
+            found.append(self.options[low.bit_length() - 1])
+            mask ^= low
+        return found
+
+
+def template_requirements(pool: PoolView) -> dict[str, Requirement]:
+    """What every node of the pool satisfies: the pool's requirements and labels, and its name."""
+    own = names.NODE_POOL_LABEL if pool.ref.group == names.KARPENTER else names.POOL_LABEL
+    listed = ((each.key, parse(each, min_values=each.min_values or 0)) for each in pool.requirements)
+    labels = from_labels({**pool.labels, own: pool.ref.name})
+    return gather([*listed, *labels.items()])
+
+
+def option_labels(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, ...]]:
+    """Every label that a machine of the offering can have, with its possible values."""
+    labels = {key_of(key): values for key, values in kind.labels.items()}
+    labels[names.INSTANCE_TYPE_LABEL] = (kind.name,)
+    labels[names.ZONE_LABEL] = (offering.zone,)
+    labels[names.CAPACITY_TYPE_LABEL] = (offering.capacity_type,)
+    labels.update({key_of(key): values for key, values in offering.labels.items()})
+    return labels
