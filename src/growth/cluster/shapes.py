@@ -1,0 +1,180 @@
+"""Pods as the cache keeps them: what is one pod's own, and a shape that equal pods share.
+
+A cluster of 20,000 pods has a few hundred shapes. Sharing them saves memory, and lets planning work on classes of pods
+instead of pods. Two pods share a shape object exactly when nothing that decides where they fit differs: namespace,
+labels, and the spec as Growth reads it without the node, without volumes that bind the pod nowhere (every pod has one
+with a random name), and without what only names something.
+"""
+
+import datetime as dt
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from growth.api.meta import ObjectMeta, OwnerReference, Quantity, Struct
+from growth.api.pods import Container, ContainerStatus, Pod, PodSpec, Volume
+
+# Of annotations only these families are kept: others are large, change often, and mean nothing to Growth.
+ANNOTATIONS: Final = (
+    "karpenter.sh/",
+    "growth.dev/",
+    "cluster-autoscaler.kubernetes.io/",
+    "controller.kubernetes.io/",
+    "kubernetes.io/config.mirror",
+)
+
+
+class PodShape(Struct, frozen=True, eq=False):
+    """What decides where a pod fits. Compared by identity: one table never holds two equal ones."""
+
+    namespace: str
+    labels: dict[str, str]
+    spec: PodSpec
+
+
+class CachedPod(Struct, frozen=True):
+    """One pod. `resized` are the containers whose running or granted resources differ from the spec's."""
+
+    name: str
+    uid: str
+    revision: str
+    shape: PodShape
+    node_name: str = ""
+    phase: str = ""
+    nominated_node_name: str = ""
+    created: dt.datetime | None = None
+    deleting: dt.datetime | None = None
+    deletion_grace_seconds: int | None = None
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner: OwnerReference | None = None
+    ready: bool = False
+    ready_since: dt.datetime | None = None
+    scheduled_since: dt.datetime | None = None
+    unschedulable_since: dt.datetime | None = None
+    resized: tuple[ContainerStatus, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        return self.shape.namespace
+
+
+class Shapes:
+    """The table of shapes; `keep` is an informer's transform for pods.
+
+    Shapes that no pod has any more stay until `forget_unused`.
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[bytes, PodShape] = {}
+        self._owners: dict[str, OwnerReference] = {}
+        # Maps are written in key order: pods whose labels come in another order are equal all the same.
+        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def keep(self, pod: Pod) -> CachedPod:
+        """What the cache keeps of the pod."""
+        meta, status = pod.metadata, pod.status
+        ready = scheduled = unschedulable = None
+        is_ready = False
+        for condition in status.conditions:
+            if condition.type == "Ready":
+                is_ready, ready = condition.status == "True", condition.last_transition_time
+            elif condition.type == "PodScheduled":
+                if condition.status == "True":
+                    scheduled = condition.last_transition_time
+                elif condition.reason == "Unschedulable":
+                    unschedulable = condition.last_transition_time
+        return CachedPod(
+            name=meta.name,
+            uid=meta.uid,
+            revision=meta.resource_version,
+            shape=self.shape(pod),
+            node_name=sys.intern(pod.spec.node_name),
+            phase=sys.intern(status.phase),
+            nominated_node_name=status.nominated_node_name,
+            created=meta.creation_timestamp,
+            deleting=meta.deletion_timestamp,
+            deletion_grace_seconds=meta.deletion_grace_period_seconds,
+            annotations=_known_annotations(meta),
+            owner=self._owner(meta),
+            ready=is_ready,
+            ready_since=ready,
+            scheduled_since=scheduled,
+            unschedulable_since=unschedulable,
+            resized=_resized(pod),
+        )
+
+    def shape(self, pod: Pod) -> PodShape:
+        """The one shape object of all pods that are equal in everything that decides where they fit."""
+        spec = _placing(pod.spec)
+        key = self._encode((pod.metadata.namespace, pod.metadata.labels, spec))
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = PodShape(namespace=pod.metadata.namespace, labels=pod.metadata.labels, spec=spec)
+            self._shapes[key] = shape
+        return shape
+
+    def forget_unused(self, pods: Iterable[CachedPod]) -> int:
+        """Drops every shape and owner that none of these pods, the whole cache, has; how many shapes."""
+        shapes: set[int] = set()
+        owners: set[str] = set()
+        for pod in pods:
+            shapes.add(id(pod.shape))
+            if pod.owner is not None:
+                owners.add(pod.owner.uid)
+        before = len(self._shapes)
+        self._shapes = {key: shape for key, shape in self._shapes.items() if id(shape) in shapes}
+        self._owners = {uid: owner for uid, owner in self._owners.items() if uid in owners}
+        return before - len(self._shapes)
+
+    def _owner(self, meta: ObjectMeta) -> OwnerReference | None:
+        for owner in meta.owner_references:
+            if owner.controller:
+                return self._owners.setdefault(owner.uid, owner)
+        return None
+
+
+def _placing(spec: PodSpec) -> PodSpec:
+    """The spec without what places no pod."""
+    volumes = tuple(volume for volume in spec.volumes if _binds(volume))
+    if not spec.node_name and len(volumes) == len(spec.volumes):
+        return spec
+    return msgspec.structs.replace(spec, node_name="", volumes=volumes)
+
+
+def _binds(volume: Volume) -> bool:
+    return not (volume.persistent_volume_claim is None and volume.ephemeral is None and volume.csi is None)
+
+
+def _known_annotations(meta: ObjectMeta) -> dict[str, str]:
+    if not meta.annotations:
+        return _NONE
+    return {key: value for key, value in meta.annotations.items() if key.startswith(ANNOTATIONS)} or _NONE
+
+
+_NONE: Final[dict[str, str]] = {}
+
+
+def _resized(pod: Pod) -> tuple[ContainerStatus, ...]:
+    status = pod.status
+    if not status.container_statuses and not status.init_container_statuses:
+        return ()
+    by_name = {container.name: container for container in pod.spec.containers + pod.spec.init_containers}
+    return tuple(
+        told
+        for told in status.container_statuses + status.init_container_statuses
+        if _differs(told, by_name.get(told.name))
+    )
+
+
+def _differs(told: ContainerStatus, container: Container | None) -> bool:
+    if container is None:
+        return False
+    asked = container.resources.requests
+    running = told.resources.requests if told.resources is not None else asked
+    granted: dict[str, Quantity] = told.allocated_resources or asked
+    return running != asked or granted != asked

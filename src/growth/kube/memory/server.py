@@ -1,0 +1,252 @@
+"""The API server in process: every verb on one synchronous, deterministic object.
+
+It keeps the real server's semantics (`tests/conformance` holds both to the same laws) and does of itself what the
+controller-manager does with owners and namespaces. Time comes from the given clock, names and uids from the given
+randomness; nothing depends on the hash seed. Not supported, and refused with a sentence: server-side apply, dry-run,
+foreground deletion. There is no authentication and no authorisation: `user` only says who is counted.
+
+What it hands out (`Stored`) is shared with the store and not to be changed; `MemoryApi` copies at the edge.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from growth.api.kinds import Json
+from growth.kube.api import PatchType
+from growth.kube.errors import BadRequest, UnsupportedMediaType
+from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, writes
+from growth.kube.memory.builtin import RESOURCES
+from growth.kube.memory.cluster import Cluster
+from growth.kube.memory.deletion import DeleteOptions
+from growth.kube.memory.resources import Catalogue, Resource
+from growth.kube.memory.store import RING, Store, Stored, Watch
+from growth.ports import Clock, Random
+
+FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Statistics:
+    """What the server holds and has done; `writes` counts successful writing requests by user."""
+
+    revision: int
+    objects: int
+    watches: int
+    writes: Mapping[str, int]
+
+
+class MemoryServer:
+    """The server. `ring` is how many changes per kind a watch may lag behind before it gets 410."""
+
+    def __init__(self, clock: Clock, random: Random, *, ring: int = RING) -> None:
+        self.clock = clock
+        self._cluster = Cluster(clock=clock, random=random, catalogue=Catalogue(RESOURCES), store=Store(ring=ring))
+        self._writes: collections.Counter[str] = collections.Counter()
+        namespaces = self.resource("", "v1", "namespaces")
+        for name in FIRST_NAMESPACES:
+            writes.create(self._cluster, namespaces, {"metadata": {"name": name}}, namespace="")
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self._cluster.catalogue
+
+    @property
+    def revision(self) -> int:
+        return self._cluster.store.revision
+
+    def statistics(self) -> Statistics:
+        kept = self._cluster.store.collections.values()
+        return Statistics(
+            revision=self.revision,
+            objects=sum(len(collection.objects) for collection in kept),
+            watches=sum(len(collection.watches) for collection in kept),
+            writes=dict(self._writes),
+        )
+
+    def resource(self, group: str, version: str, plural: str) -> Resource:
+        """What is served at a path; `NotFound` where nothing is."""
+        found = self.catalogue.find(group, version, plural)
+        if found is None:
+            raise failures.no_resource()
+        return found
+
+    # Reading
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "") -> Stored:
+        stored = self._cluster.store.get(resource.id, (namespace if resource.namespaced else "", name))
+        if stored is None:
+            raise failures.not_found(resource, name)
+        return stored
+
+    def get_scale(self, resource: Resource, name: str, *, namespace: str = "") -> Json:
+        return scale.scale_of(resource, self.get(resource, name, namespace=namespace).object)
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        page: str = "",
+        revision: str = "",
+        exact: bool = False,
+    ) -> reads.Listing:
+        return reads.page_of(
+            self._cluster,
+            resource,
+            namespace=namespace if resource.namespaced else "",
+            matches=reads.selection(resource, labels=labels, fields=fields),
+            limit=limit,
+            page=page,
+            revision=revision,
+            exact=exact,
+        )
+
+    def watch(
+        self, resource: Resource, *, revision: str = "", namespace: str = "", labels: str = "", fields: str = ""
+    ) -> Watch:
+        """Changes after a revision; without one or with "0", the state now first. Ends with `unwatch`."""
+        return self._cluster.store.watch(
+            resource.id,
+            revision=reads.parse_revision(revision) or None,
+            namespace=namespace if resource.namespaced else "",
+            matches=reads.selection(resource, labels=labels, fields=fields),
+        )
+
+    def unwatch(self, resource: Resource, watch: Watch) -> None:
+        self._cluster.store.unwatch(resource.id, watch)
+
+    def compact(self) -> None:
+        """Forgets history: whoever asks for an earlier revision gets 410, as after an etcd compaction."""
+        self._cluster.store.compact()
+
+    def cut_watches(self) -> None:
+        """Closes every stream, as a restarting server does."""
+        for collection in self._cluster.store.collections.values():
+            for watch in tuple(collection.watches):
+                watch.close()
+
+    # Writing
+
+    def create(self, resource: Resource, body: Any, *, namespace: str = "", user: str = "") -> Stored:
+        if resource.namespaced and not namespace:
+            raise failures.method_not_allowed()
+        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace)
+        self._wrote(user)
+        return stored
+
+    def update(
+        self,
+        resource: Resource,
+        name: str,
+        body: Any,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        user: str = "",
+    ) -> Stored:
+        old = self.get(resource, name, namespace=namespace)
+        self._check_subresource(resource, subresource)
+        new = fresh(body)
+        if subresource == "scale":
+            new = scale.scaled(resource, old.object, new)
+        stored = writes.change(
+            self._cluster, resource, old, new, subresource=subresource, replaces=subresource != "scale"
+        )
+        self._wrote(user)
+        return stored
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        patch_type: str = PatchType.MERGE,
+        user: str = "",
+    ) -> Stored:
+        old = self.get(resource, name, namespace=namespace)
+        self._check_subresource(resource, subresource)
+        if subresource == "scale":
+            before = scale.scale_of(resource, old.object)
+            new = scale.scaled(resource, old.object, patched(resource, before, fresh(patch), patch_type))
+        else:
+            new = patched(resource, old.object, fresh(patch), patch_type)
+        new = {**new, "metadata": dict(new.get("metadata") or {})}
+        stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
+        self._wrote(user)
+        return stored
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        options: DeleteOptions | None = None,
+        user: str = "",
+    ) -> tuple[Stored, bool]:
+        """The last state, and whether the object is gone."""
+        key = (namespace if resource.namespaced else "", name)
+        stored, gone = deletion.delete(self._cluster, resource, key, options or DeleteOptions())
+        if resource.id == ("", "namespaces") and not gone:
+            garbage.empty(self._cluster, name)
+            left = self._cluster.store.get(resource.id, key)
+            stored, gone = (stored, True) if left is None else (left, False)
+        self._wrote(user)
+        return stored, gone
+
+    def evict(self, name: str, *, namespace: str, options: DeleteOptions | None = None, user: str = "") -> None:
+        """Evicts a pod; `TooManyRequests` when its disruption budget forbids it."""
+        pods = self.resource("", "v1", "pods")
+        budgets = self.resource("policy", "v1", "poddisruptionbudgets")
+        eviction.evict(self._cluster, pods, budgets, (namespace, name), options or DeleteOptions())
+        self._wrote(user)
+
+    def bind(self, name: str, *, namespace: str, node: str, uid: str = "", user: str = "") -> None:
+        """Binds a pod to a node."""
+        self.bind_as(name, {"metadata": {"uid": uid}, "target": {"kind": "Node", "name": node}}, namespace, user)
+
+    def bind_as(self, name: str, body: Json, namespace: str, user: str) -> None:
+        """Binds a pod by a Binding object."""
+        binding.bind(self._cluster, self.resource("", "v1", "pods"), (namespace, name), body)
+        self._wrote(user)
+
+    def _check_subresource(self, resource: Resource, subresource: str) -> None:
+        if subresource == "scale":
+            scale.paths(resource)
+        elif (subresource == "status" and not resource.strategy.status) or subresource not in {"", "status"}:
+            raise failures.no_resource()
+
+    def _wrote(self, user: str) -> None:
+        self._writes[user] += 1
+        garbage.settle(self._cluster)
+
+
+def fresh(body: Any) -> Any:
+    """The caller's own copy of a JSON value; structs become dicts, tuples lists, times text."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(body))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequest(f"the object is no JSON: {error}") from error
+
+
+def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
+    """The object with the patch applied; nothing is stored."""
+    match patch_type:
+        case PatchType.MERGE:
+            if not isinstance(patch, dict):
+                raise BadRequest("a merge patch is an object")
+            return dict(patches.merge(old, patch))
+        case PatchType.JSON:
+            return patches.apply_operations(old, patch)
+        case _:
+            raise UnsupportedMediaType(f"patch type {patch_type} is not supported for {resource}")
