@@ -13,7 +13,7 @@ from growth.api.karpenter import Requirement
 from growth.api.placement import Taint
 from growth.api.pods import Pod
 from growth.api.pools import PoolRef
-from growth.api.shapes import Shape
+from growth.cluster.shapes import PodShape
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from growth.units.resources import Amounts
 
@@ -60,7 +60,7 @@ class NodeView:
     allocatable: Amounts = dataclasses.field(default_factory=dict)
     requested: Amounts = dataclasses.field(default_factory=dict)
     daemon_requested: Amounts = dataclasses.field(default_factory=dict)
-    pods: tuple[tuple[Shape, int], ...] = ()
+    pods: tuple[tuple[PodShape, int], ...] = ()
     volumes: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)  # CSI driver → attached volumes
     initialized: bool = True
     pool: PoolRef | None = None
@@ -95,4 +95,4 @@ class Demand:
     """A pod that wants a place. `key` is namespace/name."""
 
     key: str
-    shape: Shape
+    shape: PodShape

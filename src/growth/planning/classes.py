@@ -11,7 +11,7 @@ import msgspec
 from growth.api.meta import LabelSelector, LabelSelectorRequirement
 from growth.api.placement import Affinity, NodeSelectorTerm, PodAffinityTerm, Toleration, TopologySpreadConstraint
 from growth.api.pods import PodSpec
-from growth.api.shapes import Shape
+from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand, Snapshot
 from growth.planning.offerings import Constraint, Constraints
 from growth.planning.requests import Port, host_ports_of, requests_of
@@ -43,7 +43,7 @@ class PodClass:
     `keeps_away` the bars that these pods put up themselves. `refusal` is why no place will do: (filter, message).
     """
 
-    shape: Shape
+    shape: PodShape
     pods: tuple[str, ...]
     requests: Mapping[str, int]
     needs: tuple[tuple[int, int], ...]
@@ -72,7 +72,7 @@ class Groups:
         self._constraints = constraints
         self._encode = msgspec.msgpack.Encoder().encode
 
-    def spread(self, shape: Shape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
+    def spread(self, shape: PodShape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
         selector = with_label_keys(rule.label_selector, shape.labels, match=rule.match_label_keys, mismatch=())
         honours = rule.node_taints_policy == HONOR
         kept = filters if rule.node_affinity_policy in {None, "", HONOR} else ()
@@ -104,7 +104,7 @@ class Groups:
         )
 
     def affinity(
-        self, shape: Shape, term: PodAffinityTerm, rule: Rule, *, also: Sequence[PodAffinityTerm] = ()
+        self, shape: PodShape, term: PodAffinityTerm, rule: Rule, *, also: Sequence[PodAffinityTerm] = ()
     ) -> Group:
         """The rule of a term; `also` are terms that the same pods must match too."""
         parts = [self._part(shape, each) for each in (term, *also)]
@@ -119,7 +119,7 @@ class Groups:
         text = f"{words.get(rule, 'anti-affinity of pods already there')} by {term.topology_key}"
         return self._group(key, lambda: Group(rule, term.topology_key, test, namespaces=spaces, text=text))
 
-    def _part(self, shape: Shape, term: PodAffinityTerm) -> tuple[bytes, Test, frozenset[str] | None]:
+    def _part(self, shape: PodShape, term: PodAffinityTerm) -> tuple[bytes, Test, frozenset[str] | None]:
         selector = with_label_keys(
             term.label_selector, shape.labels, match=term.match_label_keys, mismatch=term.mismatch_label_keys
         )
@@ -175,7 +175,7 @@ def required_terms(spec: PodSpec) -> tuple[NodeSelectorTerm, ...]:
     return required.node_selector_terms if required else ()
 
 
-def keeps_away_of(shape: Shape, groups: Groups) -> tuple[Group, ...]:
+def keeps_away_of(shape: PodShape, groups: Groups) -> tuple[Group, ...]:
     """The bars that a pod of the shape puts up once it is placed: its required anti-affinity."""
     anti = shape.spec.affinity.pod_anti_affinity if shape.spec.affinity else None
     terms = anti.required_during_scheduling_ignored_during_execution if anti else ()
@@ -183,10 +183,10 @@ def keeps_away_of(shape: Shape, groups: Groups) -> tuple[Group, ...]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Draft:
+class Draft:
     """A shape compiled, before it is known which rules count it."""
 
-    shape: Shape
+    shape: PodShape
     requests: Mapping[str, int]
     variants: tuple[Variant, ...]
     keeps_away: tuple[Group, ...]
@@ -213,20 +213,20 @@ class Compiler:
         self._respect = respect_preferences
         self._soft_taints = soft_taints
 
-    def drafts(self, demands: Iterable[Demand]) -> list[tuple[_Draft, list[str]]]:
+    def drafts(self, demands: Iterable[Demand]) -> list[tuple[Draft, list[str]]]:
         """Each distinct shape compiled, with its pods. Registers every rule that the shapes state."""
-        pods: dict[Shape, list[str]] = {}
+        pods: dict[PodShape, list[str]] = {}
         for demand in demands:
             pods.setdefault(demand.shape, []).append(demand.key)
         return [(self._draft(shape), keys) for shape, keys in pods.items()]
 
-    def classes(self, drafts: list[tuple[_Draft, list[str]]], resources: Sequence[str]) -> list[PodClass]:
+    def classes(self, drafts: list[tuple[Draft, list[str]]], resources: Sequence[str]) -> list[PodClass]:
         """The classes in the order of the queue: priority, then cpu and memory, largest first."""
         index = {name: at for at, name in enumerate(resources)}
         bars = [group for group in self._groups.all if group.rule is Rule.KEEPS_AWAY]
         rules = [group for group in self._groups.all if group.rule is not Rule.KEEPS_AWAY]
         seen: dict[tuple[object, ...], tuple[tuple[Group, ...], tuple[Group, ...]]] = {}
-        merged: dict[tuple[object, ...], tuple[_Draft, list[str], tuple[Group, ...], tuple[Group, ...]]] = {}
+        merged: dict[tuple[object, ...], tuple[Draft, list[str], tuple[Group, ...], tuple[Group, ...]]] = {}
         for draft, keys in drafts:
             shape = draft.shape
             about = (shape.namespace, *sorted(shape.labels.items()))
@@ -263,7 +263,7 @@ class Compiler:
         found.sort(key=lambda c: (-c.priority, -c.requests.get("cpu", 0), -c.requests.get("memory", 0), c.pods[0]))
         return found
 
-    def _signature(self, draft: _Draft, counted: tuple[Group, ...], kept_away: tuple[Group, ...]) -> tuple[object, ...]:
+    def _signature(self, draft: Draft, counted: tuple[Group, ...], kept_away: tuple[Group, ...]) -> tuple[object, ...]:
         spec = draft.shape.spec
         volumes = (
             draft.shape if draft.volumes is not NO_VOLUMES or draft.refusal else None
@@ -280,7 +280,7 @@ class Compiler:
             volumes,
         )
 
-    def _draft(self, shape: Shape) -> _Draft:
+    def _draft(self, shape: PodShape) -> Draft:
         try:
             requests = requests_of(shape.spec)
         except QuantityError as error:
@@ -296,7 +296,7 @@ class Compiler:
             variants = tuple(self._variants(shape))
         except (RequirementError, SelectorError) as error:
             return self._refused(shape, requests, "requirements", str(error))
-        return _Draft(
+        return Draft(
             shape=shape,
             requests=requests,
             variants=variants,
@@ -305,9 +305,9 @@ class Compiler:
             volumes=volumes,
         )
 
-    def _refused(self, shape: Shape, requests: Mapping[str, int], kind: str, message: str) -> _Draft:
+    def _refused(self, shape: PodShape, requests: Mapping[str, int], kind: str, message: str) -> Draft:
         none = Variant(constraint=self._constraints.none, rules=(), soft=False)
-        return _Draft(
+        return Draft(
             shape=shape,
             requests=requests,
             variants=(none,),
@@ -326,7 +326,7 @@ class Compiler:
             return "node affinity by matchFields names one node, and no new machine can have that name"
         return ""
 
-    def _variants(self, shape: Shape) -> Iterable[Variant]:
+    def _variants(self, shape: PodShape) -> Iterable[Variant]:
         """One step of relaxation after the other, in Karpenter's order."""
         spec = shape.spec
         terms = [term for term in required_terms(spec) if term.match_expressions or term.match_fields]
@@ -378,7 +378,7 @@ class Compiler:
         )
 
     def _firm_rules(
-        self, shape: Shape, affinity: Affinity, selector: Mapping[str, Requirement], terms: list[NodeSelectorTerm]
+        self, shape: PodShape, affinity: Affinity, selector: Mapping[str, Requirement], terms: list[NodeSelectorTerm]
     ) -> list[Group]:
         filters = self._filters(selector, terms)
         rules = [

@@ -8,8 +8,8 @@ import numpy as np
 
 from growth.api import names
 from growth.api.placement import Taint, Toleration
-from growth.api.shapes import Shape
-from growth.cluster.snapshot import NodeView, Snapshot
+from growth.cluster.shapes import PodShape
+from growth.cluster.snapshot import Snapshot
 from growth.planning.classes import Groups, PodClass, Variant, keeps_away_of
 from growth.planning.offerings import Constraint
 from growth.planning.requests import Port, host_ports_of, ports_conflict
@@ -39,12 +39,16 @@ class Existing:
     `free` is changed as pods are placed; nothing of the snapshot is.
     """
 
-    def __init__(self, snapshot: Snapshot, resources: Sequence[str], daemons: Mapping[str, Mapping[str, int]]) -> None:
+    def __init__(self, snapshot: Snapshot, resources: Sequence[str]) -> None:
         self.nodes = sorted(snapshot.nodes, key=lambda node: (not node.initialized, node.name))
         self.placed: list[list[str]] = [[] for _ in self.nodes]
         self._resources = resources
         self.free = np.array(
-            [self._free(node, daemons.get(node.name, {})) for node in self.nodes], dtype=np.int64
+            [
+                [node.allocatable.get(name, 0) - node.requested.get(name, 0) for name in resources]
+                for node in self.nodes
+            ],
+            dtype=np.int64,
         ).reshape(len(self.nodes), len(resources))
         self._columns: dict[str, tuple[Ints, list[str | None]]] = {}
         codes: dict[tuple[Taint, ...], int] = {}
@@ -58,13 +62,20 @@ class Existing:
         self._matches: dict[Constraint, Bools] = {}
         self._counted: dict[Group, Bools] = {}
 
-    def _free(self, node: NodeView, daemons: Mapping[str, int]) -> list[int]:
-        """What pods can still have: what DaemonSets will take and have not taken yet is kept for them."""
-        rest = []
-        for name in self._resources:
-            coming = max(0, daemons.get(name, 0) - node.daemon_requested.get(name, 0))
-            rest.append(node.allocatable.get(name, 0) - node.requested.get(name, 0) - coming)
-        return rest
+    def keep_for_daemons(self, daemons: Iterable[PodClass]) -> None:
+        """Takes off what DaemonSets will take of each node and have not taken yet."""
+        total = np.zeros_like(self.free)
+        for daemon in daemons:
+            here = self.tolerated(daemon.tolerations, soft=False)
+            runs = np.zeros(len(self.nodes), dtype=np.bool_)
+            for variant in daemon.variants:
+                runs |= self.matching(variant.constraint)
+            amounts = np.array([daemon.requests.get(name, 0) for name in self._resources], dtype=np.int64)
+            total[here & runs] += amounts
+        taken = np.array(
+            [[node.daemon_requested.get(name, 0) for name in self._resources] for node in self.nodes], dtype=np.int64
+        ).reshape(self.free.shape)
+        self.free -= np.maximum(total - taken, 0)
 
     def _volume_limits(self, snapshot: Snapshot) -> dict[int, dict[str, int]]:
         limits: dict[int, dict[str, int]] = {}
@@ -108,7 +119,7 @@ class Existing:
 
     def count(self, groups: Groups) -> None:
         """Fills the counts of every rule from the pods on the nodes, shape by shape and not pod by pod."""
-        shapes: dict[Shape, int] = {}
+        shapes: dict[PodShape, int] = {}
         at: list[int] = []
         which: list[int] = []
         pods: list[int] = []

@@ -3,13 +3,15 @@
 A pod goes to the first existing node that takes it, else to the first planned machine, else to a new machine of the
 first pool (by weight) that can hold it. A planned machine stays open as long as one option holds all its pods.
 
-What makes it quick: a class tries planned machines from where it last stopped (`Memory`), because a machine that refused
+What makes it quick: a class tries planned machines from where it last stopped (`Attempt`), because a machine that refused
 a class for room, labels or a host's rules refuses it for ever; and pods without rules of topology are placed in bulk.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from growth.api import names
+from growth.api.pools import PoolRef
 from growth.planning.classes import PodClass, Variant
 from growth.planning.existing import Existing
 from growth.planning.ledger import Hold, Ledger
@@ -24,7 +26,7 @@ Pinned = tuple[tuple[str, str], ...]  # (label, value) that a machine is narrowe
 class Claim:
     """A planned machine, filling up. `mask` is the options that hold everything on it."""
 
-    __slots__ = ("attached", "counts", "fresh", "hold", "mask", "order", "pods", "ports", "shelf", "state", "used")
+    __slots__ = ("attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
 
     def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port]) -> None:
         self.shelf = shelf
@@ -39,14 +41,26 @@ class Claim:
         self.hold: Hold | None = None
 
 
-class Memory:
-    """What one variant of a class has learned: how far the planned machines are known to refuse it, by pinned values."""
+class Attempt:
+    """One variant of a class on its way through the machines, and what it has learned there.
 
-    __slots__ = ("closed", "tried")
+    `open` are the shelves that the pods may use at all, with what they imply; `pins` the labels to narrow by; `tried` is how far the planned machines are known to refuse it, by pinned values; `closed` are the shelves whose new
+    machines cannot take it; `live` are the existing nodes that may still take one.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("closed", "hosts", "lapses", "live", "open", "pins", "pods", "rules", "tried", "variant")
+
+    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], live: list[int]) -> None:
+        self.pods = pods
+        self.variant = variant
+        self.rules = (*variant.rules, *pods.kept_away)
+        self.hosts = tuple(group for group in self.rules if group.by_host)
+        self.lapses = any(group.rule is Rule.AFFINITY for group in self.hosts)
+        self.live = live
+        self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
+        self.pins = pinned_keys(pods)
         self.tried: dict[Pinned, int] = {}
-        self.closed: set[tuple[Pinned, Shelf]] = set()  # a new machine of the shelf cannot take it
+        self.closed: set[tuple[Pinned, Shelf]] = set()
 
 
 class FirstFit:
@@ -57,7 +71,7 @@ class FirstFit:
         shelves: Sequence[Shelf],
         existing: Existing,
         constraints: Constraints,
-        ledgers: dict[object, Ledger],
+        ledgers: Mapping[PoolRef, Ledger],
         *,
         resources: int,
         daemon_ports: dict[Shelf, frozenset[Port]],
@@ -73,7 +87,6 @@ class FirstFit:
         self.claims: list[Claim] = []
         self.order: list[tuple[str, str | int]] = []
         self.steps = 0
-        self._open: dict[tuple[tuple[object, ...], bool], list[Shelf]] = {}
 
     @property
     def exhausted(self) -> bool:
@@ -106,21 +119,19 @@ class FirstFit:
         return keys
 
     def _place_variant(self, pods: PodClass, variant: Variant, keys: list[str]) -> list[str]:
-        rules = (*variant.rules, *pods.kept_away)
-        memory = Memory()
-        candidates = self._existing.candidates(pods, variant)
-        if not rules:
-            keys = self._fill_existing(pods, candidates, keys)
-            return self._fill_planned(pods, variant, memory, keys)
+        attempt = Attempt(pods, variant, self._shelves, self._existing.candidates(pods, variant))
+        if not attempt.rules:
+            return self._fill_planned(attempt, self._fill_existing(attempt, keys))
         for at, key in enumerate(keys):
-            if not self._place_one(pods, variant, rules, memory, candidates, key):
+            if not self._place_one(attempt, key):
                 return keys[at:]
         return []
 
     # -- pods without rules: in bulk ------------------------------------------------------------------------------
 
-    def _fill_existing(self, pods: PodClass, candidates: list[int], keys: list[str]) -> list[str]:
-        for index in candidates:
+    def _fill_existing(self, attempt: Attempt, keys: list[str]) -> list[str]:
+        pods = attempt.pods
+        for index in attempt.live:
             if not keys:
                 break
             self.steps += 1
@@ -130,94 +141,108 @@ class FirstFit:
                 keys = keys[number:]
         return keys
 
-    def _fill_planned(self, pods: PodClass, variant: Variant, memory: Memory, keys: list[str]) -> list[str]:
+    def _fill_planned(self, attempt: Attempt, keys: list[str]) -> list[str]:
         at = 0
         while keys:
             if at < len(self.claims):
                 claim = self.claims[at]
                 at += 1
-                number = self._most(claim, pods, variant, len(keys))
+                number = self._most(claim, attempt, len(keys))
             else:
-                opened = self._open_new(pods, variant, (), memory)
+                opened = self._open_new(attempt, ())
                 if opened is None:
                     return keys
-                claim, number = opened, self._most(opened, pods, variant, len(keys))
+                claim, number = opened, self._most(opened, attempt, len(keys))
                 self.claims.append(claim)
                 at = len(self.claims)
             if number:
-                self._put_planned(claim, pods, variant, self._pin(claim, pods, variant, number), keys[:number])
+                self._put_planned(claim, attempt, self._pin(claim, attempt, number), keys[:number])
                 keys = keys[number:]
         return keys
 
-    def _most(self, claim: Claim, pods: PodClass, variant: Variant, wanted: int) -> int:
+    def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> int:
         """How many pods of the class the machine takes, at most `wanted`: doubling, then halving."""
-        if self._fits(claim, pods, variant, (), 1) is None:
+        if self._fits(claim, attempt, (), 1) is None:
             return 0
-        if pods.ports or pods.volumes.attach:
+        if attempt.pods.ports or attempt.pods.volumes.attach:
             return 1
-        if self._fits(claim, pods, variant, (), wanted) is not None:
+        if self._fits(claim, attempt, (), wanted) is not None:
             return wanted
         low, high = 1, wanted
         while high - low > 1:
             middle = (low + high) // 2
-            if self._fits(claim, pods, variant, (), middle) is None:
+            if self._fits(claim, attempt, (), middle) is None:
                 high = middle
             else:
                 low = middle
         return low
 
-    def _pin(self, claim: Claim, pods: PodClass, variant: Variant, number: int) -> Pinned:
+    def _pin(self, claim: Claim, attempt: Attempt, number: int) -> Pinned:
         """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest one.
 
         Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere, would disagree.
         """
         pinned: Pinned = ()
-        for key in pinned_keys(pods):
-            found = self._fits(claim, pods, variant, pinned, number)
+        for key in attempt.pins:
+            found = self._fits(claim, attempt, pinned, number)
             assert found is not None
             state, mask, _ = found
             values = claim.shelf.values(key, state, mask)
             if len(values) > 1:
                 best = min(values, key=lambda v: (_lowest(claim.shelf.options_with(key, v) & mask), v))
-                if self._fits(claim, pods, variant, (*pinned, (key, best)), number) is None:
+                if self._fits(claim, attempt, (*pinned, (key, best)), number) is None:
                     best = next(
-                        v for v in values if self._fits(claim, pods, variant, (*pinned, (key, v)), number) is not None
+                        v for v in values if self._fits(claim, attempt, (*pinned, (key, v)), number) is not None
                     )
                 pinned = (*pinned, (key, best))
         return pinned
 
     # -- pods with rules: one by one --------------------------------------------------------------------------------
 
-    def _place_one(
-        self,
-        pods: PodClass,
-        variant: Variant,
-        rules: tuple[Group, ...],
-        memory: Memory,
-        candidates: list[int],
-        key: str,
-    ) -> bool:
-        for index in candidates:
-            self.steps += 1
-            if self._existing.room(index, pods) and self._existing.allowed(index, pods, rules):
-                self._put_existing(index, pods, [key])
-                return True
-        hosts = tuple(group for group in rules if group.by_host)
-        choices = list(self._choices(pods, rules))
+    def _place_one(self, attempt: Attempt, key: str) -> bool:
+        pods = attempt.pods
+        index = self._find_existing(attempt)
+        if index is not None:
+            self._put_existing(index, pods, [key])
+            return True
+        choices = list(self._choices(pods, attempt.rules))
         for pinned in choices:
-            found = self._find_planned(pods, variant, hosts, memory, pinned)
+            found = self._find_planned(attempt, pinned)
             if found is not None:
-                self._put_planned(found, pods, variant, self._complete(found, pods, variant, pinned), [key])
+                self._put_planned(found, attempt, self._complete(found, attempt, pinned), [key])
                 return True
-        if not all(group.allows_host(0, selects_itself=pods.selects_itself(group)) for group in hosts):
+        if not all(group.allows_host(0, selects_itself=pods.selects_itself(group)) for group in attempt.hosts):
             return False
         for pinned in choices:
-            opened = self._open_new(pods, variant, pinned, memory)
+            opened = self._open_new(attempt, pinned)
             if opened is not None:
                 self.claims.append(opened)
-                self._put_planned(opened, pods, variant, self._complete(opened, pods, variant, pinned), [key])
+                self._put_planned(opened, attempt, self._complete(opened, attempt, pinned), [key])
                 return True
         return False
+
+    def _find_existing(self, attempt: Attempt) -> int | None:
+        """The first existing node that takes one more. Nodes without room, or full by a host's rule, are forgotten."""
+        gone = 0
+        found = None
+        for index in attempt.live:
+            self.steps += 1
+            if not self._existing.room(index, attempt.pods):
+                gone += 1
+                continue
+            if self._existing.allowed(index, attempt.pods, attempt.rules):
+                found = index
+                break
+            if not attempt.lapses and not self._existing.allowed(index, attempt.pods, attempt.hosts):
+                gone += 1
+        if gone:
+            attempt.live = [
+                index
+                for index in attempt.live
+                if self._existing.room(index, attempt.pods)
+                and (attempt.lapses or self._existing.allowed(index, attempt.pods, attempt.hosts))
+            ]
+        return found
 
     def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> Iterator[Pinned]:
         """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
@@ -228,7 +253,7 @@ class FirstFit:
         allowed = []
         for key in keys:
             about = [group for group in rules if group.key == key]
-            domains = self._domains(key, about)
+            domains = self._domains(key)
             fine = [
                 domain
                 for domain in domains
@@ -239,7 +264,7 @@ class FirstFit:
             allowed.append([(key, domain) for domain in fine])
         yield from itertools.product(*allowed)
 
-    def _domains(self, key: str, about: list[Group]) -> list[str]:
+    def _domains(self, key: str) -> list[str]:
         found: dict[str, None] = {}
         for shelf in self._shelves:
             found.update(dict.fromkeys(shelf.values(key, shelf.start, shelf.start.mask)))
@@ -252,13 +277,13 @@ class FirstFit:
                 return _lowest(mask)
         return 0
 
-    def _complete(self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned) -> Pinned:
+    def _complete(self, claim: Claim, attempt: Attempt, pinned: Pinned) -> Pinned:
         """Adds the labels that no rule steers and by which the pods are counted all the same."""
         done = {key for key, _ in pinned}
-        for key in pinned_keys(pods):
+        for key in attempt.pins:
             if key in done:
                 continue
-            found = self._fits(claim, pods, variant, pinned, 1)
+            found = self._fits(claim, attempt, pinned, 1)
             assert found is not None
             state, mask, _ = found
             values = claim.shelf.values(key, state, mask)
@@ -267,22 +292,19 @@ class FirstFit:
                 pinned = (*pinned, (key, best))
         return pinned
 
-    def _find_planned(
-        self, pods: PodClass, variant: Variant, hosts: tuple[Group, ...], memory: Memory, pinned: Pinned
-    ) -> Claim | None:
+    def _find_planned(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
         """The first planned machine that takes one more. Those passed over are not asked again, unless a rule of
         affinity to a host refused them: that may lapse.
         """
-        lapses = any(group.rule is Rule.AFFINITY for group in hosts)
-        at = 0 if lapses else memory.tried.get(pinned, 0)
-        claims = self.claims
+        pods, hosts, claims = attempt.pods, attempt.hosts, self.claims
+        at = 0 if attempt.lapses else attempt.tried.get(pinned, 0)
         while at < len(claims):
             claim = claims[at]
-            if self._hosts_allow(claim, pods, hosts) and self._fits(claim, pods, variant, pinned, 1) is not None:
+            if self._hosts_allow(claim, pods, hosts) and self._fits(claim, attempt, pinned, 1) is not None:
                 break
             at += 1
-        if not lapses:
-            memory.tried[pinned] = at
+        if not attempt.lapses:
+            attempt.tried[pinned] = at
         return claims[at] if at < len(claims) else None
 
     def _hosts_allow(self, claim: Claim, pods: PodClass, hosts: tuple[Group, ...]) -> bool:
@@ -293,42 +315,35 @@ class FirstFit:
 
     # -- one machine --------------------------------------------------------------------------------------------------
 
-    def _open_new(self, pods: PodClass, variant: Variant, pinned: Pinned, memory: Memory) -> Claim | None:
-        for shelf in self._tolerated(pods, variant):
-            if (pinned, shelf) in memory.closed:
+    def _open_new(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
+        for shelf in attempt.open:
+            if (pinned, shelf) in attempt.closed:
                 continue
             claim = Claim(shelf, self._resources, self._daemon_ports.get(shelf, frozenset()))
-            if self._fits(claim, pods, variant, pinned, 1) is not None:
+            if self._fits(claim, attempt, pinned, 1) is not None:
                 return claim
-            memory.closed.add((pinned, shelf))
+            attempt.closed.add((pinned, shelf))
         return None
 
-    def _tolerated(self, pods: PodClass, variant: Variant) -> list[Shelf]:
-        key = (pods.tolerations, variant.soft)
-        known = self._open.get(key)
-        if known is None:
-            known = self._open[key] = [
-                shelf
-                for shelf in self._shelves
-                if untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is None
-            ]
-        return known
-
     def _fits(
-        self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned, number: int
+        self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int
     ) -> tuple[State, int, Option | None] | None:
         """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
         self.steps += 1
         shelf = claim.shelf
-        if claim.pods and untolerated_by(pods, variant, shelf):
+        if shelf not in attempt.open:
             return None
+        pods = attempt.pods
         mask = claim.mask
         used = claim.used
         for resource, amount in pods.needs:
             mask &= shelf.with_room(resource, used[resource] + amount * number)
             if not mask:
                 return None
-        state = shelf.step(claim.state, variant.constraint)
+        state = shelf.step(claim.state, attempt.variant.constraint)
+        implied = attempt.open[shelf]
+        if state is not None and implied is not None:
+            state = shelf.step(state, implied)
         for key, value in pinned:
             if state is None:
                 return None
@@ -370,9 +385,10 @@ class FirstFit:
                     mask &= ~(1 << claim.shelf.options.index(option))
         return mask
 
-    def _put_planned(self, claim: Claim, pods: PodClass, variant: Variant, pinned: Pinned, keys: Sequence[str]) -> None:
+    def _put_planned(self, claim: Claim, attempt: Attempt, pinned: Pinned, keys: Sequence[str]) -> None:
+        pods = attempt.pods
         number = len(keys)
-        found = self._fits(claim, pods, variant, pinned, number)
+        found = self._fits(claim, attempt, pinned, number)
         assert found is not None, "a machine took pods that do not fit"
         claim.state, claim.mask, option = found
         if option is not None:
@@ -425,8 +441,15 @@ def pinned_keys(pods: PodClass) -> list[str]:
     return list(dict.fromkeys(group.key for group in (*pods.counted, *pods.keeps_away) if not group.by_host))
 
 
-def untolerated_by(pods: PodClass, variant: Variant, shelf: Shelf) -> bool:
-    return untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is not None
+def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:
+    """Whether pods of the class may use the shelf at all: its taints are tolerated, and a growth pool that is not the
+    default one is asked for by name.
+    """
+    ref = shelf.pool.ref
+    by_name = ref.group == names.GROWTH and ref.name != names.DEFAULT_POOL
+    if by_name and names.POOL_LABEL not in variant.constraint.requirements:
+        return False
+    return untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is None
 
 
 def _lowest(mask: int) -> int:

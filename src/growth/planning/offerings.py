@@ -6,7 +6,7 @@ mask is its cheapest option. A requirement becomes a mask once; «has room for x
 
 import bisect
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
@@ -17,13 +17,12 @@ from growth.units.resources import Amounts
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that can be bought. `room` is what pods can have of it: DaemonSets are already taken off."""
+    """One thing that can be bought, with every label that a machine bought so can have."""
 
     type: InstanceType
     offering: Offering
     price: int
     labels: Mapping[str, tuple[str, ...]]
-    room: Amounts
 
 
 class Constraint:
@@ -68,10 +67,14 @@ class State:
 
 
 class Shelf:
-    """The options of one pool, or of one priority of it, compiled for one pass over `resources`."""
+    """The options of one pool, or of one priority of it, compiled for one pass.
 
-    def __init__(self, pool: PoolView, options: Iterable[Option], resources: Sequence[str]) -> None:
+    `overheads` is what DaemonSets take of each option, by its index; `measure` takes it off and makes the tables of room.
+    """
+
+    def __init__(self, pool: PoolView, options: Iterable[Option], *, architecture: Constraint | None = None) -> None:
         self.pool = pool
+        self.architecture = architecture
         self.options = tuple(
             sorted(
                 options,
@@ -90,10 +93,20 @@ class Shelf:
         self.template = template_requirements(pool)
         self._everything = everything
         self._masks: dict[tuple[str, Requirement], int] = {}
-        self._rooms = [self._thresholds([o.room.get(name, 0) for o in self.options]) for name in resources]
+        self._rooms: list[tuple[list[int], list[int]]] = []
+        self.overheads: list[Amounts] = [{} for _ in self.options]
         self._states: dict[frozenset[tuple[str, Requirement]], State] = {}
         self.start = self._state(self.template)
         self._flexible: dict[tuple[str, Requirement, int], int] = {}
+
+    def measure(self, resources: Sequence[str]) -> None:
+        """Makes the tables of room for the resources, in their order."""
+        for name in resources:
+            rooms = [
+                option.type.allocatable.get(name, 0) - overhead.get(name, 0)
+                for option, overhead in zip(self.options, self.overheads, strict=True)
+            ]
+            self._rooms.append(self._thresholds(rooms))
 
     def _thresholds(self, rooms: list[int]) -> tuple[list[int], list[int]]:
         """Sorted amounts, and for each position the options that have at least so much."""
@@ -107,6 +120,12 @@ class Shelf:
         """The options with at least the amount of the resource (by its index)."""
         amounts, masks = self._rooms[resource]
         return masks[bisect.bisect_left(amounts, amount)]
+
+    def implied(self, constraint: Constraint) -> Constraint | None:
+        """What the shelf adds to pods that do not say it themselves: the architecture, where it sells several."""
+        if self.architecture is None or names.ARCH_LABEL in constraint.requirements:
+            return None
+        return self.architecture
 
     def known(self, key: str) -> bool:
         """Whether nodes of this pool can have the label at all."""
@@ -214,14 +233,20 @@ class Shelf:
         """The cheapest option of a mask that is not empty."""
         return self.options[(mask & -mask).bit_length() - 1]
 
-    def chosen(self, mask: int) -> list[Option]:
-        """The options of a mask, cheapest first."""
-        found = []
+    def indices(self, mask: int) -> Iterator[int]:
+        """The indices of the options of a mask, cheapest first."""
         while mask:
             low = mask & -mask
-            found.append(self.options[low.bit_length() - 1])
+            yield low.bit_length() - 1
             mask ^= low
-        return found
+
+    def chosen(self, mask: int) -> list[Option]:
+        """The options of a mask, cheapest first."""
+        return [self.options[index] for index in self.indices(mask)]
+
+    def mask_from(self, options: Iterable[Option]) -> int:
+        wanted = set(map(id, options))
+        return sum(1 << index for index, option in enumerate(self.options) if id(option) in wanted)
 
 
 def template_requirements(pool: PoolView) -> dict[str, Requirement]:

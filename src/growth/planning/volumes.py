@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from growth.api import names
 from growth.api.pods import Volume
-from growth.api.shapes import Shape
 from growth.api.volumes import PersistentVolume, PersistentVolumeClaimSpec, StorageClass
+from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import VolumesView
 from growth.planning.requirements import Requirement, from_expressions, gather, one_of
 
@@ -36,7 +36,7 @@ class VolumeNeeds:
 NO_VOLUMES = VolumeNeeds()
 
 
-def needs_of(shape: Shape, view: VolumesView) -> VolumeNeeds:
+def needs_of(shape: PodShape, view: VolumesView) -> VolumeNeeds:
     """The needs of every pod of the shape; `VolumeError` where a claim is missing, lost or cannot be bound."""
     places: list[tuple[Mapping[str, Requirement], ...]] = []
     attach: dict[str, set[str]] = {}
