@@ -39,6 +39,7 @@ class Constraints:
 
     def __init__(self) -> None:
         self._known: dict[frozenset[tuple[str, Requirement]], Constraint] = {}
+        self._single: dict[tuple[str, str], Constraint] = {}
         self.none = self.of({})
 
     def of(self, requirements: Mapping[str, Requirement]) -> Constraint:
@@ -49,7 +50,10 @@ class Constraints:
         return known
 
     def one(self, key: str, value: str) -> Constraint:
-        return self.of({key: one_of(value)})
+        known = self._single.get((key, value))
+        if known is None:
+            known = self._single[key, value] = self.of({key: one_of(value)})
+        return known
 
 
 class State:
