@@ -115,12 +115,12 @@ func (p *problem) follow(ctx context.Context) error {
 // A pool without a status is taken as ready: files have none.
 func (p *problem) choosePools(ctx context.Context, offered catalogue) {
 	for _, pool := range every[*v1.NodePool](p.objects) {
-		switch ready := pool.StatusConditions().Get("Ready"); {
+		switch {
 		case nodepoolutils.IsStatic(pool):
 			p.poolNotes[pool.Name] = "static"
 		case !pool.DeletionTimestamp.IsZero():
 			p.poolNotes[pool.Name] = "deleted"
-		case hasCondition(pool, "Ready") && !ready.IsTrue():
+		case saysNotReady(pool):
 			p.poolNotes[pool.Name] = "not ready"
 		default:
 			if err := pool.RuntimeValidate(ctx); err != nil {
@@ -134,11 +134,11 @@ func (p *problem) choosePools(ctx context.Context, offered catalogue) {
 	nodepoolutils.OrderByWeight(p.pools)
 }
 
-// hasCondition looks at what was written: StatusConditions gives a missing condition back as Unknown.
-func hasCondition(pool *v1.NodePool, kind string) bool {
+// saysNotReady looks at what was written: pool.StatusConditions() would add missing conditions as Unknown.
+func saysNotReady(pool *v1.NodePool) bool {
 	for _, condition := range pool.Status.Conditions {
-		if condition.Type == kind {
-			return true
+		if condition.Type == "Ready" {
+			return condition.Status != "True"
 		}
 	}
 	return false
