@@ -109,6 +109,7 @@ class FirstFit:
         resources: int,
         daemon_ports: dict[Shelf, frozenset[Port]],
         budget: int,
+        in_use: set[tuple[str, str]],
     ) -> None:
         self._shelves = shelves
         self._existing = existing
@@ -117,6 +118,7 @@ class FirstFit:
         self._resources = resources
         self._daemon_ports = daemon_ports
         self._budget = budget
+        self._in_use = in_use  # volume claims that some pod uses
         self.claims: list[Claim] = []
         self.order: list[tuple[str, str | int]] = []
         self.steps = 0
@@ -126,12 +128,12 @@ class FirstFit:
     def exhausted(self) -> bool:
         return self.steps >= self._budget
 
-    def place_all(self, classes: Iterable[PodClass]) -> list[tuple[PodClass, list[str]]]:
+    def place_all(self, classes: Sequence[PodClass]) -> list[tuple[PodClass, list[str]]]:
         """Places what it can; what is left, by class. A class that was refused is tried again when others were placed:
         the pods it wants to be near may have come since.
         """
         waiting = [(each, list(each.pods)) for each in classes if each.refusal is None]
-        left = [(each, list(each.pods)) for each in waiting_refused(classes)]
+        left = [(each, list(each.pods)) for each in classes if each.refusal is not None]
         while waiting:
             refused: list[tuple[PodClass, list[str]]] = []
             progress = False
@@ -146,6 +148,16 @@ class FirstFit:
         return left
 
     def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
+        if pods.volumes.alone:
+            if pods.volumes.alone & self._in_use:
+                return keys
+            if self._place_anywhere(pods, keys[:1]):
+                return keys
+            self._in_use |= pods.volumes.alone
+            return keys[1:]
+        return self._place_anywhere(pods, keys)
+
+    def _place_anywhere(self, pods: PodClass, keys: list[str]) -> list[str]:
         for variant in pods.variants:
             if not keys or self.exhausted:
                 break
@@ -434,11 +446,6 @@ class FirstFit:
         self._existing.put(index, pods, keys)
         name = self._existing.nodes[index].name
         self.order.extend((key, name) for key in keys)
-
-
-def waiting_refused(classes: Iterable[PodClass]) -> list[PodClass]:
-    """Classes that no place will do for, whatever there is."""
-    return [each for each in classes if each.refusal is not None]
 
 
 def pinned_keys(pods: PodClass) -> list[str]:
