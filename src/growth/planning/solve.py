@@ -50,7 +50,9 @@ class _Pass:
         self._options = options
         self._constraints = Constraints()
         self._groups = Groups(snapshot.namespaces, self._constraints)
-        self._pools = sorted(snapshot.pools, key=_pool_order)
+        # Karpenter's pools by weight, ties by name from the end of the alphabet, as it does; growth pools after them.
+        by_name = sorted(snapshot.pools, key=lambda pool: pool.ref.name, reverse=True)
+        self._pools = sorted(by_name, key=lambda pool: (pool.ref.group != names.KARPENTER, -pool.weight))
         self._lists: dict[tuple[Shelf, State, int], tuple[int, tuple[str, ...], tuple[str, int] | None]] = {}
 
     def run(self) -> Plan:
@@ -255,11 +257,6 @@ class _Pass:
         result = (best, tuple(types), second[0] if second else None)
         self._lists[shelf, state, mask] = result
         return result
-
-
-def _pool_order(pool: PoolView) -> tuple[bool, int, str]:
-    """Karpenter's pools by weight, greatest first, then by name; growth pools after them."""
-    return (pool.ref.group != names.KARPENTER, -pool.weight, pool.ref.name)
 
 
 def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
