@@ -18,9 +18,11 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
-from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, writes
+from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, strategic, writes
 from growth.kube.memory.builtin import RESOURCES
+from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
+from growth.kube.memory.custom import definitions, establish
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Catalogue, Resource
 from growth.kube.memory.store import RING, Store, Stored, Watch
@@ -44,11 +46,19 @@ class MemoryServer:
 
     def __init__(self, clock: Clock, random: Random, *, ring: int = RING) -> None:
         self.clock = clock
-        self._cluster = Cluster(clock=clock, random=random, catalogue=Catalogue(RESOURCES), store=Store(ring=ring))
+        self._cluster = Cluster(
+            clock=clock,
+            random=random,
+            catalogue=Catalogue((*RESOURCES, *definitions.RESOURCES)),
+            store=Store(ring=ring),
+        )
         self._writes: collections.Counter[str] = collections.Counter()
         namespaces = self.resource("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
             writes.create(self._cluster, namespaces, {"metadata": {"name": name}}, namespace="")
+        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        for name, value in SYSTEM_PRIORITIES.items():
+            writes.create(self._cluster, classes, {"metadata": {"name": name}, "value": value}, namespace="")
 
     @property
     def catalogue(self) -> Catalogue:
@@ -180,7 +190,7 @@ class MemoryServer:
             new = scale.scaled(resource, old.object, patched(resource, before, fresh(patch), patch_type))
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
-        new = {**new, "metadata": dict(new.get("metadata") or {})}
+        new = own_copy(new, old.object)
         stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
         self._wrote(user)
         return stored
@@ -228,7 +238,11 @@ class MemoryServer:
 
     def _wrote(self, user: str) -> None:
         self._writes[user] += 1
-        garbage.settle(self._cluster)
+        cluster = self._cluster
+        while cluster.definitions or cluster.orphans or cluster.emptying:
+            if cluster.definitions:
+                establish.settle(cluster, cluster.definitions.popleft())
+            garbage.settle(cluster)
 
 
 def fresh(body: Any) -> Any:
@@ -237,6 +251,14 @@ def fresh(body: Any) -> Any:
         return msgspec.json.decode(msgspec.json.encode(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequest(f"the object is no JSON: {error}") from error
+
+
+def own_copy(new: Json, old: Json) -> Json:
+    """The object with everything that differs from the old one copied, so that it can be changed in place."""
+    return {
+        field: value if field != "metadata" and value is old.get(field) else fresh(value)
+        for field, value in new.items()
+    }
 
 
 def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
@@ -248,5 +270,18 @@ def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
             return dict(patches.merge(old, patch))
         case PatchType.JSON:
             return patches.apply_operations(old, patch)
+        case PatchType.STRATEGIC if not resource.custom:
+            if not isinstance(patch, dict):
+                raise BadRequest("a strategic merge patch is an object")
+            return strategic.merge(resource.kind, old, patch)
+        case "application/apply-patch+yaml":
+            raise UnsupportedMediaType(
+                "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
+                "--server-side"
+            )
         case _:
-            raise UnsupportedMediaType(f"patch type {patch_type} is not supported for {resource}")
+            accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                + ", ".join(accepted)
+            )
