@@ -151,6 +151,20 @@ def test_fake_types_grow_step_by_step() -> None:
     assert [o["Price"] for o in offerings] == [pytest.approx(0.1 + 0.2147483648)] * 5
 
 
+def test_kwok_types_are_the_providers_144() -> None:
+    """Twelve sizes, three families, two systems, two architectures; memory as Kubernetes prints it; spot at 70 %."""
+    types = {entry["name"]: entry for entry in catalogues.kwok_types()}
+    assert len(types) == 144
+    assert types["m-128x-arm64-windows"]["resources"] == {
+        "cpu": "128",
+        "ephemeral-storage": "20Gi",
+        "memory": "1Ti",
+        "pods": "1024",
+    }
+    prices = sorted({offering["Price"] for offering in types["c-1x-amd64-linux"]["offerings"]})
+    assert prices == pytest.approx([0.0190032385536, 0.027147483648])
+
+
 def test_pools_are_amd64_linux_on_demand() -> None:
     """Unless a cell of a benchmark says otherwise."""
     required = mixes.node_pool()["spec"]["template"]["spec"]["requirements"]
