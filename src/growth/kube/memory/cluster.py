@@ -116,8 +116,11 @@ class Cluster:
             namespace = self.find("", "namespaces", key[0])
             if namespace is not None and namespace["metadata"].get("deletionTimestamp"):
                 self.emptying[key[0]] = None
-        if resource.plural == "customresourcedefinitions":
-            self.definitions.append(key[1])
+        if resource.custom:
+            name = f"{resource.plural}.{resource.group}"
+            definition = self.find("apiextensions.k8s.io", "customresourcedefinitions", name)
+            if definition is not None and definition["metadata"].get("deletionTimestamp"):
+                self.definitions.append(name)
         return stored
 
     def _forget(self, owner: str, place: Place) -> None:

@@ -1,14 +1,14 @@
 """What the server serves: one `Resource` a kind and version, and the `Catalogue` in which calls look it up.
 
 A `Strategy` holds what a kind adds to the rules that all kinds share: defaults, admission, validation, and what an
-update may touch. Strategies change the object that they are given in place; it is always a fresh copy at the levels
-that they write, and writing defaults to an object that has them already changes nothing.
+update may touch. Strategies change the object that they are given in place: it is the caller's own copy, apart from
+top-level fields that are the very same as in the old object, which nobody may change.
 """
 
 import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from growth.api.kinds import Json
 from growth.kube.memory.fields import FieldError
@@ -29,6 +29,9 @@ class Generation(enum.Enum):
 class Lookup(Protocol):
     """What admission may ask of the rest of the cluster."""
 
+    def now(self) -> str:
+        """The time as objects carry it."""
+
     def find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Json | None:
         """The stored object or None; not to be changed."""
 
@@ -44,17 +47,19 @@ class Strategy:
     create_on_update = False
     generation = Generation.NONE
     finishes_at_once = True  # DELETE answers with a Status and not with the object
-    field_selectors: Mapping[str, tuple[str, ...]] = {}  # beyond metadata.name and metadata.namespace
-    explains_selectors = False  # the shape of the 400 for an unknown field selector differs by kind
+    field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # beyond metadata.name and metadata.namespace
 
-    def default(self, new: Json) -> None:
-        """Fills in what the manifest left out."""
+    def default(self, new: Json, old: Json | None) -> None:
+        """Fills in what the manifest left out. What is the very same object in `old` has it all and is left alone."""
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         """Changes or refuses a new object by what else is in the cluster."""
 
     def prepare_create(self, new: Json) -> None:
         """Drops what a creator may not set."""
+
+    def identify(self, new: Json) -> None:
+        """Fills in what depends on a new object's uid and creation time."""
 
     def prepare_update(self, new: Json, old: Json) -> None:
         """Puts back what an update of the object itself may not touch: the status, where it is kept apart."""
@@ -96,6 +101,11 @@ class Strategy:
     def grace_seconds(self, stored: Json, asked: int | None) -> int | None:
         """How long a deletion waits for the object's keeper; None where the kind knows no grace."""
         return None
+
+
+def unchanged(new: Json, old: Json | None, field: str) -> bool:
+    """Whether a top-level field is the very object that is stored already."""
+    return old is not None and field in old and new.get(field) is old[field]
 
 
 def keep_field(new: Json, old: Json, field: str) -> None:

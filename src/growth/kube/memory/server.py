@@ -18,15 +18,18 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
-from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, writes
+from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, strategic, writes
 from growth.kube.memory.builtin import RESOURCES
+from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
+from growth.kube.memory.custom import definitions, establish
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Catalogue, Resource
 from growth.kube.memory.store import RING, Store, Stored, Watch
 from growth.ports import Clock, Random
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,11 +47,19 @@ class MemoryServer:
 
     def __init__(self, clock: Clock, random: Random, *, ring: int = RING) -> None:
         self.clock = clock
-        self._cluster = Cluster(clock=clock, random=random, catalogue=Catalogue(RESOURCES), store=Store(ring=ring))
+        self._cluster = Cluster(
+            clock=clock,
+            random=random,
+            catalogue=Catalogue((*RESOURCES, *definitions.RESOURCES)),
+            store=Store(ring=ring),
+        )
         self._writes: collections.Counter[str] = collections.Counter()
         namespaces = self.resource("", "v1", "namespaces")
         for name in FIRST_NAMESPACES:
             writes.create(self._cluster, namespaces, {"metadata": {"name": name}}, namespace="")
+        classes = self.resource("scheduling.k8s.io", "v1", "priorityclasses")
+        for name, value in SYSTEM_PRIORITIES.items():
+            writes.create(self._cluster, classes, {"metadata": {"name": name}, "value": value}, namespace="")
 
     @property
     def catalogue(self) -> Catalogue:
@@ -82,8 +93,9 @@ class MemoryServer:
             raise failures.not_found(resource, name)
         return stored
 
-    def get_scale(self, resource: Resource, name: str, *, namespace: str = "") -> Json:
-        return scale.scale_of(resource, self.get(resource, name, namespace=namespace).object)
+    def scale_of(self, resource: Resource, stored: Stored) -> Json:
+        """The Scale of a workload."""
+        return scale.scale_of(resource, stored.object)
 
     def list(
         self,
@@ -152,7 +164,7 @@ class MemoryServer:
         user: str = "",
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
-        self._check_subresource(resource, subresource)
+        self.check_subresource(resource, subresource)
         new = fresh(body)
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
@@ -174,13 +186,13 @@ class MemoryServer:
         user: str = "",
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
-        self._check_subresource(resource, subresource)
+        self.check_subresource(resource, subresource)
         if subresource == "scale":
             before = scale.scale_of(resource, old.object)
             new = scale.scaled(resource, old.object, patched(resource, before, fresh(patch), patch_type))
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
-        new = {**new, "metadata": dict(new.get("metadata") or {})}
+        new = own_copy(new, old.object)
         stored = writes.change(self._cluster, resource, old, new, subresource=subresource)
         self._wrote(user)
         return stored
@@ -196,6 +208,8 @@ class MemoryServer:
     ) -> tuple[Stored, bool]:
         """The last state, and whether the object is gone."""
         key = (namespace if resource.namespaced else "", name)
+        if resource.id == ("", "namespaces") and name in IMMORTAL:
+            raise failures.forbidden(resource, name, "this namespace may not be deleted")
         stored, gone = deletion.delete(self._cluster, resource, key, options or DeleteOptions())
         if resource.id == ("", "namespaces") and not gone:
             garbage.empty(self._cluster, name)
@@ -220,7 +234,8 @@ class MemoryServer:
         binding.bind(self._cluster, self.resource("", "v1", "pods"), (namespace, name), body)
         self._wrote(user)
 
-    def _check_subresource(self, resource: Resource, subresource: str) -> None:
+    def check_subresource(self, resource: Resource, subresource: str) -> None:
+        """`NotFound` where the kind has no such subresource."""
         if subresource == "scale":
             scale.paths(resource)
         elif (subresource == "status" and not resource.strategy.status) or subresource not in {"", "status"}:
@@ -228,7 +243,11 @@ class MemoryServer:
 
     def _wrote(self, user: str) -> None:
         self._writes[user] += 1
-        garbage.settle(self._cluster)
+        cluster = self._cluster
+        while cluster.definitions or cluster.orphans or cluster.emptying:
+            if cluster.definitions:
+                establish.settle(cluster, cluster.definitions.popleft())
+            garbage.settle(cluster)
 
 
 def fresh(body: Any) -> Any:
@@ -237,6 +256,14 @@ def fresh(body: Any) -> Any:
         return msgspec.json.decode(msgspec.json.encode(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequest(f"the object is no JSON: {error}") from error
+
+
+def own_copy(new: Json, old: Json) -> Json:
+    """The object with everything that differs from the old one copied, so that it can be changed in place."""
+    return {
+        field: value if field != "metadata" and value is old.get(field) else fresh(value)
+        for field, value in new.items()
+    }
 
 
 def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
@@ -248,5 +275,18 @@ def patched(resource: Resource, old: Json, patch: Any, patch_type: str) -> Json:
             return dict(patches.merge(old, patch))
         case PatchType.JSON:
             return patches.apply_operations(old, patch)
+        case PatchType.STRATEGIC if not resource.custom:
+            if not isinstance(patch, dict):
+                raise BadRequest("a strategic merge patch is an object")
+            return strategic.merge(resource.kind, old, patch)
+        case "application/apply-patch+yaml":
+            raise UnsupportedMediaType(
+                "server-side apply is not supported by this server: use a merge patch, or `kubectl apply` without "
+                "--server-side"
+            )
         case _:
-            raise UnsupportedMediaType(f"patch type {patch_type} is not supported for {resource}")
+            accepted = [PatchType.JSON, PatchType.MERGE, *([] if resource.custom else [PatchType.STRATEGIC])]
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include: "
+                + ", ".join(accepted)
+            )

@@ -64,7 +64,7 @@ def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) 
     if generated:
         metadata["name"] = _free_name(cluster, resource, metadata["generateName"], namespace)
     strategy.prepare_create(body)
-    strategy.default(body)
+    strategy.default(body, None)
     if resource.namespaced:
         _check_namespace(cluster, resource, metadata.get("name", ""), namespace)
     strategy.admit(body, cluster=cluster)
@@ -81,6 +81,7 @@ def create(cluster: Cluster, resource: Resource, body: Json, *, namespace: str) 
         metadata.pop("generation", None)
     else:
         metadata["generation"] = 1
+    strategy.identify(body)
     _drop_empty(metadata)
     return cluster.put(resource, key, body)
 
@@ -158,7 +159,7 @@ def change(
         metadata = new["metadata"]
     else:
         strategy.prepare_update(new, old)
-    strategy.default(new)
+    strategy.default(new, old)
     _drop_empty(metadata)
     metadata["resourceVersion"] = was["resourceVersion"]
     if new == old:

@@ -4,7 +4,13 @@ One module a family. What is left out: fields that only kubelets and storage dri
 a feature gate.
 """
 
-from growth.kube.memory.builtin import core, nodes, pods, workloads
+from growth.kube.memory.builtin import core, nodes, pods, storage, workloads
 from growth.kube.memory.resources import Resource
 
-RESOURCES: tuple[Resource, ...] = (*core.RESOURCES, *nodes.RESOURCES, *pods.RESOURCES, *workloads.RESOURCES)
+RESOURCES: tuple[Resource, ...] = (
+    *core.RESOURCES,
+    *nodes.RESOURCES,
+    *pods.RESOURCES,
+    *storage.RESOURCES,
+    *workloads.RESOURCES,
+)

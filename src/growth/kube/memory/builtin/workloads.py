@@ -1,51 +1,286 @@
-"""Workloads."""
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
 
-from growth.kube.memory.resources import Generation, Resource, ScalePaths, Strategy
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from growth.api.kinds import Json
+from growth.kube.memory.builtin import podspec, shapes
+from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
+from growth.kube.memory.resources import Generation, Resource, ScalePaths, Strategy, keep_field, unchanged
+from growth.kube.memory.selectors import label_selector
+
+_STATEFUL_FREE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+_STATEFUL_TEXT: Final = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+def _fill(where: Json, **defaults: Any) -> None:
+    for name, value in defaults.items():
+        if where.get(name) is None:
+            where[name] = value
+
+
+def _default_template(spec: Json) -> None:
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    podspec.default_spec(template.setdefault("spec", {}), pod=False)
 
 
 class WorkloadStrategy(Strategy):
+    """What Deployments, ReplicaSets, StatefulSets and DaemonSets have in common."""
+
+    status = True
+    generation = Generation.SPEC
+    kind = ""
+    first_status: ClassVar[Json] = {}
+
+    def prepare_create(self, new: Json) -> None:
+        new["status"] = dict(self.first_status)
+
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
+        shapes.read(new, shapes.Workload, self.kind)
+        spec = new["spec"] = dict(new.get("spec") or {})
+        _default_template(spec)
+        self.default_spec(spec)
+
+    def default_spec(self, spec: Json) -> None:
+        """The kind's own defaults."""
+        _fill(spec, replicas=1)
+
+    def validate(self, new: Json) -> Iterator[FieldError]:
+        spec = shapes.read(new, shapes.Workload, self.kind).spec
+        assert spec is not None
+        raw = new["spec"]
+        if spec.replicas is not None and spec.replicas < 0:
+            yield invalid_value("spec.replicas", spec.replicas, "must be greater than or equal to 0")
+        template = raw.get("template") or {}
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        selector = raw.get("selector")
+        if selector is None:
+            yield required("spec.selector")
+        elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield invalid_value("spec.selector", selector, f"empty selector is invalid for {self.kind.lower()}")
+        if not label_selector(selector)(labels):
+            yield invalid_value("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+        inner = spec.template.spec if spec.template is not None else None
+        yield from podspec.spec_errors(inner, "spec.template.spec")
+        if inner is not None and inner.restart_policy in {"Never", "OnFailure"}:
+            yield not_supported("spec.template.spec.restartPolicy", inner.restart_policy, ("Always",))
+
+    def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
+        if new["spec"] == old["spec"]:
+            return
+        yield from self.validate(new)
+        if new["spec"].get("selector") != old["spec"].get("selector"):
+            yield invalid_value("spec.selector", new["spec"].get("selector"), "field is immutable")
+
+
+class DeploymentStrategy(WorkloadStrategy):
+    kind = "Deployment"
+
+    def prepare_status(self, new: Json, old: Json) -> None:
+        super().prepare_status(new, old)
+        keep_field(new["metadata"], old["metadata"], "labels")
+
+    def default_spec(self, spec: Json) -> None:
+        _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+        strategy = spec["strategy"] = dict(spec.get("strategy") or {})
+        _fill(strategy, type="RollingUpdate")
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy["rollingUpdate"] = dict(strategy.get("rollingUpdate") or {})
+            _fill(rolling, maxUnavailable="25%", maxSurge="25%")
+
+    def validate(self, new: Json) -> Iterator[FieldError]:
+        yield from super().validate(new)
+        strategy = new["spec"]["strategy"]
+        if strategy["type"] not in {"Recreate", "RollingUpdate"}:
+            yield not_supported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+        elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            yield forbidden_value("spec.strategy.rollingUpdate", text)
+
+
+class ReplicaSetStrategy(WorkloadStrategy):
+    kind = "ReplicaSet"
+    first_status: ClassVar[Json] = {"replicas": 0}
+
+
+class StatefulSetStrategy(WorkloadStrategy):
+    kind = "StatefulSet"
+    first_status: ClassVar[Json] = {"replicas": 0, "availableReplicas": 0}
+
+    def default_spec(self, spec: Json) -> None:
+        _fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
+        _fill(spec, persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"})
+        update = spec["updateStrategy"] = dict(spec.get("updateStrategy") or {})
+        _fill(update, type="RollingUpdate")
+        if update["type"] == "RollingUpdate":
+            rolling = update["rollingUpdate"] = dict(update.get("rollingUpdate") or {})
+            _fill(rolling, partition=0)
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim.setdefault("apiVersion", "v1")
+            claim.setdefault("kind", "PersistentVolumeClaim")
+            _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+            claim.setdefault("status", {"phase": "Pending"})
+
+    def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
+        if new["spec"] == old["spec"]:
+            return
+        yield from self.validate(new)
+        if _without(new["spec"], _STATEFUL_FREE) != _without(old["spec"], _STATEFUL_FREE):
+            yield forbidden_value("spec", _STATEFUL_TEXT)
+
+
+def _without(spec: Json, names: tuple[str, ...]) -> Json:
+    return {key: value for key, value in spec.items() if key not in names}
+
+
+class DaemonSetStrategy(WorkloadStrategy):
+    kind = "DaemonSet"
+    first_status: ClassVar[Json] = {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }
+
+    def prepare_create(self, new: Json) -> None:
+        super().prepare_create(new)
+        metadata = new["metadata"]
+        annotations = metadata.get("annotations") or {}
+        metadata["annotations"] = {**annotations, "deprecated.daemonset.template.generation": "1"}
+
+    def default_spec(self, spec: Json) -> None:
+        _fill(spec, revisionHistoryLimit=10)
+        update = spec["updateStrategy"] = dict(spec.get("updateStrategy") or {})
+        _fill(update, type="RollingUpdate")
+        if update["type"] == "RollingUpdate":
+            rolling = update["rollingUpdate"] = dict(update.get("rollingUpdate") or {})
+            _fill(rolling, maxUnavailable=1, maxSurge=0)
+
+
+class JobStrategy(Strategy):
+    """Jobs; the labels and the selector with the job's uid are the API server's own work."""
+
+    status = True
+    generation = Generation.SPEC
+    field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {"status.successful": ("status", "succeeded")}
+
+    def prepare_create(self, new: Json) -> None:
+        new["status"] = {}
+
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
+        shapes.read(new, shapes.Job, "Job")
+        spec = new["spec"] = dict(new.get("spec") or {})
+        default_job_spec(spec)
+        _fill(spec, manualSelector=False)
+
+    def identify(self, new: Json) -> None:
+        uid, name = new["metadata"]["uid"], new["metadata"]["name"]
+        spec = new["spec"]
+        if spec.get("manualSelector"):
+            return
+        labels = {
+            "batch.kubernetes.io/controller-uid": uid,
+            "batch.kubernetes.io/job-name": name,
+            "controller-uid": uid,
+            "job-name": name,
+        }
+        metadata = spec["template"]["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+        new["metadata"]["labels"] = {**metadata["labels"], **(new["metadata"].get("labels") or {})}
+        spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+
+    def validate(self, new: Json) -> Iterator[FieldError]:
+        spec = shapes.read(new, shapes.Job, "Job").spec
+        assert spec is not None
+        yield from job_errors(spec, "spec")
+
+    def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
+        if new["spec"] == old["spec"]:
+            return
+        yield from self.validate(new)
+        for field in ("selector", "completionMode", "template"):
+            if new["spec"].get(field) != old["spec"].get(field):
+                yield invalid_value(f"spec.{field}", new["spec"].get(field), "field is immutable")
+
+
+def default_job_spec(spec: Json) -> None:
+    """A Job's defaults; the restart policy must be given, since the usual one is refused."""
+    _default_template(spec)
+    if spec.get("parallelism") is None and spec.get("completions") is None:
+        _fill(spec, completions=1)
+    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    _fill(spec, podReplacementPolicy="TerminatingOrFailed")
+
+
+def job_errors(spec: shapes.JobSpec, field: str) -> Iterator[FieldError]:
+    for name, value in (("parallelism", spec.parallelism), ("completions", spec.completions)):
+        if value is not None and value < 0:
+            yield invalid_value(f"{field}.{name}", value, "must be greater than or equal to 0")
+    inner = spec.template.spec if spec.template is not None else None
+    place = f"{field}.template.spec"
+    policy = inner.restart_policy if inner is not None else ""
+    if policy not in {"OnFailure", "Never"}:
+        yield required(f"{place}.restartPolicy", 'valid values: "OnFailure", "Never"')
+    yield from (one for one in podspec.spec_errors(inner, place) if one.field != f"{place}.restartPolicy")
+
+
+class CronJobStrategy(Strategy):
     status = True
     generation = Generation.SPEC
 
+    def prepare_create(self, new: Json) -> None:
+        new["status"] = {}
+
+    def default(self, new: Json, old: Json | None) -> None:
+        if unchanged(new, old, "spec"):
+            return
+        shapes.read(new, shapes.CronJob, "CronJob")
+        spec = new["spec"] = dict(new.get("spec") or {})
+        _fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+        job = spec["jobTemplate"] = dict(spec.get("jobTemplate") or {})
+        job.setdefault("metadata", {})
+        inner = job["spec"] = dict(job.get("spec") or {})
+        _default_template(inner)
+
+    def validate(self, new: Json) -> Iterator[FieldError]:
+        spec = shapes.read(new, shapes.CronJob, "CronJob").spec
+        assert spec is not None
+        fields = spec.schedule.split()
+        if not fields:
+            yield required("spec.schedule")
+        elif len(fields) != 5 and not spec.schedule.startswith("@"):
+            text = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+            yield invalid_value("spec.schedule", spec.schedule, text)
+        if spec.job_template is not None and spec.job_template.spec is not None:
+            yield from job_errors(spec.job_template.spec, "spec.jobTemplate.spec")
+
+
+def _scaling(kind: str, plural: str, strategy: Strategy, short: str) -> Resource:
+    scale = ScalePaths()
+    return Resource("apps", "v1", kind, plural, True, strategy, kind.lower(), (short,), ("all",), scale)
+
 
 RESOURCES = (
-    Resource(
-        "apps",
-        "v1",
-        "Deployment",
-        "deployments",
-        True,
-        WorkloadStrategy(),
-        "deployment",
-        ("deploy",),
-        ("all",),
-        ScalePaths(),
-    ),
-    Resource(
-        "apps",
-        "v1",
-        "ReplicaSet",
-        "replicasets",
-        True,
-        WorkloadStrategy(),
-        "replicaset",
-        ("rs",),
-        ("all",),
-        ScalePaths(),
-    ),
-    Resource(
-        "apps",
-        "v1",
-        "StatefulSet",
-        "statefulsets",
-        True,
-        WorkloadStrategy(),
-        "statefulset",
-        ("sts",),
-        ("all",),
-        ScalePaths(),
-    ),
-    Resource("apps", "v1", "DaemonSet", "daemonsets", True, WorkloadStrategy(), "daemonset", ("ds",), ("all",)),
-    Resource("batch", "v1", "Job", "jobs", True, WorkloadStrategy(), "job", (), ("all",)),
-    Resource("batch", "v1", "CronJob", "cronjobs", True, WorkloadStrategy(), "cronjob", ("cj",), ("all",)),
+    _scaling("Deployment", "deployments", DeploymentStrategy(), "deploy"),
+    _scaling("ReplicaSet", "replicasets", ReplicaSetStrategy(), "rs"),
+    _scaling("StatefulSet", "statefulsets", StatefulSetStrategy(), "sts"),
+    Resource("apps", "v1", "DaemonSet", "daemonsets", True, DaemonSetStrategy(), "daemonset", ("ds",), ("all",)),
+    Resource("batch", "v1", "Job", "jobs", True, JobStrategy(), "job", (), ("all",)),
+    Resource("batch", "v1", "CronJob", "cronjobs", True, CronJobStrategy(), "cronjob", ("cj",), ("all",)),
 )
