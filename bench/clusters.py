@@ -238,7 +238,9 @@ class _Maker:
         found = []
         if self.chance(0.5):
             operator = self.random.choice(("In", "In", "NotIn", "Exists"))
-            values = () if operator == "Exists" else self.some(ZONES) if operator == "In" else (self.random.choice(ZONES),)
+            values = (
+                () if operator == "Exists" else self.some(ZONES) if operator == "In" else (self.random.choice(ZONES),)
+            )
             least = 2 if operator != "NotIn" and len(values) != 1 and self.chance(0.2) else None
             found.append(Requirement(key=names.ZONE_LABEL, operator=operator, values=values, min_values=least))
         if self.chance(0.5):
@@ -250,7 +252,7 @@ class _Maker:
             )
         if self.chance(0.3):
             operator = self.random.choice(("Gt", "Lt", "Gte", "Lte"))
-            bound = self.random.choice((("1", "2") if operator[0] == "G" else ("8", "16")))
+            bound = self.random.choice(("1", "2") if operator[0] == "G" else ("8", "16"))
             found.append(Requirement(key=names.KWOK_INSTANCE_CPU_LABEL, operator=operator, values=(bound,)))
         if self.chance(0.3):
             found.append(
@@ -334,8 +336,7 @@ class _Maker:
     ) -> tuple[NodeView, ...]:
         """Nodes with pods that could have been bound there, and now and then one that could not: rules change."""
         hosts = [
-            Host(name=node.name, labels=node.labels, taints=node.taints, allocatable=node.allocatable)
-            for node in nodes
+            Host(name=node.name, labels=node.labels, taints=node.taints, allocatable=node.allocatable) for node in nodes
         ]
         scene = Scene(
             hosts=hosts, namespaces=namespaces, claims=view.claims, volumes=view.volumes, classes=view.classes
@@ -399,7 +400,9 @@ class _Maker:
             node_selector=self.selector(),
             affinity=self.affinity(labels),
             tolerations=self.tolerations(),
-            topology_spread_constraints=tuple(self.spread(labels) for _ in range(self.random.choice((0, 0, 0, 1, 1, 2)))),
+            topology_spread_constraints=tuple(
+                self.spread(labels) for _ in range(self.random.choice((0, 0, 0, 1, 1, 2)))
+            ),
             priority=self.random.choice((None, None, 0, 100, -5)),
             volumes=self.claimed(space, number),
         )
@@ -608,13 +611,17 @@ class _Maker:
                 found.append(Volume(name="own", ephemeral=EphemeralVolumeSource(volume_claim_template=template)))
                 continue
             if draw > 0.04 + 0.93:
-                found.append(Volume(name="gone", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="gone")))
+                found.append(
+                    Volume(name="gone", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="gone"))
+                )
                 continue
             bound = draw < 0.6
             self.claims[space, name] = PersistentVolumeClaim(
                 metadata=ObjectMeta(name=name, namespace=space),
                 spec=PersistentVolumeClaimSpec(
-                    storage_class_name="fast" if bound else self.random.choice(("fast", "zonal", "zonal", "eager", "by-hand")),
+                    storage_class_name="fast"
+                    if bound
+                    else self.random.choice(("fast", "zonal", "zonal", "eager", "by-hand")),
                     volume_name=f"pv-{name}" if bound else "",
                     access_modes=("ReadWriteOncePod",) if self.chance(0.15) else ("ReadWriteOnce",),
                 ),
@@ -622,9 +629,7 @@ class _Maker:
             )
             if bound:
                 self.volumes[f"pv-{name}"] = self.volume(f"pv-{name}")
-            found.append(
-                Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
-            )
+            found.append(Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name)))
         return tuple(found)
 
     def volume(self, name: str) -> PersistentVolume:
@@ -634,9 +639,7 @@ class _Maker:
         if draw < 0.6:
             terms = tuple(
                 NodeSelectorTerm(
-                    match_expressions=(
-                        NodeSelectorRequirement(key=names.ZONE_LABEL, operator="In", values=(zone,)),
-                    )
+                    match_expressions=(NodeSelectorRequirement(key=names.ZONE_LABEL, operator="In", values=(zone,)),)
                 )
                 for zone in self.random.sample(ZONES, self.random.choice((1, 1, 2)))
             )

@@ -19,7 +19,9 @@ from growth.sim.judge.stage import Stage
 __all__ = ["Complaint", "judge"]
 
 
-def judge(snapshot: Snapshot, demands: Sequence[Demand], plan: Plan, *, strict_min_values: bool = True) -> list[Complaint]:
+def judge(
+    snapshot: Snapshot, demands: Sequence[Demand], plan: Plan, *, strict_min_values: bool = True
+) -> list[Complaint]:
     """What is wrong with the plan; empty: nothing. `strict_min_values` False lets claims have fewer values."""
     stage = Stage(snapshot, demands)
     wrong = list(books(stage, plan, strict_min_values=strict_min_values))

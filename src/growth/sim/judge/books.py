@@ -9,7 +9,8 @@ from growth.cluster.snapshot import NODES, PoolView
 from growth.planning.plan import Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
 from growth.sim.judge.pinned import pinned_keys
-from growth.sim.judge.stage import Stage, holds_too, sold_labels
+from growth.sim.judge.preferences import preferring
+from growth.sim.judge.stage import Stage, holds_too, sold_labels, unsettled
 from growth.sim.predicates.hosts import Host, requests
 from growth.sim.predicates.of_volumes import of_volumes
 from growth.sim.predicates.on_one_node import on_one_node
@@ -72,7 +73,7 @@ def _claim(stage: Stage, claim: PlannedClaim, where: str, *, strict_min_values: 
         yield Complaint("offering", where, f"nobody sells {claim.instance_type} in {claim.zone} {claim.capacity_type}")
         return
     yield from _labels(stage, pool, chosen, offering, claim, where)
-    host = stage.bought("it", pool, chosen, claim.labels)
+    host = stage.bought("it", pool, chosen, claim.labels, open_labels=unsettled(chosen, offering, claim.labels))
     pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
     total = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
     if {name: amount for name, amount in total.items() if amount} != dict(claim.requests):
@@ -115,9 +116,7 @@ def _labels(
         yield Complaint("labels", where, f"lacks {own}={pool.ref.name}")
 
 
-def _types(
-    stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planned: Offering
-) -> Iterator[Complaint]:
+def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planned: Offering) -> Iterator[Complaint]:
     """Each listed type alone would hold all the pods, and they are listed cheapest first."""
     kinds = {kind.name: kind for kind in pool.instance_types}
     prices: list[int] = []
@@ -135,7 +134,11 @@ def _types(
             yield Complaint("types", where, f"lists {name}, which would not hold its pods")
         else:
             prices.append(min(possible))
-    unbounded = not (pool.limits or pool.type_max) and planned.capacity_type != names.RESERVED
+    unbounded = (
+        not (pool.limits or pool.type_max)
+        and planned.capacity_type != names.RESERVED
+        and not any(preferring(stage, stage.pods[key]) for key in claim.pods)
+    )
     if unbounded and prices != sorted(prices):
         yield Complaint("types", where, "does not list its types cheapest first")
     if unbounded and prices and prices[0] != claim.price:
@@ -204,7 +207,9 @@ def _limits(stage: Stage, pool: PoolView, claims: list[PlannedClaim]) -> Iterato
     for name, most in pool.type_max.items():
         number = sum(name in claim.instance_types for claim in claims)
         if number and pool.type_used.get(name, 0) + number > most:
-            yield Complaint("limits", where, f"{number} claims list {name}, {pool.type_used.get(name, 0)} are used, max {most}")
+            yield Complaint(
+                "limits", where, f"{number} claims list {name}, {pool.type_used.get(name, 0)} are used, max {most}"
+            )
     taken = collections.Counter(
         (claim.instance_type, claim.zone) for claim in claims if claim.capacity_type == names.RESERVED
     )
@@ -215,4 +220,6 @@ def _limits(stage: Stage, pool: PoolView, claims: list[PlannedClaim]) -> Iterato
                 free[kind.name, offering.zone] += offering.reservation_capacity
     for (kind_name, zone), number in taken.items():
         if number > free[kind_name, zone]:
-            yield Complaint("limits", where, f"{number} reserved {kind_name} in {zone}, {free[kind_name, zone]} are free")
+            yield Complaint(
+                "limits", where, f"{number} reserved {kind_name} in {zone}, {free[kind_name, zone]} are free"
+            )

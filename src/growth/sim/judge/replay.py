@@ -15,10 +15,12 @@ from growth.api.pods import Pod
 from growth.cluster.snapshot import PoolView
 from growth.planning.plan import Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
-from growth.sim.judge.stage import Stage, expressions, holds_too, sold_labels
+from growth.sim.judge.preferences import preferring
+from growth.sim.judge.stage import Stage, expressions, unsettled
 from growth.sim.predicates import refusals
 from growth.sim.predicates.hosts import Host
-from growth.sim.predicates.on_one_node import on_one_node, tolerated
+from growth.sim.predicates.of_volumes import of_volumes
+from growth.sim.predicates.on_one_node import on_one_node
 
 Probe = tuple[PoolView, InstanceType, Host]
 
@@ -51,7 +53,13 @@ def _planned(stage: Stage, claim: PlannedClaim, number: int) -> Host:
     kind = next((kind for kind in pool.instance_types if kind.name == claim.instance_type), None)
     if kind is None:
         kind = InstanceType(name=claim.instance_type, labels={}, capacity={}, offerings=())
-    return stage.bought(f"planned-{number}", pool, kind, claim.labels)
+    left = {
+        key: values
+        for offering in kind.offerings
+        if (offering.zone, offering.capacity_type) == (claim.zone, claim.capacity_type)
+        for key, values in unsettled(kind, offering, claim.labels).items()
+    }
+    return stage.bought(f"planned-{number}", pool, kind, claim.labels, open_labels=left)
 
 
 def _asked(stage: Stage, pod: Pod, key: str, claim: PlannedClaim) -> Iterator[Complaint]:
@@ -68,24 +76,6 @@ def names_pool(pod: Pod) -> bool:
     return names.POOL_LABEL in pod.spec.node_selector or any(
         each.key == names.POOL_LABEL for each in expressions(pod.spec)
     )
-
-
-def preferring(stage: Stage, pod: Pod) -> bool:
-    """Whether the pod has preferences or alternatives, so that it may pass over places that would do."""
-    spec = pod.spec
-    affinity = spec.affinity
-    if affinity is not None:
-        on, near, far = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity
-        if any(each and each.preferred_during_scheduling_ignored_during_execution for each in (on, near, far)):
-            return True
-        required = on.required_during_scheduling_ignored_during_execution if on else None
-        if required is not None and len(required.node_selector_terms) > 1:
-            return True
-    if any(each.when_unsatisfiable != "DoNotSchedule" for each in spec.topology_spread_constraints):
-        return True
-    taints = [*(t for pool in stage.snapshot.pools for t in pool.taints)]
-    taints += [taint for node in stage.snapshot.nodes for taint in node.taints]
-    return any(taint.effect == "PreferNoSchedule" and not tolerated(taint, spec.tolerations) for taint in taints)
 
 
 def _probes(stage: Stage) -> list[Probe]:
@@ -144,7 +134,9 @@ def _opening(
         if bounded(pool) or not _usable(pool, pod):
             continue
         if _takes(stage, pod, [host], everything) is not None and _flexible(stage, pod, pool, probes):
-            yield Complaint("weights", key, f"{pool.ref} could hold it as {kind.name}, and {claim.pool} is asked after it")
+            yield Complaint(
+                "weights", key, f"{pool.ref} could hold it as {kind.name}, and {claim.pool} is asked after it"
+            )
             return
 
 
@@ -173,8 +165,11 @@ def _usable(pool: PoolView, pod: Pod) -> bool:
 
 def _flexible(stage: Stage, pod: Pod, pool: PoolView, probes: list[Probe]) -> bool:
     """Whether the offerings that hold the pod alone still have as many values as the pool asks for."""
+    scene = stage.scene([])
     alone = [
-        host.labels for mine, _, host in probes if mine is pool and not any(on_one_node(pod, host))
+        host.labels
+        for mine, _, host in probes
+        if mine is pool and not any(on_one_node(pod, host)) and not any(of_volumes(pod, host, scene))
     ]
     for requirement in pool.requirements:
         if requirement.min_values:
@@ -198,6 +193,3 @@ def _left(
         if _takes(stage, pod, [probe], everything) is not None and _flexible(stage, pod, pool, probes):
             yield Complaint("unplaced", key, f"a new machine of {pool.ref} could hold it")
             return
-
-
-__all__ = ["bounded", "holds_too", "replay", "sold_labels"]

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from growth.api import names
-from growth.api.instance_types import InstanceType, Offering
+from growth.api.instance_types import InstanceType, Labels, Offering
 from growth.api.meta import ObjectMeta
 from growth.api.placement import NodeSelectorRequirement
 from growth.api.pods import Pod, PodSpec
@@ -17,6 +17,7 @@ from growth.units.resources import add, subtract
 
 # Combinations of label values that are tried for one offering; pools with more are not searched to the end.
 MAX_COMBINATIONS = 64
+NOTHING: Labels = {}
 OLD_NAMES = {today: old for old, today in names.NORMALISED_LABELS.items()}
 
 
@@ -87,23 +88,36 @@ class Stage:
         host.allocatable = subtract(node.allocatable, add(owed, uncounted))
         return host
 
-    def daemons(self, host: Host) -> list[Pod]:
+    def daemons(self, host: Host, *, open_labels: Labels = NOTHING) -> list[Pod]:
         """The DaemonSet pods that will run on the host: only their room and their ports are looked at.
 
-        Startup taints are not on it any more when they come.
+        Startup taints are not on it any more when they come. Of labels that are still open it is enough that one value
+        would bring the pod.
         """
+        choices = [
+            Host(name=host.name, labels={**host.labels, **dict(zip(open_labels, values, strict=True))})
+            for values in itertools.product(*open_labels.values())
+        ]
         return [
             Pod(
                 metadata=ObjectMeta(namespace="daemons", name=f"{pod.metadata.name}-on-{host.name}"),
                 spec=_room_only(pod.spec),
             )
             for pod in self.snapshot.daemons
-            if not kept_out_by(pod.spec, host.taints) and selected(pod.spec, host)
+            if not kept_out_by(pod.spec, host.taints) and any(selected(pod.spec, choice) for choice in choices)
         ]
 
     # -- machines that could be bought --------------------------------------------------------------------------------------
 
-    def bought(self, name: str, pool: PoolView, kind: InstanceType, labels: Mapping[str, str]) -> Host:
+    def bought(
+        self,
+        name: str,
+        pool: PoolView,
+        kind: InstanceType,
+        labels: Mapping[str, str],
+        *,
+        open_labels: Labels = NOTHING,
+    ) -> Host:
         """A new machine with its DaemonSets on it."""
         host = Host(
             name=name,
@@ -112,7 +126,7 @@ class Stage:
             allocatable=kind.allocatable,
             volume_limits=kind.volume_limits,
         )
-        host.pods.extend(self.daemons(host))
+        host.pods.extend(self.daemons(host, open_labels=open_labels))
         return host
 
     def machines(self, pool: PoolView, kind: InstanceType, offering: Offering) -> Iterator[Mapping[str, str]]:
@@ -130,7 +144,9 @@ class Stage:
             if any(each.operator == "DoesNotExist" for each in about):
                 continue
             listed = {value for each in about for value in each.values} | self.mentioned.get(key, set())
-            numbers = {str(number + step) for v in listed if (number := whole_number(v)) is not None for step in (-1, 0, 1)}
+            numbers = {
+                str(number + step) for v in listed if (number := whole_number(v)) is not None for step in (-1, 0, 1)
+            }
             keys[key] = sorted(value for value in {*listed, *numbers, "0", "any"} if self._allowed(pool, key, value))
         for key, value in pool.labels.items():
             if value not in keys.get(key, [value]):
@@ -159,9 +175,11 @@ class Stage:
                 if not fine:
                     break
                 wish = claim.labels.get(key)
-                labels[key] = wish if wish in fine else fine[0]
+                if wish in fine or len(fine) == 1:
+                    labels[key] = wish if wish in fine else fine[0]
             else:
-                yield offering, self.bought(f"{kind.name}-{offering.zone}", pool, kind, labels)
+                left = unsettled(kind, offering, labels)
+                yield offering, self.bought(f"{kind.name}-{offering.zone}", pool, kind, labels, open_labels=left)
 
 
 def pod_of(key: str, shape: PodShape) -> Pod:
@@ -194,6 +212,12 @@ def sold_labels(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, 
     }
 
 
+def unsettled(kind: InstanceType, offering: Offering, labels: Mapping[str, str]) -> Labels:
+    """The labels of an offering of which the buyer has chosen no value yet."""
+    sold = sold_labels(kind, offering)
+    return {key: values for key, values in sold.items() if len(values) > 1 and key not in labels}
+
+
 def _today(key: str) -> str:
     return names.NORMALISED_LABELS.get(key, key)
 
@@ -209,9 +233,7 @@ def holds_too(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -
     operator = {"Gte": "Gt", "Lte": "Lt"}.get(requirement.operator)
     key = _today(requirement.key)
     if operator is None:
-        return holds(
-            NodeSelectorRequirement(key=key, operator=requirement.operator, values=requirement.values), labels
-        )
+        return holds(NodeSelectorRequirement(key=key, operator=requirement.operator, values=requirement.values), labels)
     number = whole_number(requirement.values[0])
     bound = str((number or 0) + (-1 if operator == "Gt" else 1))
     return holds(NodeSelectorRequirement(key=key, operator=operator, values=(bound,)), labels)

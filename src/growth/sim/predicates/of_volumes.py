@@ -56,9 +56,7 @@ def _class(spec: PersistentVolumeClaimSpec, scene: Scene) -> StorageClass | None
     return min(defaults, key=lambda each: each.metadata.name, default=None)
 
 
-def _reached(
-    namespace: str, name: str, spec: PersistentVolumeClaimSpec, host: Host, scene: Scene
-) -> Iterator[str]:
+def _reached(namespace: str, name: str, spec: PersistentVolumeClaimSpec, host: Host, scene: Scene) -> Iterator[str]:
     if spec.volume_name:
         volume = scene.volumes.get(spec.volume_name)
         if volume is None:
@@ -89,7 +87,9 @@ def reachable(volume: PersistentVolume, host: Host) -> bool:
     if not any(key in host.labels for key in ZONES):
         return True
     return all(
-        host.labels.get(key) in volume.metadata.labels[key].split("__") for key in ZONES if key in volume.metadata.labels
+        host.labels.get(key) in volume.metadata.labels[key].split("__")
+        for key in ZONES
+        if key in volume.metadata.labels
     )
 
 
