@@ -417,7 +417,7 @@ class _Maker:
             wanted = {}
         if self.chance(0.07):
             wanted[GPU] = 1
-        ports = ()
+        ports: tuple[ContainerPort, ...] = ()
         if self.chance(0.12):
             ports = (
                 ContainerPort(
@@ -472,7 +472,7 @@ class _Maker:
             RACK: ("zone-a-r1", "zone-b-r1"),
             "absent": ("x",),
         }[key]
-        operators = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+        operators: tuple[str, ...] = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
         if key not in {names.KWOK_INSTANCE_CPU_LABEL, SIZE}:
             operators = operators[:4]
         operator = self.random.choice(operators)

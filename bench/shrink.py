@@ -52,11 +52,9 @@ def _smaller(made: Cluster) -> Iterator[Cluster]:
             yield _with(made, pools=(*snapshot.pools[:at], change, *snapshot.pools[at + 1 :]))
         for name in ("labels", "limits", "used", "type_max", "type_used", "priorities"):
             for key in getattr(pool, name):
-                rest = {other: value for other, value in getattr(pool, name).items() if other != key}
-                yield _with(
-                    made,
-                    pools=(*snapshot.pools[:at], dataclasses.replace(pool, **{name: rest}), *snapshot.pools[at + 1 :]),
-                )
+                rest: Any = {other: value for other, value in getattr(pool, name).items() if other != key}
+                fewer = dataclasses.replace(pool, **{name: rest})
+                yield _with(made, pools=(*snapshot.pools[:at], fewer, *snapshot.pools[at + 1 :]))
         for which, kind in enumerate(pool.instance_types):
             for change in _fields(kind, ("offerings",)):
                 types = (*pool.instance_types[:which], change, *pool.instance_types[which + 1 :])

@@ -25,7 +25,7 @@ def books(stage: Stage, plan: Plan, *, strict_min_values: bool) -> Iterator[Comp
     for number, claim in enumerate(plan.claims):
         yield from _claim(stage, claim, f"claim {number} of {claim.pool}", strict_min_values=strict_min_values)
     for pool in stage.snapshot.pools:
-        yield from _limits(stage, pool, [claim for claim in plan.claims if claim.pool == pool.ref])
+        yield from _limits(pool, [claim for claim in plan.claims if claim.pool == pool.ref])
 
 
 def _accounts(stage: Stage, plan: Plan) -> Iterator[Complaint]:
@@ -72,7 +72,7 @@ def _claim(stage: Stage, claim: PlannedClaim, where: str, *, strict_min_values: 
     if chosen is None or offering is None:
         yield Complaint("offering", where, f"nobody sells {claim.instance_type} in {claim.zone} {claim.capacity_type}")
         return
-    yield from _labels(stage, pool, chosen, offering, claim, where)
+    yield from (Complaint("labels", where, wrong) for wrong in _labels(pool, chosen, offering, claim))
     host = stage.bought("it", pool, chosen, claim.labels, open_labels=unsettled(chosen, offering, claim.labels))
     pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
     total = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
@@ -96,24 +96,22 @@ def _offering(kind: InstanceType | None, claim: PlannedClaim) -> Offering | None
     return None
 
 
-def _labels(
-    stage: Stage, pool: PoolView, kind: InstanceType, offering: Offering, claim: PlannedClaim, where: str
-) -> Iterator[Complaint]:
+def _labels(pool: PoolView, kind: InstanceType, offering: Offering, claim: PlannedClaim) -> Iterator[str]:
     """The labels are those of the offering and of the pool, and meet the pool's requirements."""
     for key, values in sold_labels(kind, offering).items():
         if len(values) == 1 and claim.labels.get(key) != values[0]:
-            yield Complaint("labels", where, f"{key} is {claim.labels.get(key)}, the offering's is {values[0]}")
+            yield f"{key} is {claim.labels.get(key)}, the offering's is {values[0]}"
         elif key in claim.labels and claim.labels[key] not in values:
-            yield Complaint("labels", where, f"{key}={claim.labels[key]} is none of {values}")
+            yield f"{key}={claim.labels[key]} is none of {values}"
     for key, value in pool.labels.items():
         if claim.labels.get(key) != value:
-            yield Complaint("labels", where, f"lacks the pool's label {key}={value}")
+            yield f"lacks the pool's label {key}={value}"
     for requirement in pool.requirements:
         if not holds_too(requirement, claim.labels):
-            yield Complaint("labels", where, f"breaks the pool's requirement {requirement.key} {requirement.operator}")
+            yield f"breaks the pool's requirement {requirement.key} {requirement.operator}"
     own = names.NODE_POOL_LABEL if pool.ref.group == names.KARPENTER else names.POOL_LABEL
     if claim.labels.get(own) != pool.ref.name:
-        yield Complaint("labels", where, f"lacks {own}={pool.ref.name}")
+        yield f"lacks {own}={pool.ref.name}"
 
 
 def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planned: Offering) -> Iterator[Complaint]:
@@ -189,7 +187,7 @@ def _min_values(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str) -
             yield Complaint("minValues", where, f"{key} has {len(fine)} values, {needed} are asked for")
 
 
-def _limits(stage: Stage, pool: PoolView, claims: list[PlannedClaim]) -> Iterator[Complaint]:
+def _limits(pool: PoolView, claims: list[PlannedClaim]) -> Iterator[Complaint]:
     """Whichever listed types are bought, the pool stays within its limits, its maxima and its reservations."""
     where = f"pool {pool.ref}"
     kinds = {kind.name: kind for kind in pool.instance_types}

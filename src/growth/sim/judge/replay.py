@@ -25,27 +25,102 @@ from growth.sim.predicates.on_one_node import on_one_node
 Probe = tuple[PoolView, InstanceType, Host]
 
 
+class Replay:
+    """One plan on its stage."""
+
+    def __init__(self, stage: Stage, plan: Plan) -> None:
+        self._stage = stage
+        self._plan = plan
+        self._existing = stage.existing()
+        self._planned = [_planned(stage, claim, number) for number, claim in enumerate(plan.claims)]
+        self._probes = _probes(stage)
+        self._opened: list[int] = []
+
+    def complaints(self) -> Iterator[Complaint]:
+        scene = self._stage.scene([*self._existing, *self._planned])
+        hosts: dict[str | int, Host] = {host.name: host for host in self._existing} | dict(enumerate(self._planned))
+        for key, place in self._plan.order:
+            pod, host = self._stage.pods[key], hosts[place]
+            for refusal in refusals(pod, host, scene):
+                yield Complaint("placement", key, f"on {host.name}: {refusal}")
+            if isinstance(place, int):
+                claim = self._plan.claims[place]
+                if by_name(claim.pool.group, claim.pool.name) and not names_pool(pod):
+                    yield Complaint("pool", key, f"does not ask for {claim.pool}")
+                if place not in self._opened:
+                    if not preferring(self._stage, pod):
+                        yield from self._opening(pod, key, place)
+                    self._opened.append(place)
+            host.pods.append(pod)
+        for each in self._plan.unplaced:
+            yield from self._left(self._stage.pods[each.pod], each.pod)
+
+    def _everything(self) -> list[Host]:
+        """The nodes, the machines bought so far, and one of each that could be bought."""
+        bought = [self._planned[at] for at in self._opened]
+        return [*self._existing, *bought, *(host for _, _, host in self._probes)]
+
+    def _takes(self, pod: Pod, hosts: list[Host]) -> Host | None:
+        """The first of the hosts to which the pod could be bound."""
+        scene = self._stage.scene(self._everything())
+        return next(
+            (host for host in hosts if not any(on_one_node(pod, host)) and not refusals(pod, host, scene)), None
+        )
+
+    def _opening(self, pod: Pod, key: str, place: int) -> Iterator[Complaint]:
+        """Was it right to buy this machine for the pod?"""
+        host = self._takes(pod, self._existing)
+        if host is not None:
+            yield Complaint("existing first", key, f"{host.name} has a place for it, and claim {place} was opened")
+        claim = self._plan.claims[place]
+        for other in self._opened:
+            pool = self._stage.pools[self._plan.claims[other].pool]
+            if _plain(pool, pod) and self._takes(pod, [self._planned[other]]) is not None:
+                yield Complaint("planned first", key, f"claim {other} has a place for it, and claim {place} was opened")
+        mine = self._stage.pools[claim.pool]
+        better = self._buyable(pod, [probe for probe in self._probes if _before(probe, mine, claim.instance_type)])
+        if better is not None:
+            pool, kind, _ = better
+            yield Complaint("weights", key, f"{pool.ref} could hold it as {kind.name} and comes before {claim.pool}")
+
+    def _left(self, pod: Pod, key: str) -> Iterator[Complaint]:
+        """Is there really no place for it?"""
+        if pod.spec.resource_claims or pod.spec.scheduling_group:
+            return
+        host = self._takes(pod, self._existing)
+        if host is not None:
+            yield Complaint("unplaced", key, f"{host.name} has a place for it")
+        probe = self._buyable(pod, self._probes)
+        if probe is not None:
+            yield Complaint("unplaced", key, f"a new machine of {probe[0].ref} could hold it")
+
+    def _buyable(self, pod: Pod, probes: list[Probe]) -> Probe | None:
+        """The first of the machines that could be bought for the pod alone."""
+        for probe in probes:
+            pool, _, host = probe
+            if _plain(pool, pod) and self._takes(pod, [host]) is not None and self._flexible(pod, pool):
+                return probe
+        return None
+
+    def _flexible(self, pod: Pod, pool: PoolView) -> bool:
+        """Whether the offerings that hold the pod alone still have as many values as the pool asks for."""
+        wanted = [each for each in pool.requirements if each.min_values]
+        if not wanted:
+            return True
+        scene = self._stage.scene([])
+        alone = [
+            host.labels
+            for mine, _, host in self._probes
+            if mine is pool and not any(on_one_node(pod, host)) and not any(of_volumes(pod, host, scene))
+        ]
+        return all(
+            len({labels[each.key] for labels in alone if each.key in labels}) >= (each.min_values or 0)
+            for each in wanted
+        ) and not (pod.spec.topology_spread_constraints or pod.spec.affinity)  # a rule may narrow it further
+
+
 def replay(stage: Stage, plan: Plan) -> Iterator[Complaint]:
-    existing = stage.existing()
-    planned = [_planned(stage, claim, number) for number, claim in enumerate(plan.claims)]
-    scene = stage.scene([*existing, *planned])
-    hosts: dict[str | int, Host] = {host.name: host for host in existing} | dict(enumerate(planned))
-    probes = _probes(stage)
-    opened: set[str | int] = set()
-    for key, place in plan.order:
-        pod, host = stage.pods[key], hosts[place]
-        for refusal in refusals(pod, host, scene):
-            yield Complaint("placement", key, f"on {host.name}: {refusal}")
-        if isinstance(place, int):
-            yield from _asked(stage, pod, key, plan.claims[place])
-            if place not in opened and not preferring(stage, pod):
-                yield from _opening(stage, plan, pod, key, place, existing, planned, probes, opened)
-            opened.add(place)
-        host.pods.append(pod)
-    for each in plan.unplaced:
-        pod = stage.pods[each.pod]
-        if not pod.spec.resource_claims and not pod.spec.scheduling_group:
-            yield from _left(stage, pod, each.pod, existing, planned, probes)
+    return Replay(stage, plan).complaints()
 
 
 def _planned(stage: Stage, claim: PlannedClaim, number: int) -> Host:
@@ -60,22 +135,6 @@ def _planned(stage: Stage, claim: PlannedClaim, number: int) -> Host:
         for key, values in unsettled(kind, offering, claim.labels).items()
     }
     return stage.bought(f"planned-{number}", pool, kind, claim.labels, open_labels=left)
-
-
-def _asked(stage: Stage, pod: Pod, key: str, claim: PlannedClaim) -> Iterator[Complaint]:
-    """A growth pool other than the default one is used only by pods that name it."""
-    if by_name(claim.pool.group, claim.pool.name) and not names_pool(pod):
-        yield Complaint("pool", key, f"does not ask for {claim.pool}")
-
-
-def by_name(group: str, name: str) -> bool:
-    return group == names.GROWTH and name != names.DEFAULT_POOL
-
-
-def names_pool(pod: Pod) -> bool:
-    return names.POOL_LABEL in pod.spec.node_selector or any(
-        each.key == names.POOL_LABEL for each in expressions(pod.spec)
-    )
 
 
 def _probes(stage: Stage) -> list[Probe]:
@@ -96,100 +155,38 @@ def _probes(stage: Stage) -> list[Probe]:
     return found
 
 
-def _takes(stage: Stage, pod: Pod, hosts: list[Host], everything: list[Host]) -> Host | None:
-    """The first of the hosts to which the pod could be bound."""
-    scene = stage.scene(everything)
-    for host in hosts:
-        if not any(on_one_node(pod, host)) and not refusals(pod, host, scene):
-            return host
-    return None
-
-
-def _opening(
-    stage: Stage,
-    plan: Plan,
-    pod: Pod,
-    key: str,
-    place: int,
-    existing: list[Host],
-    planned: list[Host],
-    probes: list[Probe],
-    opened: set[str | int],
-) -> Iterator[Complaint]:
-    """Was it right to buy this machine for the pod?"""
-    everything = [*existing, *(planned[each] for each in sorted(opened, key=str) if isinstance(each, int))]
-    everything += [host for _, _, host in probes]
-    host = _takes(stage, pod, existing, everything)
-    if host is not None:
-        yield Complaint("existing first", key, f"{host.name} has a place for it, and claim {place} was opened")
-    claim = plan.claims[place]
-    for other in sorted(each for each in opened if isinstance(each, int)):
-        pool = stage.pools[plan.claims[other].pool]
-        if not bounded(pool) and _usable(pool, pod) and _takes(stage, pod, [planned[other]], everything) is not None:
-            yield Complaint("planned first", key, f"claim {other} has a place for it, and claim {place} was opened")
-    mine = stage.pools[claim.pool]
-    for pool, kind, host in probes:
-        if not _before(pool, kind, mine, claim.instance_type):
-            continue
-        if bounded(pool) or not _usable(pool, pod):
-            continue
-        if _takes(stage, pod, [host], everything) is not None and _flexible(stage, pod, pool, probes):
-            yield Complaint(
-                "weights", key, f"{pool.ref} could hold it as {kind.name}, and {claim.pool} is asked after it"
-            )
-            return
-
-
-def _before(pool: PoolView, kind: InstanceType, mine: PoolView, chosen: str) -> bool:
+def _before(probe: Probe, mine: PoolView, chosen: str) -> bool:
     """Whether the pool, or the type's priority in it, comes before the one that was chosen."""
+    pool, kind, _ = probe
     if pool is mine:
         return pool.priorities.get(kind.name, 0) > pool.priorities.get(chosen, 0)
     rank = (pool.ref.group != names.KARPENTER, -pool.weight)
     return rank < (mine.ref.group != names.KARPENTER, -mine.weight)
 
 
-def bounded(pool: PoolView) -> bool:
-    """Whether something else than the pod can bar the pool: what was left of its limits at that moment is not replayed."""
-    reserved = any(o.capacity_type == names.RESERVED for kind in pool.instance_types for o in kind.offerings)
-    return bool(pool.limits or pool.type_max or reserved)
+def _plain(pool: PoolView, pod: Pod) -> bool:
+    """Whether nothing but the pod's own rules decides: what was left of limits at a moment is not replayed.
 
-
-def _usable(pool: PoolView, pod: Pod) -> bool:
-    if by_name(pool.ref.group, pool.ref.name) and not names_pool(pod):
+    A growth pool is asked by name unless it is the default one, and gives pods that name no architecture its first.
+    """
+    if pool.limits or pool.type_max:
+        return False
+    if any(o.capacity_type == names.RESERVED for kind in pool.instance_types for o in kind.offerings):
         return False
     if pool.ref.group != names.GROWTH:
         return True
+    if by_name(pool.ref.group, pool.ref.name) and not names_pool(pod):
+        return False
     sold = {value for kind in pool.instance_types for value in kind.labels.get(names.ARCH_LABEL, ())}
     return len(sold) < 2 or names.ARCH_LABEL in pod.spec.node_selector
 
 
-def _flexible(stage: Stage, pod: Pod, pool: PoolView, probes: list[Probe]) -> bool:
-    """Whether the offerings that hold the pod alone still have as many values as the pool asks for."""
-    scene = stage.scene([])
-    alone = [
-        host.labels
-        for mine, _, host in probes
-        if mine is pool and not any(on_one_node(pod, host)) and not any(of_volumes(pod, host, scene))
-    ]
-    for requirement in pool.requirements:
-        if requirement.min_values:
-            values = {labels[requirement.key] for labels in alone if requirement.key in labels}
-            if len(values) < requirement.min_values:
-                return False
-    return True
+def by_name(group: str, name: str) -> bool:
+    """Whether only pods that name the pool may use it."""
+    return group == names.GROWTH and name != names.DEFAULT_POOL
 
 
-def _left(
-    stage: Stage, pod: Pod, key: str, existing: list[Host], planned: list[Host], probes: list[Probe]
-) -> Iterator[Complaint]:
-    """Is there really no place for it?"""
-    everything = [*existing, *planned, *(host for _, _, host in probes)]
-    host = _takes(stage, pod, existing, everything)
-    if host is not None:
-        yield Complaint("unplaced", key, f"{host.name} has a place for it")
-    for pool, _, probe in probes:
-        if bounded(pool) or not _usable(pool, pod):
-            continue
-        if _takes(stage, pod, [probe], everything) is not None and _flexible(stage, pod, pool, probes):
-            yield Complaint("unplaced", key, f"a new machine of {pool.ref} could hold it")
-            return
+def names_pool(pod: Pod) -> bool:
+    return names.POOL_LABEL in pod.spec.node_selector or any(
+        each.key == names.POOL_LABEL for each in expressions(pod.spec)
+    )

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Labels, Offering
+from growth.api.karpenter import Requirement
 from growth.api.meta import ObjectMeta
 from growth.api.placement import NodeSelectorRequirement
 from growth.api.pods import Pod, PodSpec
@@ -228,7 +229,7 @@ def both_names(labels: Mapping[str, str]) -> dict[str, str]:
     return {**{OLD_NAMES[key]: value for key, value in today.items() if key in OLD_NAMES}, **today}
 
 
-def holds_too(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def holds_too(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """A pool's requirement on a node's labels: the operators of node selectors, and Gte and Lte."""
     operator = {"Gte": "Gt", "Lte": "Lt"}.get(requirement.operator)
     key = _today(requirement.key)

@@ -24,7 +24,8 @@ def of_volumes(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
         if spec is None:
             yield f"volumes: claim {name} does not exist, is lost or is being deleted"
         else:
-            yield from _reached(pod.metadata.namespace, name, spec, host, scene)
+            made = (pod.metadata.namespace, name) in scene.claims
+            yield from _reached(name, spec, host, scene, made=made)
     yield from _limits(pod, host, scene)
     yield from _alone(pod, scene)
 
@@ -56,7 +57,7 @@ def _class(spec: PersistentVolumeClaimSpec, scene: Scene) -> StorageClass | None
     return min(defaults, key=lambda each: each.metadata.name, default=None)
 
 
-def _reached(namespace: str, name: str, spec: PersistentVolumeClaimSpec, host: Host, scene: Scene) -> Iterator[str]:
+def _reached(name: str, spec: PersistentVolumeClaimSpec, host: Host, scene: Scene, *, made: bool) -> Iterator[str]:
     if spec.volume_name:
         volume = scene.volumes.get(spec.volume_name)
         if volume is None:
@@ -68,7 +69,7 @@ def _reached(namespace: str, name: str, spec: PersistentVolumeClaimSpec, host: H
     if kind is None:
         yield f"volumes: claim {name} has no class that could bind it"
     elif kind.volume_binding_mode != "WaitForFirstConsumer":
-        if (namespace, name) in scene.claims:  # one that is still to be made is bound by then
+        if made:  # one that is still to be made is bound before the pod is looked at
             yield f"volumes: claim {name} is not bound, and its class binds at once"
     elif kind.provisioner == NO_PROVISIONER:
         yield f"volumes: claim {name} waits for a volume that somebody makes by hand"
