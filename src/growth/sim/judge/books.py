@@ -75,9 +75,13 @@ def _claim(stage: Stage, claim: PlannedClaim, where: str, *, strict_min_values: 
     yield from (Complaint("labels", where, wrong) for wrong in _labels(pool, chosen, offering, claim))
     host = stage.bought("it", pool, chosen, claim.labels, open_labels=unsettled(chosen, offering, claim.labels))
     pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
-    total = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
-    if {name: amount for name, amount in total.items() if amount} != dict(claim.requests):
-        yield Complaint("requests", where, f"says {dict(claim.requests)}, its pods and DaemonSets ask for {total}")
+    least = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
+    choices = {key: values for key, values in sold_labels(chosen, offering).items() if len(values) > 1}
+    wide = stage.bought("it", pool, chosen, claim.labels, open_labels=choices)
+    most = add(*(requests(pod.spec) for pod in (*wide.pods, *pods)))
+    names_ = {*least, *most, *claim.requests}
+    if not all(least.get(name, 0) <= claim.requests.get(name, 0) <= most.get(name, 0) for name in names_):
+        yield Complaint("requests", where, f"says {dict(claim.requests)}, its pods and DaemonSets ask for {least}")
     if claim.instance_types[:1] != (claim.instance_type,):
         yield Complaint("types", where, f"expects {claim.instance_type} and lists {claim.instance_types[:1]} first")
     if len(set(claim.instance_types)) != len(claim.instance_types):

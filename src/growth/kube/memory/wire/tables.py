@@ -57,8 +57,10 @@ _BUILTIN: Final[Mapping[str, tuple[list[Json], Cells]]] = {
         ),
         (
             "PersistentVolume",
-            ("Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age"
-            "|+VolumeMode"),
+            (
+                "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age"
+                "|+VolumeMode"
+            ),
             cells.volume,
         ),
         ("Lease", "Name|Holder|Age", cells.lease),
