@@ -13,8 +13,8 @@ from growth.api.karpenter import Requirement
 from growth.api.placement import Taint
 from growth.api.pods import Pod
 from growth.api.pools import PoolRef
-from growth.cluster.shapes import PodShape
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from growth.cluster.shapes import PodShape
 from growth.units.resources import Amounts
 
 NODES: Final = "nodes"  # the pseudo-resource that counts machines

@@ -73,7 +73,7 @@ class Existing:
             for variant in daemon.variants:
                 runs |= self.matching(variant.constraint)
             amounts = np.array([daemon.requests.get(name, 0) for name in self._resources], dtype=np.int64)
-            total[here & runs] += amounts
+            total[here & runs] += amounts * len(daemon.pods)
         taken = np.array(
             [[node.daemon_requested.get(name, 0) for name in self._resources] for node in self.nodes], dtype=np.int64
         ).reshape(self.free.shape)

@@ -2,7 +2,6 @@
 unplaced.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from growth.api.pools import PoolRef
@@ -37,7 +36,8 @@ class Explainer:
         self._constraints = constraints
         self._resources = resources
         self._daemon_ports = daemon_ports
-        self._whole = functools.cache(whole)
+        self._make_whole = whole
+        self._wholes: dict[PoolRef, Shelf] = {}
 
     def reasons(self, pods: PodClass, *, exhausted: bool) -> tuple[Reason, ...]:
         """One a pool; near-misses (those that passed more rules) first."""
@@ -76,7 +76,9 @@ class Explainer:
         ]
         if not missing or _FAR[found.filter] > _FAR[Filter.RESOURCES]:
             return None
-        if _FAR[self._on_shelf(self._whole(pool), pods, variant).filter] <= _FAR[Filter.RESOURCES]:
+        if pool.ref not in self._wholes:
+            self._wholes[pool.ref] = self._make_whole(pool)
+        if _FAR[self._on_shelf(self._wholes[pool.ref], pods, variant).filter] <= _FAR[Filter.RESOURCES]:
             return None
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         return Reason(pool.ref, Filter.UNAVAILABLE, f"what could hold it cannot be bought now ({shown})")

@@ -168,10 +168,7 @@ class _Pass:
         """Books what DaemonSets will take of each option; the ports that they bind on every one of them."""
         ports: frozenset[Port] = frozenset()
         for daemon in daemons:
-            if (
-                untolerated(daemon.tolerations, (*shelf.pool.taints, *shelf.pool.startup_taints), soft=False)
-                is not None
-            ):
+            if untolerated(daemon.tolerations, shelf.pool.taints, soft=False) is not None:
                 continue
             mask = 0
             for variant in daemon.variants:
@@ -180,9 +177,10 @@ class _Pass:
             if not mask:
                 continue
             ports |= daemon.ports
+            together = {name: amount * len(daemon.pods) for name, amount in daemon.requests.items()}
             for index in range(len(shelf.options)):
                 if mask >> index & 1:
-                    shelf.overheads[index] = add(shelf.overheads[index], daemon.requests)
+                    shelf.overheads[index] = add(shelf.overheads[index], together)
         return ports
 
     def _claims_in_use(self) -> set[tuple[str, str]]:
