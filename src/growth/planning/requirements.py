@@ -6,6 +6,7 @@ the empty set; Gt, Lt, Gte and Lte are bounds on integers. Intersections stay in
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -19,6 +20,9 @@ GT: Final = "Gt"
 LT: Final = "Lt"
 GTE: Final = "Gte"
 LTE: Final = "Lte"
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class Expression(Protocol):
@@ -132,11 +136,8 @@ def one_of(*values: str) -> Requirement:
 
 @functools.lru_cache(maxsize=65536)
 def integer(text: str) -> int | None:
-    """The integer that a label value is, if it is one."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    """The integer that a label value is, if it is one, as Kubernetes reads it: plain digits with an optional sign."""
+    return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
