@@ -44,7 +44,8 @@ class RequirementError(ValueError):
 class Requirement:
     """The values that a label may have: `values`, or with `complement` all others; within the bounds, if any.
 
-    `min_values` asks how many different values must stay open to the cloud; it does not restrict any single one.
+    `present` says of a complement that the label must be there. `min_values` asks how many different values must stay
+    open to the cloud; it does not restrict any single one.
     """
 
     complement: bool
@@ -52,6 +53,7 @@ class Requirement:
     at_least: int | None = None
     at_most: int | None = None
     min_values: int = 0
+    present: bool = False
 
     @property
     def operator(self) -> str:
@@ -67,8 +69,10 @@ class Requirement:
 
     @property
     def tolerates_absence(self) -> bool:
-        """Whether a node without the label satisfies it: NotIn and DoesNotExist."""
-        return self.operator in {NOT_IN, DOES_NOT_EXIST} and self.at_least is None and self.at_most is None
+        """Whether a node without the label satisfies it: NotIn, DoesNotExist, and no requirement at all."""
+        return (
+            not self.present and self.at_least is None and self.at_most is None and (self.complement or not self.values)
+        )
 
     def meets(self, value: str | None) -> bool:
         """Whether a node satisfies it whose label has the value (None: no such label)."""
@@ -97,7 +101,8 @@ class Requirement:
         if least is not None and most is not None and least > most:
             return NEVER
         if self.complement and other.complement:
-            return Requirement(True, self.values | other.values, least, most, min_values)
+            present = self.present or other.present
+            return Requirement(True, self.values | other.values, least, most, min_values, present)
         if self.complement:
             values = other.values - self.values
         elif other.complement:
@@ -122,7 +127,6 @@ class Requirement:
         return " and ".join(parts)
 
 
-ANY: Final = Requirement(True, frozenset())
 ABSENT: Final = Requirement(False, frozenset())
 # No value satisfies it, and neither does the label's absence. The crossed bounds tell it from ABSENT.
 NEVER: Final = Requirement(False, frozenset(), 1, 0)
@@ -149,7 +153,7 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
         case "NotIn":
             return Requirement(True, values, min_values=min_values)
         case "Exists":
-            return Requirement(True, frozenset(), min_values=min_values)
+            return Requirement(True, frozenset(), min_values=min_values, present=True)
         case "DoesNotExist":
             return ABSENT
         case "Gt" | "Lt" | "Gte" | "Lte" as operator:
@@ -158,10 +162,22 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
                 raise RequirementError(f"{expression.key}: {operator} takes exactly one integer")
             step = {"Gt": 1, "Lt": -1}.get(operator, 0)
             if operator in {GT, GTE}:
-                return Requirement(True, frozenset(), number + step, None, min_values)
-            return Requirement(True, frozenset(), None, number + step, min_values)
+                return Requirement(True, frozenset(), number + step, None, min_values, present=True)
+            return Requirement(True, frozenset(), None, number + step, min_values, present=True)
         case other:
             raise RequirementError(f"{expression.key}: operator {other} is not known")
+
+
+def any_value(requirement: Requirement) -> str:
+    """Some value that a requirement allows: the first of its list, or the smallest number that is not excluded."""
+    if not requirement.complement:
+        return min(requirement.values)
+    number = requirement.at_least if requirement.at_least is not None else 0
+    if requirement.at_most is not None and requirement.at_least is None:
+        number = min(number, requirement.at_most)
+    while not requirement.allows(str(number)):
+        number += 1
+    return str(number)
 
 
 def key_of(key: str) -> str:
