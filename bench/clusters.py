@@ -59,6 +59,7 @@ from growth.api.volumes import (
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.predicates.of_volumes import attachments
 from growth.units.resources import add
 
 GIB: Final = 1 << 30
@@ -349,7 +350,8 @@ class _Maker:
                 )
                 host = self.random.choice(hosts)
                 wrong = [each for each in refusals(kind, host, scene) if not each.startswith(("labels", "spread"))]
-                if not wrong:
+                fresh = any(each.ephemeral is not None for each in kind.spec.volumes)
+                if not wrong and not fresh:
                     host.pods.append(kind)
         found = []
         for node, host in zip(nodes, hosts, strict=True):
@@ -364,6 +366,14 @@ class _Maker:
                     node,
                     pods=tuple((shapes[which], number) for which, number in counts.items()),
                     requested=add(*(requests(pod.spec) for pod in host.pods)),
+                    volumes={
+                        DRIVER: frozenset(
+                            handle
+                            for pod in host.pods
+                            for driver, handle in attachments(pod, scene)
+                            if driver == DRIVER
+                        )
+                    },
                 )
             )
         return tuple(found)

@@ -203,7 +203,7 @@ class FirstFit:
     def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
         """How many pods of the class the machine takes, at most `wanted`, by halving."""
         best = self._fits(claim, attempt, (), 1)
-        if best is None or wanted == 1 or attempt.pods.ports or attempt.pods.volumes.attach:
+        if best is None or wanted == 1 or attempt.pods.ports:
             return 1, best
         whole = self._fits(claim, attempt, (), wanted)
         if whole is not None:
@@ -370,10 +370,15 @@ class FirstFit:
             mask &= shelf.with_room(resource, used[resource] + amount * number)
             if not mask:
                 return None
-        for place in pods.places or (self._constraints.none,):
-            there = shelf.step(state, place)
-            if there is not None and mask & there.mask:
-                return self._settled(claim, pods, there, mask & there.mask, number)
+        if not pods.places:
+            return self._settled(claim, pods, state, mask & state.mask, number) if mask & state.mask else None
+        reached = [
+            there for place in pods.places if (there := shelf.step(state, place)) is not None and mask & there.mask
+        ]
+        for there in sorted(reached, key=lambda there: _lowest(mask & there.mask)):
+            fit = self._settled(claim, pods, there, mask & there.mask, number)
+            if fit is not None:
+                return fit
         return None
 
     def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:

@@ -9,11 +9,13 @@ from growth.api.pods import Volume
 from growth.api.volumes import PersistentVolume, PersistentVolumeClaimSpec, StorageClass
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import VolumesView
-from growth.planning.requirements import Requirement, from_expressions, gather, one_of
+from growth.planning.requirements import Requirement, from_expressions, gather, key_of, one_of
 
 # A pod with many volumes of many alternatives multiplies out; real ones have one or two.
 MAX_ALTERNATIVES = 64
 IMMEDIATE = "Immediate"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_ZONE_LABELS = frozenset({names.ZONE_LABEL, names.REGION_LABEL})
 
 
 class VolumeError(ValueError):
@@ -103,6 +105,11 @@ def _placed(
         raise VolumeError(
             f"persistent volume claim {namespace}/{name} is not bound yet, and its class binds before pods are placed"
         )
+    if storage.provisioner == NO_PROVISIONER:
+        raise VolumeError(
+            f"persistent volume claim {namespace}/{name} waits for a volume that somebody makes by hand: its class"
+            f" {storage.metadata.name} makes none"
+        )
     terms = tuple(
         gather((each.key, one_of(*each.values)) for each in term.match_label_expressions)
         for term in storage.allowed_topologies
@@ -128,10 +135,19 @@ def _attached(volume: PersistentVolume) -> tuple[str, str]:
 
 
 def _reachable(volume: PersistentVolume) -> tuple[Mapping[str, Requirement], ...]:
+    """Its node affinity, and its labels of zone and region, which bind as well and may list several values."""
     affinity = volume.spec.node_affinity
+    labelled = gather(
+        (key, one_of(*value.split("__")))
+        for key, value in volume.metadata.labels.items()
+        if key_of(key) in _ZONE_LABELS
+    )
     if affinity is None or affinity.required is None:
-        return ()
-    return tuple(from_expressions(term.match_expressions) for term in affinity.required.node_selector_terms)
+        return (labelled,) if labelled else ()
+    return tuple(
+        gather([*labelled.items(), *from_expressions(term.match_expressions).items()])
+        for term in affinity.required.node_selector_terms
+    )
 
 
 def _alternatives(places: Iterable[tuple[Mapping[str, Requirement], ...]]) -> tuple[Mapping[str, Requirement], ...]:
