@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from growth.api import names
 from growth.api.pools import PoolRef
 from growth.planning.classes import PodClass, Variant
-from growth.planning.existing import Existing
+from growth.planning.existing import Bools, Existing
 from growth.planning.ledger import Hold, Ledger
 from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State
 from growth.planning.requests import Port, ports_conflict
@@ -48,10 +48,12 @@ class Attempt:
     """One variant of a class on its way through the machines, and what it has learned there.
 
     `open` are the shelves that the pods may use at all, with what they imply; `pins` the labels to narrow by; `tried` is how far the planned machines are known to refuse it, by pinned values; `closed` are the shelves whose new
-    machines cannot take it; `live` are the existing nodes that may still take one.
+    machines cannot take it; `candidates` are the existing nodes
+    that labels and taints allow.
     """
 
     __slots__ = (
+        "candidates",
         "ceilings",
         "closed",
         "hosts",
@@ -66,7 +68,7 @@ class Attempt:
         "variant",
     )
 
-    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], live: list[int]) -> None:
+    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], candidates: Bools) -> None:
         self.pods = pods
         self.variant = variant
         self.rules = (*variant.rules, *pods.kept_away)
@@ -79,7 +81,7 @@ class Attempt:
             if group.rule is not Rule.AFFINITY
         ]
         self.lapses = bool(self.near)
-        self.live = live
+        self.candidates = candidates
         self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
         self.pins = pinned_keys(pods)
         self.tried: dict[Pinned, int] = {}
@@ -177,7 +179,9 @@ class FirstFit:
 
     def _fill_existing(self, attempt: Attempt, keys: list[str]) -> list[str]:
         pods = attempt.pods
-        for index in attempt.live:
+        if not self._existing.nodes:
+            return keys
+        for index in self._existing.with_room(attempt.candidates, pods):
             if not keys:
                 break
             self.steps += 1
@@ -243,7 +247,8 @@ class FirstFit:
 
     def _place_one(self, attempt: Attempt, key: str) -> bool:
         pods = attempt.pods
-        index = self._find_existing(attempt)
+        self.steps += 1
+        index = self._existing.first(attempt.candidates, pods, attempt.rules) if self._existing.nodes else None
         if index is not None:
             self._put_existing(index, pods, [key])
             return True
@@ -263,29 +268,6 @@ class FirstFit:
                 self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
                 return True
         return False
-
-    def _find_existing(self, attempt: Attempt) -> int | None:
-        """The first existing node that takes one more. Nodes without room, or full by a host's rule, are forgotten."""
-        gone = 0
-        found = None
-        for index in attempt.live:
-            self.steps += 1
-            if not self._existing.room(index, attempt.pods):
-                gone += 1
-                continue
-            if self._existing.allowed(index, attempt.pods, attempt.rules):
-                found = index
-                break
-            if not attempt.lapses and not self._existing.allowed(index, attempt.pods, attempt.hosts):
-                gone += 1
-        if gone:
-            attempt.live = [
-                index
-                for index in attempt.live
-                if self._existing.room(index, attempt.pods)
-                and (attempt.lapses or self._existing.allowed(index, attempt.pods, attempt.hosts))
-            ]
-        return found
 
     def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
         """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
