@@ -146,14 +146,14 @@ class Shelf:
     def mask_of(self, key: str, requirement: Requirement) -> int:
         """The options whose label can satisfy the requirement.
 
-        An option that does not define the label satisfies it where the pool's template sets the label itself, or where
-        absence is fine.
+        An option that does not define the label, while others do, satisfies it where the pool's labels set it, or where
+        absence is fine: of labels that come from the cloud only the cloud knows which machine has them.
         """
         cached = self._masks.get((key, requirement))
         if cached is not None:
             return cached
         defined = self._defined.get(key, 0)
-        own = key in self.template and key not in names.WELL_KNOWN_LABELS
+        own = key in self.pool.labels and key not in names.WELL_KNOWN_LABELS
         mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
         for value, options in self._by_value.get(key, {}).items():
             if requirement.allows(value):

@@ -26,6 +26,8 @@ class Groups:
 
     def spread(self, shape: PodShape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
         selector = with_label_keys(rule.label_selector, shape.labels, match=rule.match_label_keys, mismatch=())
+        if selector == LabelSelector():
+            selector = None  # kube-scheduler counts no pods for an empty one
         honours = rule.node_taints_policy == HONOR
         kept = filters if rule.node_affinity_policy in {None, "", HONOR} else ()
         tolerations = shape.spec.tolerations if honours else ()
