@@ -71,6 +71,7 @@ TEAMS: Final = ("red", "blue")
 RACK: Final = "example.com/rack"
 TEAM: Final = "example.com/team"
 SIZE: Final = "example.com/size"
+DISK: Final = "example.com/disk"
 GPU: Final = "example.com/gpu"
 DRIVER: Final = "csi.example.com"
 TAINTS: Final = (
@@ -156,13 +157,15 @@ class _Maker:
             cpu = self.random.choice((1, 2, 4, 8, 16))
             memory = cpu * self.random.choice((2, 4, 8))
             gpu = self.random.choice((0, 0, 0, 1, 4))
-            arch = self.random.choice((("amd64",), ("amd64",), ("arm64",), ("amd64", "arm64")))
+            arch = self.random.choice((("amd64",), ("amd64",), ("arm64",)))
             labels: dict[str, tuple[str, ...]] = {
                 names.ARCH_LABEL: arch,
                 names.OS_LABEL: ("linux",),
                 names.KWOK_INSTANCE_FAMILY_LABEL: (self.random.choice(("c", "m", "r")),),
                 names.KWOK_INSTANCE_CPU_LABEL: (str(cpu),),
             }
+            if self.chance(0.2):
+                labels[DISK] = ("hdd", "ssd")  # the buyer may choose
             if self.chance(0.2):
                 labels[SIZE] = (str(self.random.randint(1, 9)),)
             base = round((0.02 * cpu + 0.003 * memory + 0.5 * gpu) * 1e9)
@@ -461,6 +464,8 @@ class _Maker:
             found["failure-domain.beta.kubernetes.io/zone"] = self.random.choice(ZONES)
         if self.chance(0.1):
             found[names.ARCH_LABEL] = self.random.choice(("amd64", "arm64"))
+        if self.chance(0.04):
+            found[DISK] = "ssd"
         if self.chance(0.08):
             found[TEAM] = self.random.choice(TEAMS)
         if self.chance(0.07):

@@ -92,7 +92,7 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Demand:
-    """A pod that wants a place. `key` is namespace/name."""
+    """A pod that wants a place now: without a scheduling gate. `key` is namespace/name."""
 
     key: str
     shape: PodShape

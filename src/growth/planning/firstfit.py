@@ -15,14 +15,14 @@ from growth.api.pools import PoolRef
 from growth.planning.classes import PodClass, Variant
 from growth.planning.existing import Bools, Existing
 from growth.planning.ledger import Hold, Ledger
-from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State
+from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.requests import Port, ports_conflict
 from growth.planning.requirements import ABSENT
 from growth.planning.taints import untolerated
 from growth.planning.topology import Group, Rule
 
 Pinned = tuple[Constraint, ...]  # values of labels that the rules narrow a machine to
-Fit = tuple[State, int, Option | None]  # what a machine would be narrowed to: state, options, what it would hold
+Fit = tuple[State, int, Hold | None]  # what a machine would be narrowed to: state, options, what it would hold
 
 
 class Claim:
@@ -60,6 +60,7 @@ class Attempt:
         "lapses",
         "live",
         "near",
+        "one_by_one",
         "open",
         "pins",
         "pods",
@@ -84,6 +85,8 @@ class Attempt:
         self.candidates = candidates
         self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
         self.pins = pinned_keys(pods)
+        # How many of them a machine takes depends on which ones: ports and volumes are counted apart.
+        self.one_by_one = bool(pods.ports or pods.volumes.attach)
         self.tried: dict[Pinned, int] = {}
         self.closed: set[tuple[Pinned, Shelf]] = set()
 
@@ -120,7 +123,7 @@ class FirstFit:
         self._resources = resources
         self._daemon_ports = daemon_ports
         self._budget = budget
-        self._in_use = in_use  # volume claims that some pod uses
+        self.in_use = in_use  # volume claims that some pod uses
         self.claims: list[Claim] = []
         self.order: list[tuple[str, str | int]] = []
         self.steps = 0
@@ -151,11 +154,11 @@ class FirstFit:
 
     def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
         if pods.volumes.alone:
-            if pods.volumes.alone & self._in_use:
+            if pods.volumes.alone & self.in_use:
                 return keys
             if self._place_anywhere(pods, keys[:1]):
                 return keys
-            self._in_use |= pods.volumes.alone
+            self.in_use |= pods.volumes.alone
             return keys[1:]
         return self._place_anywhere(pods, keys)
 
@@ -185,8 +188,7 @@ class FirstFit:
             if not keys:
                 break
             self.steps += 1
-            number = min(len(keys), self._existing.room(index, pods))
-            if number:
+            while keys and (number := min(len(keys), self._existing.room(index, pods))):
                 self._put_existing(index, pods, keys[:number])
                 keys = keys[number:]
         return keys
@@ -200,48 +202,28 @@ class FirstFit:
             at += 1
             number, fit = self._most(claim, attempt, len(keys))
             if fit is not None:
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, (), fit, number), keys[:number])
+                self._put_planned(claim, attempt, fit, keys[:number])
                 keys = keys[number:]
+                at -= attempt.one_by_one  # it may take another of these
         return keys
 
     def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
         """How many pods of the class the machine takes, at most `wanted`, by halving."""
-        best = self._fits(claim, attempt, (), 1)
-        if best is None or wanted == 1 or attempt.pods.ports:
+        best = self._takes(claim, attempt, (), 1)
+        if best is None or wanted == 1 or attempt.one_by_one:
             return 1, best
-        whole = self._fits(claim, attempt, (), wanted)
+        whole = self._takes(claim, attempt, (), wanted)
         if whole is not None:
             return wanted, whole
         low, high = 1, wanted
         while high - low > 1:
             middle = (low + high) // 2
-            fit = self._fits(claim, attempt, (), middle)
+            fit = self._takes(claim, attempt, (), middle)
             if fit is None:
                 high = middle
             else:
                 low, best = middle, fit
         return low, best
-
-    def _pinned(self, claim: Claim, attempt: Attempt, pinned: Pinned, fit: Fit, number: int) -> Fit:
-        """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest that fits.
-
-        Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere, would disagree.
-        """
-        shelf = claim.shelf
-        for key in attempt.pins:
-            state, mask, _ = fit
-            values = shelf.values(key, state, mask)
-            if len(values) < 2:
-                continue
-            for value in sorted(values, key=lambda v: (_lowest(shelf.options_with(key, v) & mask), v)):
-                narrower = (*pinned, self._constraints.one(key, value))
-                there = self._fits(claim, attempt, narrower, number)
-                if there is not None:
-                    pinned, fit = narrower, there
-                    break
-            else:
-                raise AssertionError(f"no value of {key} is left to a machine that has some")
-        return fit
 
     # -- pods with rules: one by one --------------------------------------------------------------------------------
 
@@ -256,16 +238,16 @@ class FirstFit:
         for pinned in choices:
             claim, fit = self._find_planned(attempt, pinned)
             if claim is not None and fit is not None:
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
+                self._put_planned(claim, attempt, fit, [key])
                 return True
         if not attempt.hosts_allow({}):
             return False
         for pinned in choices:
             claim = self._open_new(attempt, pinned)
             if claim is not None:
-                fit = self._fits(claim, attempt, pinned, 1)
+                fit = self._takes(claim, attempt, pinned, 1)
                 assert fit is not None
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
+                self._put_planned(claim, attempt, fit, [key])
                 return True
         return False
 
@@ -309,7 +291,7 @@ class FirstFit:
         while at < len(claims):
             claim = claims[at]
             if attempt.hosts_allow(claim.counts):
-                fit = self._fits(claim, attempt, pinned, 1)
+                fit = self._takes(claim, attempt, pinned, 1)
                 if fit is not None:
                     found = (claim, fit)
                     break
@@ -326,10 +308,33 @@ class FirstFit:
                 continue
             ports = self._daemon_ports.get(shelf, frozenset())
             claim = Claim(shelf, self._resources, ports, at=len(self.claims))
-            if self._fits(claim, attempt, pinned, 1) is not None:
+            if self._takes(claim, attempt, pinned, 1) is not None:
                 return claim
             attempt.closed.add((pinned, shelf))
         return None
+
+    def _takes(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
+        """What `_fits` says, with the machine narrowed to one value of each label by which somebody counts these pods.
+
+        The cheapest value that fits. Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere,
+        would disagree.
+        """
+        fit = self._fits(claim, attempt, pinned, number)
+        for key in attempt.pins:
+            if fit is None:
+                return None
+            state, mask, _ = fit
+            values = claim.shelf.values(key, state, mask)
+            if len(values) < 2:
+                continue
+            ranked = sorted((_lowest(claim.shelf.options_with(key, value) & mask), value) for value in values)
+            for _, value in ranked:
+                narrower = (*pinned, self._constraints.one(key, value))
+                fit = self._fits(claim, attempt, narrower, number)
+                if fit is not None:
+                    pinned = narrower
+                    break
+        return fit
 
     def _fits(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
         """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
@@ -371,13 +376,11 @@ class FirstFit:
             mask = self._attachable(claim, pods, mask, number)
             if not mask:
                 return None
-        if shelf.too_rigid(state, mask) is not None:
-            return None
         ledger = self._ledgers[shelf.pool.ref]
         if not ledger.bounded:
-            return state, mask, None
-        option = ledger.within(shelf, mask, claim.hold)
-        return None if option is None else (state, mask, option)
+            return None if shelf.too_rigid(state, mask) is not None else (state, mask, None)
+        hold = ledger.within(shelf, state, mask, claim.hold)
+        return None if hold is None else (state, mask, hold)
 
     def _attachable(self, claim: Claim, pods: PodClass, mask: int, number: int) -> int:
         """The options whose volume limits hold with the pods' volumes attached."""
@@ -395,10 +398,10 @@ class FirstFit:
         number = len(keys)
         if claim.at == len(self.claims):
             self.claims.append(claim)
-        claim.state, claim.mask, option = fit
-        if option is not None:
-            claim.hold = claim.hold or Hold()
-            self._ledgers[claim.shelf.pool.ref].take(claim.hold, option)
+        claim.state, claim.mask, hold = fit
+        if hold is not None:
+            self._ledgers[claim.shelf.pool.ref].take(claim.hold, hold)
+            claim.hold = hold
         for resource, amount in pods.needs:
             claim.used[resource] += amount * number
         claim.ports |= pods.ports
@@ -436,8 +439,9 @@ class FirstFit:
 
 
 def pinned_keys(pods: PodClass) -> list[str]:
-    """Labels other than the host name by which some rule counts these pods."""
-    return list(dict.fromkeys(group.key for group in (*pods.counted, *pods.keeps_away) if not group.by_host))
+    """Labels other than the host name by which some rule that must hold counts these pods."""
+    groups = (*pods.counted, *pods.keeps_away)
+    return list(dict.fromkeys(group.key for group in groups if group.firm and not group.by_host))
 
 
 def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:

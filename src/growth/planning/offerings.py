@@ -103,6 +103,7 @@ class Shelf:
                     masks[value] = masks.get(value, 0) | 1 << index
                 self._defined[key] = self._defined.get(key, 0) | 1 << index
         self.template = template_requirements(pool)
+        self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
         self._everything = everything
         self._masks: dict[tuple[str, Requirement], int] = {}
         self._rooms: list[tuple[list[int], list[int]]] = []
@@ -225,7 +226,7 @@ class Shelf:
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """Like `rigid`, but None where `minValues` are wishes."""
-        return self.rigid(state, mask) if self._strict else None
+        return self.rigid(state, mask) if self._strict and self._wants_flexibility else None
 
     def rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """A requirement whose `minValues` the options no longer meet: (label, values left, values needed)."""
@@ -259,10 +260,6 @@ class Shelf:
     def chosen(self, mask: int) -> list[Option]:
         """The options of a mask, cheapest first."""
         return [self.options[index] for index in self.indices(mask)]
-
-    def mask_from(self, options: Iterable[Option]) -> int:
-        wanted = set(map(id, options))
-        return sum(1 << index for index, option in enumerate(self.options) if id(option) in wanted)
 
 
 def template_requirements(pool: PoolView) -> dict[str, Requirement]:

@@ -22,7 +22,7 @@ GTE: Final = "Gte"
 LTE: Final = "Lte"
 
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class Expression(Protocol):
@@ -141,7 +141,7 @@ def one_of(*values: str) -> Requirement:
 
 @functools.lru_cache(maxsize=65536)
 def integer(text: str) -> int | None:
-    """The integer that a label value is, if it is one: a sign and decimal digits, nothing else."""
+    """The integer that a label value is, if it is one, as Kubernetes reads it: plain digits with an optional sign."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 

@@ -102,7 +102,14 @@ class _Pass:
             return shelf
 
         explainer = Explainer(
-            self._pools, shelves, ledgers, self._constraints, resources=resources, daemon_ports=ports, whole=whole
+            self._pools,
+            shelves,
+            ledgers,
+            self._constraints,
+            resources=resources,
+            daemon_ports=ports,
+            whole=whole,
+            in_use=packer.in_use,
         )
         return Plan(
             revision=self._snapshot.revision,
@@ -212,7 +219,7 @@ class _Pass:
         if held is None:
             best, types, next_best = self._listed(shelf, claim.state, claim.mask)
         else:
-            mask = shelf.mask_from(ledger.listable(shelf, claim.mask, held))
+            mask = ledger.listable(shelf, claim.mask, held)
             best, types, next_best = self._listed(shelf, claim.state, mask)
         requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         option = shelf.options[best]

@@ -31,6 +31,7 @@ class Group:
     __slots__ = (
         "counts",
         "filters",
+        "firm",
         "honours_taints",
         "key",
         "max_skew",
@@ -70,6 +71,7 @@ class Group:
         self.tolerations = tolerations
         self.counts: dict[str, int] = {}
         self.total = 0
+        self.firm = False  # somebody must keep it; otherwise it is a preference of all who state it
 
     @property
     def by_host(self) -> bool:

@@ -15,7 +15,8 @@ from growth.planning.requirements import Requirement, from_expressions, gather, 
 MAX_ALTERNATIVES = 64
 IMMEDIATE = "Immediate"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_ZONE_LABELS = frozenset({names.ZONE_LABEL, names.REGION_LABEL})
+# Labels of a volume that say where it can be reached from, several values joined by two underscores.
+PLACE_LABELS = (names.ZONE_LABEL, names.REGION_LABEL)
 
 
 class VolumeError(ValueError):
@@ -101,14 +102,14 @@ def _placed(
         if name:
             raise VolumeError(f"persistent volume claim {namespace}/{name} is unbound and no storage class can bind it")
         return "", "", ()
+    if storage.provisioner == NO_PROVISIONER:
+        raise VolumeError(
+            f"persistent volume claim {namespace}/{name} waits for a volume made by hand: its storage class"
+            f" {storage.metadata.name} has no provisioner"
+        )
     if name and storage.volume_binding_mode == IMMEDIATE:
         raise VolumeError(
             f"persistent volume claim {namespace}/{name} is not bound yet, and its class binds before pods are placed"
-        )
-    if storage.provisioner == NO_PROVISIONER:
-        raise VolumeError(
-            f"persistent volume claim {namespace}/{name} waits for a volume that somebody makes by hand: its class"
-            f" {storage.metadata.name} makes none"
         )
     terms = tuple(
         gather((each.key, one_of(*each.values)) for each in term.match_label_expressions)
@@ -135,19 +136,18 @@ def _attached(volume: PersistentVolume) -> tuple[str, str]:
 
 
 def _reachable(volume: PersistentVolume) -> tuple[Mapping[str, Requirement], ...]:
-    """Its node affinity, and its labels of zone and region, which bind as well and may list several values."""
+    """The alternatives of the volume's node affinity, each with what its labels of zone and region say."""
     affinity = volume.spec.node_affinity
+    required = affinity.required if affinity else None
+    terms = [from_expressions(term.match_expressions) for term in required.node_selector_terms] if required else []
     labelled = gather(
         (key, one_of(*value.split("__")))
         for key, value in volume.metadata.labels.items()
-        if key_of(key) in _ZONE_LABELS
+        if key_of(key) in PLACE_LABELS and value
     )
-    if affinity is None or affinity.required is None:
-        return (labelled,) if labelled else ()
-    return tuple(
-        gather([*labelled.items(), *from_expressions(term.match_expressions).items()])
-        for term in affinity.required.node_selector_terms
-    )
+    if not labelled:
+        return tuple(terms)
+    return tuple(gather([*term.items(), *labelled.items()]) for term in terms or [{}])
 
 
 def _alternatives(places: Iterable[tuple[Mapping[str, Requirement], ...]]) -> tuple[Mapping[str, Requirement], ...]:
