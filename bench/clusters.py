@@ -59,6 +59,7 @@ from growth.api.volumes import (
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.predicates.of_volumes import attachments
 from growth.units.resources import add
 
 GIB: Final = 1 << 30
@@ -70,6 +71,7 @@ TEAMS: Final = ("red", "blue")
 RACK: Final = "example.com/rack"
 TEAM: Final = "example.com/team"
 SIZE: Final = "example.com/size"
+DISK: Final = "example.com/disk"
 GPU: Final = "example.com/gpu"
 DRIVER: Final = "csi.example.com"
 TAINTS: Final = (
@@ -155,13 +157,15 @@ class _Maker:
             cpu = self.random.choice((1, 2, 4, 8, 16))
             memory = cpu * self.random.choice((2, 4, 8))
             gpu = self.random.choice((0, 0, 0, 1, 4))
-            arch = self.random.choice((("amd64",), ("amd64",), ("arm64",), ("amd64", "arm64")))
+            arch = self.random.choice((("amd64",), ("amd64",), ("arm64",)))
             labels: dict[str, tuple[str, ...]] = {
                 names.ARCH_LABEL: arch,
                 names.OS_LABEL: ("linux",),
                 names.KWOK_INSTANCE_FAMILY_LABEL: (self.random.choice(("c", "m", "r")),),
                 names.KWOK_INSTANCE_CPU_LABEL: (str(cpu),),
             }
+            if self.chance(0.2):
+                labels[DISK] = ("hdd", "ssd")  # the buyer may choose
             if self.chance(0.2):
                 labels[SIZE] = (str(self.random.randint(1, 9)),)
             base = round((0.02 * cpu + 0.003 * memory + 0.5 * gpu) * 1e9)
@@ -349,7 +353,8 @@ class _Maker:
                 )
                 host = self.random.choice(hosts)
                 wrong = [each for each in refusals(kind, host, scene) if not each.startswith(("labels", "spread"))]
-                if not wrong:
+                fresh = any(each.ephemeral is not None for each in kind.spec.volumes)
+                if not wrong and not fresh:
                     host.pods.append(kind)
         found = []
         for node, host in zip(nodes, hosts, strict=True):
@@ -364,6 +369,14 @@ class _Maker:
                     node,
                     pods=tuple((shapes[which], number) for which, number in counts.items()),
                     requested=add(*(requests(pod.spec) for pod in host.pods)),
+                    volumes={
+                        DRIVER: frozenset(
+                            handle
+                            for pod in host.pods
+                            for driver, handle in attachments(pod, scene)
+                            if driver == DRIVER
+                        )
+                    },
                 )
             )
         return tuple(found)
@@ -451,6 +464,8 @@ class _Maker:
             found["failure-domain.beta.kubernetes.io/zone"] = self.random.choice(ZONES)
         if self.chance(0.1):
             found[names.ARCH_LABEL] = self.random.choice(("amd64", "arm64"))
+        if self.chance(0.04):
+            found[DISK] = "ssd"
         if self.chance(0.08):
             found[TEAM] = self.random.choice(TEAMS)
         if self.chance(0.07):

@@ -232,16 +232,16 @@ class Existing:
         return np.array(by_value, dtype=np.bool_)[column]
 
     def room(self, index: int, pods: PodClass) -> int:
-        """How many pods of the class the node can still take; 0 or 1 for those with ports or volumes."""
+        """How many pods of the class the node can still take; 0 or 1 for those with ports."""
         row = self.free[index]
         most = min((int(row[resource]) // amount for resource, amount in pods.needs), default=PLENTY)
         if most <= 0:
             return 0
         if pods.ports and ports_conflict(self._held_ports(index), pods.ports):
             return 0
-        if (pods.volumes.attach or pods.volumes.fresh) and not self._can_attach(index, pods):
-            return 0
-        return 1 if pods.ports or pods.volumes.attach or pods.volumes.fresh else most
+        if pods.volumes.attach or pods.volumes.fresh:
+            most = min(most, self._attachable(index, pods))
+        return min(most, 1) if pods.ports else most
 
     def _held_ports(self, index: int) -> frozenset[Port]:
         held = self._ports.get(index)
@@ -250,18 +250,23 @@ class Existing:
             self._ports[index] = held
         return held
 
-    def _can_attach(self, index: int, pods: PodClass) -> bool:
+    def _attachable(self, index: int, pods: PodClass) -> int:
+        """For how many pods of the class the node can attach volumes: named ones are shared, fresh ones each pod's own."""
         limits = self._limits.get(index, {})
         held = self._volumes.setdefault(
             index, {driver: set(handles) for driver, handles in self.nodes[index].volumes.items()}
         )
         fresh = self._fresh.setdefault(index, {})
+        most = int(PLENTY)
         for driver in {*pods.volumes.attach, *pods.volumes.fresh}:
             if driver in limits:
                 together = len(held.get(driver, set()) | pods.volumes.attach.get(driver, frozenset()))
-                if together + fresh.get(driver, 0) + pods.volumes.fresh.get(driver, 0) > limits[driver]:
-                    return False
-        return True
+                left = limits[driver] - together - fresh.get(driver, 0)
+                if left < 0:
+                    return 0
+                if driver in pods.volumes.fresh:
+                    most = min(most, left // pods.volumes.fresh[driver])
+        return most
 
     def put(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
         """Places pods of the class on the node and counts them for every rule."""
@@ -270,7 +275,7 @@ class Existing:
             self.free[index, resource] -= amount * number
         if pods.ports:
             self._ports[index] = self._held_ports(index) | pods.ports
-        if self._can_attach(index, pods):  # makes the books of this node
+        if self._attachable(index, pods):  # makes the books of this node
             for driver, handles in pods.volumes.attach.items():
                 self._volumes[index].setdefault(driver, set()).update(handles)
             for driver, count in pods.volumes.fresh.items():

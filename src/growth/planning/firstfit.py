@@ -362,10 +362,15 @@ class FirstFit:
             mask &= shelf.with_room(resource, used[resource] + amount * number)
             if not mask:
                 return None
-        for place in pods.places or (self._constraints.none,):
-            there = shelf.step(state, place)
-            if there is not None and mask & there.mask:
-                return self._settled(claim, pods, there, mask & there.mask, number)
+        if not pods.places:
+            return self._settled(claim, pods, state, mask & state.mask, number) if mask & state.mask else None
+        reached = [
+            there for place in pods.places if (there := shelf.step(state, place)) is not None and mask & there.mask
+        ]
+        for there in sorted(reached, key=lambda there: _lowest(mask & there.mask)):
+            fit = self._settled(claim, pods, there, mask & there.mask, number)
+            if fit is not None:
+                return fit
         return None
 
     def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:

@@ -147,14 +147,16 @@ class Shelf:
     def mask_of(self, key: str, requirement: Requirement) -> int:
         """The options whose label can satisfy the requirement.
 
-        An option that does not define a label which others of the pool define will not carry it. What no option defines
-        is the template's business and restricts none of them.
+        An option that does not define the label, while others do, satisfies it where the pool's labels set it, or where
+        absence is fine: of labels that come from the cloud only the cloud knows which machine has them.
         """
         cached = self._masks.get((key, requirement))
         if cached is not None:
             return cached
-        mask = self._everything & ~self._defined[key] if requirement.tolerates_absence else 0
-        for value, options in self._by_value[key].items():
+        defined = self._defined.get(key, 0)
+        own = key in self.pool.labels and key not in names.WELL_KNOWN_LABELS
+        mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
+        for value, options in self._by_value.get(key, {}).items():
             if requirement.allows(value):
                 mask |= options
         self._masks[key, requirement] = mask
@@ -209,6 +211,8 @@ class Shelf:
 
     def without(self, key: str, mask: int) -> int:
         """The options of the mask whose machines will not carry the label at all."""
+        if key in self.pool.labels:
+            return 0
         if key in self._defined:
             return mask & ~self._defined[key]
         return 0 if key in self.template and not self.template[key].tolerates_absence else mask

@@ -44,8 +44,8 @@ class RequirementError(ValueError):
 class Requirement:
     """The values that a label may have: `values`, or with `complement` all others; within the bounds, if any.
 
-    `present` says of a complement that the label must be there. `min_values` asks how many different values must stay
-    open to the cloud; it does not restrict any single one.
+    `min_values` asks how many different values must stay open to the cloud; it does not restrict any single one.
+    `present` tells «some value, but none of these» from NotIn, which the label's absence satisfies too.
     """
 
     complement: bool
@@ -69,10 +69,9 @@ class Requirement:
 
     @property
     def tolerates_absence(self) -> bool:
-        """Whether a node without the label satisfies it: NotIn, DoesNotExist, and no requirement at all."""
-        return (
-            not self.present and self.at_least is None and self.at_most is None and (self.complement or not self.values)
-        )
+        """Whether a node without the label satisfies it: NotIn and DoesNotExist."""
+        bounded = self.at_least is not None or self.at_most is not None
+        return self.operator in {NOT_IN, DOES_NOT_EXIST} and not bounded and not self.present
 
     def meets(self, value: str | None) -> bool:
         """Whether a node satisfies it whose label has the value (None: no such label)."""
@@ -101,8 +100,9 @@ class Requirement:
         if least is not None and most is not None and least > most:
             return NEVER
         if self.complement and other.complement:
-            present = self.present or other.present
-            return Requirement(True, self.values | other.values, least, most, min_values, present)
+            values = self.values | other.values
+            present = bool(values) and not (self.tolerates_absence and other.tolerates_absence)
+            return Requirement(True, values, least, most, min_values, present)
         if self.complement:
             values = other.values - self.values
         elif other.complement:
@@ -153,7 +153,7 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
         case "NotIn":
             return Requirement(True, values, min_values=min_values)
         case "Exists":
-            return Requirement(True, frozenset(), min_values=min_values, present=True)
+            return Requirement(True, frozenset(), min_values=min_values)
         case "DoesNotExist":
             return ABSENT
         case "Gt" | "Lt" | "Gte" | "Lte" as operator:
@@ -162,8 +162,8 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
                 raise RequirementError(f"{expression.key}: {operator} takes exactly one integer")
             step = {"Gt": 1, "Lt": -1}.get(operator, 0)
             if operator in {GT, GTE}:
-                return Requirement(True, frozenset(), number + step, None, min_values, present=True)
-            return Requirement(True, frozenset(), None, number + step, min_values, present=True)
+                return Requirement(True, frozenset(), number + step, None, min_values)
+            return Requirement(True, frozenset(), None, number + step, min_values)
         case other:
             raise RequirementError(f"{expression.key}: operator {other} is not known")
 

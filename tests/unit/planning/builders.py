@@ -71,9 +71,14 @@ SHAPES = Shapes()
 
 
 def container(
-    cpu: str = "", memory: str = "", *, always: bool = False, ports: Sequence[int] = (), **more: str
+    cpu: str = "",
+    memory: str = "",
+    *,
+    always: bool = False,
+    ports: Sequence[int] = (),
+    extended: Mapping[str, str] | None = None,
 ) -> Container:
-    asked = {"cpu": cpu, "memory": memory, **more}
+    asked = {"cpu": cpu, "memory": memory, **(extended or {})}
     return Container(
         name="c",
         resources=ResourceRequirements(requests={name: amount for name, amount in asked.items() if amount}),
@@ -104,7 +109,7 @@ def pod(
     spec: PodSpec | None = None,
 ) -> Pod:
     """A pod that asks for one core and 1Gi unless it is told otherwise."""
-    own = (container(cpu, memory, ports=ports, **dict(extended or {})),)
+    own = (container(cpu, memory, ports=ports, extended=extended),)
     made = spec or PodSpec(
         containers=tuple(containers) if containers is not None else own,
         init_containers=tuple(init),

@@ -23,7 +23,7 @@ def judge(
     snapshot: Snapshot, demands: Sequence[Demand], plan: Plan, *, strict_min_values: bool = True
 ) -> list[Complaint]:
     """What is wrong with the plan; empty: nothing. `strict_min_values` False lets claims have fewer values."""
-    stage = Stage(snapshot, demands)
+    stage = Stage(snapshot, demands, placed=(key for key, _ in plan.order))
     wrong = list(books(stage, plan, strict_min_values=strict_min_values))
     if any(complaint.rule == "accounts" for complaint in wrong):
         return wrong  # the plan contradicts itself: there is nothing to replay

@@ -9,7 +9,7 @@ from growth.cluster.snapshot import NODES, PoolView
 from growth.planning.plan import Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
 from growth.sim.judge.pinned import pinned_keys
-from growth.sim.judge.preferences import preferring
+from growth.sim.judge.preferences import preferring, steered
 from growth.sim.judge.stage import Stage, holds_too, sold_labels, unsettled
 from growth.sim.predicates.hosts import Host, requests
 from growth.sim.predicates.of_volumes import of_volumes
@@ -139,6 +139,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
     unbounded = (
         not (pool.limits or pool.type_max)
         and planned.capacity_type != names.RESERVED
+        and not steered(stage)
         and not any(preferring(stage, stage.pods[key]) for key in claim.pods)
     )
     if unbounded and prices != sorted(prices):

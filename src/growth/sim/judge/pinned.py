@@ -11,12 +11,15 @@ from growth.sim.predicates.among_pods import about, selects
 from growth.sim.predicates.hosts import Scene
 
 
-def pinned_keys(stage: Stage, pods: Sequence[Pod]) -> set[str]:
-    """The keys, other than the host name, of firm rules that these pods state or that speak of them."""
+def pinned_keys(stage: Stage, pods: Sequence[Pod], *, everybody: bool = False) -> set[str]:
+    """The keys, other than the host name, of firm rules that these pods state or that speak of them.
+
+    Rules of pods that find no place bind nobody, unless `everybody` is asked.
+    """
     scene = stage.scene([])
     found = {key for pod in pods for key, _, _ in _rules(pod)}
     others = [
-        *stage.pods.values(),
+        *(pod for key, pod in stage.pods.items() if everybody or key in stage.placed),
         *(pod_of(f"{shape.namespace}/there", shape) for node in stage.snapshot.nodes for shape, _ in node.pods),
     ]
     for other in others:

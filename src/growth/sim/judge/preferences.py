@@ -21,3 +21,15 @@ def preferring(stage: Stage, pod: Pod) -> bool:
     taints = [*(t for pool in stage.snapshot.pools for t in pool.taints)]
     taints += [taint for node in stage.snapshot.nodes for taint in node.taints]
     return any(taint.effect == "PreferNoSchedule" and not tolerated(taint, spec.tolerations) for taint in taints)
+
+
+def steered(stage: Stage) -> bool:
+    """Whether any pod prefers places by the pods there: machines are then narrowed for its sake, and may cost more."""
+    for pod in stage.pods.values():
+        affinity = pod.spec.affinity
+        sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+        if any(side and side.preferred_during_scheduling_ignored_during_execution for side in sides):
+            return True
+        if any(each.when_unsatisfiable != "DoNotSchedule" for each in pod.spec.topology_spread_constraints):
+            return True
+    return False

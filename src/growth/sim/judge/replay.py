@@ -15,6 +15,7 @@ from growth.api.pods import Pod
 from growth.cluster.snapshot import PoolView
 from growth.planning.plan import Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
+from growth.sim.judge.pinned import pinned_keys
 from growth.sim.judge.preferences import preferring
 from growth.sim.judge.stage import Stage, expressions, unsettled
 from growth.sim.predicates import refusals
@@ -75,7 +76,8 @@ class Replay:
         claim = self._plan.claims[place]
         for other in self._opened:
             pool = self._stage.pools[self._plan.claims[other].pool]
-            if _plain(pool, pod) and self._takes(pod, [self._planned[other]]) is not None:
+            flexible = any(each.min_values for each in pool.requirements)  # one more pod may cost it a value
+            if not flexible and _plain(pool, pod) and self._takes(pod, [self._planned[other]]) is not None:
                 yield Complaint("planned first", key, f"claim {other} has a place for it, and claim {place} was opened")
         mine = self._stage.pools[claim.pool]
         better = self._buyable(pod, [probe for probe in self._probes if _before(probe, mine, claim.instance_type)])
@@ -116,7 +118,7 @@ class Replay:
         return all(
             len({labels[each.key] for labels in alone if each.key in labels}) >= (each.min_values or 0)
             for each in wanted
-        ) and not (pod.spec.topology_spread_constraints or pod.spec.affinity)  # a rule may narrow it further
+        ) and not pinned_keys(self._stage, [pod], everybody=True)  # which narrow it further
 
 
 def replay(stage: Stage, plan: Plan) -> Iterator[Complaint]:

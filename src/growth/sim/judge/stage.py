@@ -1,7 +1,7 @@
 """The snapshot set up for the judge: existing nodes, the machines that pools can sell, DaemonSets, what pods mention."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Labels, Offering
@@ -25,8 +25,9 @@ OLD_NAMES = {today: old for old, today in names.NORMALISED_LABELS.items()}
 class Stage:
     """A snapshot and its demands, as the judge uses them."""
 
-    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand]) -> None:
+    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand], placed: Iterable[str] = ()) -> None:
         self.snapshot = snapshot
+        self.placed = frozenset(placed)
         self.demands = {demand.key: demand for demand in demands}
         self.pods = {demand.key: pod_of(demand.key, demand.shape) for demand in demands}
         self.pools = {pool.ref: pool for pool in snapshot.pools}
@@ -136,8 +137,9 @@ class Stage:
             key: [value for value in values if self._allowed(pool, key, value)]
             for key, values in sold_labels(kind, offering).items()
         }
+        clouds = {*names.WELL_KNOWN_LABELS, *(key for each in pool.instance_types for key in known_labels(each))}
         for key in {_today(each.key) for each in pool.requirements} - keys.keys() - pool.labels.keys():
-            if key in names.WELL_KNOWN_LABELS:
+            if key in clouds:  # the cloud says whether a machine has it
                 if not all(holds_too(each, {}) for each in pool.requirements if _today(each.key) == key):
                     return
                 continue
@@ -211,6 +213,11 @@ def sold_labels(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, 
         names.CAPACITY_TYPE_LABEL: (offering.capacity_type,),
         **{_today(key): values for key, values in offering.labels.items()},
     }
+
+
+def known_labels(kind: InstanceType) -> set[str]:
+    """The labels that one or another offering of the type comes with."""
+    return {key for offering in kind.offerings for key in sold_labels(kind, offering)}
 
 
 def unsettled(kind: InstanceType, offering: Offering, labels: Mapping[str, str]) -> Labels:
