@@ -127,6 +127,7 @@ class Requirement:
         return " and ".join(parts)
 
 
+ANY: Final = Requirement(True, frozenset())
 ABSENT: Final = Requirement(False, frozenset())
 # No value satisfies it, and neither does the label's absence. The crossed bounds tell it from ABSENT.
 NEVER: Final = Requirement(False, frozenset(), 1, 0)
