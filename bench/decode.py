@@ -5,6 +5,7 @@ Timed in CPU seconds of this process, the cyclic collector off on every side, be
 - decode: from the pages' bytes to structs of the fields that Growth reads (`kube.wire.decode_list`, as the client does)
 - orjson: from the same bytes to dicts (`orjson.loads`)
 - cache: from the same bytes through a real informer into its store, shapes interned (decoding included)
+- watch event: from a line's bytes through the same informer into its store, one change of one pod at a time
 - kubernetes-asyncio: from one list's bytes to its models (`ApiClient.deserialize`), on fewer pods
 
 Memory that the cache keeps is measured in processes of its own, by two witnesses: what Python has allocated
@@ -39,6 +40,7 @@ from growth.ports import SystemClock, SystemRandom
 T = TypeVar("T")
 
 PAGE: Final = 500
+EVENTS: Final = 5000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,12 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     count: int = options.pods
     pages = pods.pages(count, page_size=PAGE)
+    lines = pods.lines(min(count, EVENTS))
     gc.collect()
     gc.disable()
     try:
         decode = _best(options.rounds, lambda: [wire.decode_list(POD, page) for page in pages]) / count
         dicts = _best(options.rounds, lambda: [orjson.loads(page) for page in pages]) / count
         cache = _best(options.rounds, lambda: _fill(pages)) / count
+        events = _best(options.rounds, lambda: _follow(lines)) / len(lines)
         models = _models(options.models)
     finally:
         gc.enable()
@@ -67,6 +71,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             "decode": 1e6 * decode,
             "orjson_to_dicts": 1e6 * dicts,
             "into_the_cache": 1e6 * cache,
+            "watch_event_into_the_cache": 1e6 * events,
             "kubernetes_asyncio_models": 1e6 * models,
         },
         "decode_is_faster_than_orjson_by": dicts / decode,
@@ -101,7 +106,7 @@ class Bytes:
         return wire.decode_list(kind, page if isinstance(page, bytes) else page.read_bytes())
 
 
-def _fill(pages: Sequence[bytes | pathlib.Path]) -> tuple[Informer[Pod, CachedPod], Shapes]:
+def _empty(pages: Sequence[bytes | pathlib.Path]) -> tuple[Informer[Pod, CachedPod], Shapes]:
     shapes = Shapes()
     informer = Informer(
         Bytes(pages),  # type: ignore[arg-type] # it only lists
@@ -111,8 +116,20 @@ def _fill(pages: Sequence[bytes | pathlib.Path]) -> tuple[Informer[Pod, CachedPo
         transform=shapes.keep,
         indexes={"node": lambda pod: (pod.node_name,)},
     )
+    return informer, shapes
+
+
+def _fill(pages: Sequence[bytes | pathlib.Path]) -> tuple[Informer[Pod, CachedPod], Shapes]:
+    informer, shapes = _empty(pages)
     asyncio.run(informer._list())  # noqa: SLF001 - the list alone; there is nothing to watch
     return informer, shapes
+
+
+def _follow(lines: Sequence[bytes]) -> Informer[Pod, CachedPod]:
+    informer, _ = _empty([])
+    for line in lines:
+        informer._apply(wire.decode_event(POD, line))  # noqa: SLF001 - what a watch does with each line
+    return informer
 
 
 def _models(count: int) -> float:

@@ -27,6 +27,15 @@ def pages(count: int, *, page_size: int = 500) -> list[bytes]:
     return result
 
 
+def lines(count: int) -> list[bytes]:
+    """As many lines of a watch, each a change of another pod."""
+    chance = random.Random(20261115)
+    return [
+        json.dumps({"type": "MODIFIED", "object": _pod(number, chance)}, separators=(",", ":")).encode()
+        for number in range(count)
+    ]
+
+
 def _hex(chance: random.Random, length: int) -> str:
     return f"{chance.getrandbits(4 * length):0{length}x}"
 

@@ -15,8 +15,8 @@ from growth.kube import access
 from growth.kube.http import HttpApi
 from growth.kube.informer import Informer, unchanged
 from growth.ports import SystemClock, SystemRandom
-from growth.sim.predicates import Cluster, refusals
-from growth.sim.world.scheduler import explain
+from growth.sim.predicates import Host, Scene, refusals
+from growth.sim.world.words import explain
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 
@@ -172,17 +172,17 @@ def test_predicates_agree_with_kube_scheduler(scheduling: Plane) -> None:
             await pods.wait_synced()
             nodes: tuple[Node, ...] = (await api.list(NODE)).items
             labels = {item.metadata.name: item.metadata.labels for item in (await api.list(NAMESPACE)).items}
-            bound: list[Pod] = []
-            refused = 0
+            scene = Scene(hosts=[Host.of(node) for node in nodes], namespaces=labels)
+            bound = refused = 0
             for number in range(PODS):
                 namespace = generator.namespace()
                 created = await api.create(POD, generator.pod(number), namespace=namespace)
-                cluster = Cluster(nodes=nodes, pods=tuple(bound), namespaces=labels)
-                verdicts = {node.metadata.name: refusals(created, node, cluster) for node in nodes}
+                verdicts = {host.name: refusals(created, host, scene) for host in scene.hosts}
                 answer = await decided(pods, (namespace, created.metadata.name))
                 if answer.spec.node_name:
-                    assert verdicts[answer.spec.node_name] == (), (created, answer.spec.node_name)
-                    bound.append(answer)
+                    assert verdicts[answer.spec.node_name] == [], (created, answer.spec.node_name)
+                    next(host for host in scene.hosts if host.name == answer.spec.node_name).pods.append(answer)
+                    bound += 1
                 else:
                     assert all(verdicts.values()), (created, verdicts)
                     assert _message(answer).startswith(explain(list(verdicts.values()))), (created, verdicts)
@@ -190,7 +190,7 @@ def test_predicates_agree_with_kube_scheduler(scheduling: Plane) -> None:
                     await api.delete(POD, created.metadata.name, namespace=namespace, grace_seconds=0)
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        return len(bound), refused
+        return bound, refused
 
     bound, refused = asyncio.run(compare())
     assert bound > 20

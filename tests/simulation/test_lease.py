@@ -53,20 +53,20 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_a_late_write_changes_nothing_and_no_write_passes_late(seed: int) -> None:
     """Through partitions, crashes, freezes and wrong clocks the end state is that of a run without late writes."""
-    disturbed = elect(seed)
+    disturbed = elect(seed, shuffle=seed % 3 == 0)
     assert disturbed.terms > 2
     assert disturbed.state == without_late_writes()
 
 
 def test_the_trial_has_late_writes_and_refusals_to_speak_of() -> None:
     """The trial is not vacuous: writes do land late, gates do refuse, and a run without held writes ends alike."""
-    runs = [elect(seed) for seed in range(20)]
-    assert sum(run.late for run in runs) > 20
+    runs = [elect(seed) for seed in range(12)]
+    assert sum(run.late for run in runs) > 12
     assert sum(run.refused for run in runs) > 0
-    assert sum(run.lost for run in runs) > 20
+    assert sum(run.lost for run in runs) > 12
     assert elect(3, hold_writes=False).state == without_late_writes()
 
 
@@ -78,12 +78,12 @@ def test_the_trial_notices_writes_without_preconditions() -> None:
 def test_the_trial_notices_a_missing_gate() -> None:
     """Without the gate somebody writes after the deadline in some runs, and the trial says so."""
     caught = 0
-    for seed in range(30):
+    for seed in range(15):
         try:
             elect(seed, gated=False)
         except AssertionError as error:
             caught += "passed the gate" in str(error)
-    assert caught > 3
+    assert caught > 1
 
 
 def test_equal_seeds_elect_equally() -> None:

@@ -8,7 +8,7 @@ import pytest
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
-from growth.sim.predicates import Cluster, Filter, refusals, requests
+from growth.sim.predicates import Host, Scene, refusals, requests
 
 
 def node(name: str = "n1", *, taints: tuple[Json, ...] = (), unschedulable: bool = False, **labels: str) -> Node:
@@ -38,9 +38,14 @@ def pod(name: str = "p", *, on: str = "", labels: Json | None = None, cpu: str =
     )
 
 
-def filters(one: Pod, where: Node, *pods: Pod, nodes: tuple[Node, ...] = ()) -> list[str]:
-    cluster = Cluster(nodes=nodes or (where,), pods=pods, namespaces={"default": {"team": "a"}, "other": {"team": "b"}})
-    return [refusal.filter.value for refusal in refusals(one, where, cluster)]
+def rules(one: Pod, where: Node, *pods: Pod, nodes: tuple[Node, ...] = ()) -> list[str]:
+    """The rules that refuse the pod, by their names, each once."""
+    hosts = {node.metadata.name: Host.of(node) for node in (nodes or (where,))}
+    for other in pods:
+        hosts[other.spec.node_name].pods.append(other)
+    scene = Scene(hosts=list(hosts.values()), namespaces={"default": {"team": "a"}, "other": {"team": "b"}})
+    found = refusals(one, hosts[where.metadata.name], scene)
+    return list(dict.fromkeys(refusal.split(":")[0].split(" of ")[0] for refusal in found))
 
 
 def zones() -> tuple[Node, ...]:
@@ -65,15 +70,15 @@ WEB: Json = {"matchLabels": {"app": "web"}}
 def test_a_taint_must_be_tolerated(toleration: Json, fits: bool) -> None:  # noqa: FBT001
     """Key, operator, value and effect decide; an empty key with Exists tolerates everything."""
     where = node(taints=({"key": "gpu", "value": "yes", "effect": "NoSchedule"},))
-    assert (filters(pod(tolerations=[toleration]), where) == []) is fits
+    assert (rules(pod(tolerations=[toleration]), where) == []) is fits
 
 
 def test_a_soft_taint_refuses_nobody_and_a_cordon_does() -> None:
     """PreferNoSchedule is a wish; `unschedulable` is a taint in all but name."""
-    assert filters(pod(), node(taints=({"key": "x", "effect": "PreferNoSchedule"},))) == []
-    assert filters(pod(), node(unschedulable=True)) == [Filter.UNSCHEDULABLE]
+    assert rules(pod(), node(taints=({"key": "x", "effect": "PreferNoSchedule"},))) == []
+    assert rules(pod(), node(unschedulable=True)) == ["taints"]
     tolerant = pod(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
-    assert filters(tolerant, node(unschedulable=True)) == []
+    assert rules(tolerant, node(unschedulable=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +99,7 @@ def test_every_operator_of_node_affinity(operator: str, values: list[str], fits:
     """In, NotIn, Exists, DoesNotExist, Gt and Lt as the server has them."""
     term = {"matchExpressions": [{"key": "cores", "operator": operator, "values": values}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    assert (filters(pod(affinity=affinity), node(cores="8")) == []) is fits
+    assert (rules(pod(affinity=affinity), node(cores="8")) == []) is fits
 
 
 def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:
@@ -107,9 +112,9 @@ def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:
     absent = {"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["1"]}]}
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     wrong = {"matchExpressions": [{"key": "x", "operator": "Exists"}]}
-    assert filters(affine(wrong, absent), node()) == []
-    assert filters(affine(named), node()) == []
-    assert filters(affine({}), node()) == [Filter.AFFINITY]
+    assert rules(affine(wrong, absent), node()) == []
+    assert rules(affine(named), node()) == []
+    assert rules(affine({}), node()) == ["labels"]
 
 
 def test_requests_add_up_as_the_scheduler_adds_them() -> None:
@@ -127,29 +132,23 @@ def test_requests_add_up_as_the_scheduler_adds_them() -> None:
         },
         Pod,
     )
-    assert requests(one) == {"cpu": 3750, "memory": 1 << 30, "pods": 1}
+    assert requests(one.spec) == {"cpu": 3750, "memory": 1 << 30, "pods": 1}
 
 
 def test_requests_of_the_whole_pod_take_the_place_of_the_sum() -> None:
-    """Pod-level requests count where they are set; a resize counts by the larger side."""
-    assert requests(pod(resources={"requests": {"cpu": "3"}}))["cpu"] == 3000
-    resized = msgspec.convert(
-        {
-            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
-            "status": {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "2"}}]},
-        },
-        Pod,
-    )
-    assert requests(resized)["cpu"] == 2000
+    """Pod-level requests count where they are set."""
+    assert requests(pod(resources={"requests": {"cpu": "3"}}).spec)["cpu"] == 3000
 
 
 def test_room_is_what_the_others_leave() -> None:
     """The refusal names each resource that is short, the number of pods included."""
-    where = node()
-    full = [pod(f"p{number}", on="n1", cpu="350m") for number in range(10)]
-    found = refusals(pod(), where, Cluster(nodes=(where,), pods=tuple(full)))
-    assert [refusal.detail for refusal in found] == ["Insufficient cpu", "Too many pods"]
-    assert filters(pod(cpu="4"), where) == []
+    host = Host.of(node())
+    host.pods += [pod(f"p{number}", on="n1", cpu="350m") for number in range(10)]
+    assert refusals(pod(), host, Scene(hosts=[host])) == [
+        "room: pods needs 1, free 0",
+        "room: cpu needs 1000, free 500",
+    ]
+    assert rules(pod(cpu="4"), node()) == []
 
 
 def test_host_ports_clash_by_protocol_and_address() -> None:
@@ -159,10 +158,10 @@ def test_host_ports_clash_by_protocol_and_address() -> None:
         port = {"containerPort": 80, "hostPort": 80, "protocol": protocol, "hostIP": ip}
         return pod("q", on=on, containers=[{"name": "main", "ports": [port]}])
 
-    assert filters(with_port(), node(), with_port("n1")) == [Filter.PORTS]
-    assert filters(with_port(protocol="UDP"), node(), with_port("n1")) == []
-    assert filters(with_port(ip="10.0.0.1"), node(), with_port("n1", ip="10.0.0.2")) == []
-    assert filters(with_port(ip="10.0.0.1"), node(), with_port("n1")) == [Filter.PORTS]
+    assert rules(with_port(), node(), with_port("n1")) == ["ports"]
+    assert rules(with_port(protocol="UDP"), node(), with_port("n1")) == []
+    assert rules(with_port(ip="10.0.0.1"), node(), with_port("n1", ip="10.0.0.2")) == []
+    assert rules(with_port(ip="10.0.0.1"), node(), with_port("n1")) == ["ports"]
 
 
 def spread(**more: Any) -> list[Json]:
@@ -174,17 +173,17 @@ def test_spread_counts_from_the_emptiest_domain() -> None:
     nodes = zones()
     running = pod("q", on="a")
     one = pod(topologySpreadConstraints=spread())
-    assert filters(one, nodes[0], running, nodes=nodes) == [Filter.SPREAD]
-    assert filters(one, nodes[1], running, nodes=nodes) == []
+    assert rules(one, nodes[0], running, nodes=nodes) == ["spread"]
+    assert rules(one, nodes[1], running, nodes=nodes) == []
 
 
 def test_too_few_domains_count_as_an_empty_one() -> None:
     """With `minDomains` above the number of zones the emptiest counts zero."""
     nodes = zones()
     running = (pod("q", on="a"), pod("r", on="b"))
-    assert filters(pod(topologySpreadConstraints=spread()), nodes[0], *running, nodes=nodes) == []
+    assert rules(pod(topologySpreadConstraints=spread()), nodes[0], *running, nodes=nodes) == []
     needing = pod(topologySpreadConstraints=spread(minDomains=3))
-    assert filters(needing, nodes[0], *running, nodes=nodes) == [Filter.SPREAD]
+    assert rules(needing, nodes[0], *running, nodes=nodes) == ["spread"]
 
 
 def test_domains_that_the_pod_cannot_use_do_not_count_by_default() -> None:
@@ -192,11 +191,11 @@ def test_domains_that_the_pod_cannot_use_do_not_count_by_default() -> None:
     nodes = zones()
     running = pod("q", on="a")
     narrowed = pod(topologySpreadConstraints=spread(), nodeSelector={ZONE: "a"})
-    assert filters(narrowed, nodes[0], running, nodes=nodes) == []
+    assert rules(narrowed, nodes[0], running, nodes=nodes) == []
     tainted = (nodes[0], node("b", taints=({"key": "x", "effect": "NoSchedule"},), topology_kubernetes_io__zone="b"))
-    assert filters(pod(topologySpreadConstraints=spread()), tainted[0], running, nodes=tainted) == [Filter.SPREAD]
+    assert rules(pod(topologySpreadConstraints=spread()), tainted[0], running, nodes=tainted) == ["spread"]
     honouring = pod(topologySpreadConstraints=spread(nodeTaintsPolicy="Honor"))
-    assert filters(honouring, tainted[0], running, nodes=tainted) == []
+    assert rules(honouring, tainted[0], running, nodes=tainted) == []
 
 
 def test_match_label_keys_narrow_who_is_counted() -> None:
@@ -204,7 +203,7 @@ def test_match_label_keys_narrow_who_is_counted() -> None:
     nodes = zones()
     old = pod("q", on="a", labels={"app": "web", "rev": "1"})
     new = pod(labels={"app": "web", "rev": "2"}, topologySpreadConstraints=spread(matchLabelKeys=["rev"]))
-    assert filters(new, nodes[0], old, nodes=nodes) == []
+    assert rules(new, nodes[0], old, nodes=nodes) == []
 
 
 def term(**more: Any) -> Json:
@@ -219,32 +218,32 @@ def test_affinity_wants_company_and_the_first_of_a_group_may_start() -> None:
     """With a partner in a zone only that zone fits; with none anywhere, a pod that matches itself may go anywhere."""
     nodes = zones()
     one = affine("podAffinity", term())
-    assert filters(one, nodes[0], nodes=nodes) == []
-    assert filters(one, nodes[1], pod("q", on="a"), nodes=nodes) == [Filter.POD_AFFINITY]
+    assert rules(one, nodes[0], nodes=nodes) == []
+    assert rules(one, nodes[1], pod("q", on="a"), nodes=nodes) == ["affinity"]
     lonely = affine("podAffinity", term(), labels={"app": "db"})
-    assert filters(lonely, nodes[0], nodes=nodes) == [Filter.POD_AFFINITY]
+    assert rules(lonely, nodes[0], nodes=nodes) == ["affinity"]
 
 
 def test_anti_affinity_works_both_ways() -> None:
     """Neither does the pod join those that it avoids, nor those that avoid it."""
     nodes = zones()
     avoiding = affine("podAntiAffinity", term())
-    assert filters(avoiding, nodes[0], pod("q", on="a"), nodes=nodes) == [Filter.POD_AFFINITY]
-    assert filters(avoiding, nodes[1], pod("q", on="a"), nodes=nodes) == []
+    assert rules(avoiding, nodes[0], pod("q", on="a"), nodes=nodes) == ["anti-affinity"]
+    assert rules(avoiding, nodes[1], pod("q", on="a"), nodes=nodes) == []
     running = affine("podAntiAffinity", term(), name="q", on="a", labels={"app": "db"})
-    assert filters(pod(), nodes[0], running, nodes=nodes) == [Filter.POD_AFFINITY]
-    assert filters(pod(), nodes[1], running, nodes=nodes) == []
+    assert rules(pod(), nodes[0], running, nodes=nodes) == ["anti-affinity"]
+    assert rules(pod(), nodes[1], running, nodes=nodes) == []
 
 
 def test_terms_reach_other_namespaces_by_name_or_label() -> None:
     """Without either the term means the pod's own namespace."""
     nodes = zones()
     elsewhere = msgspec.structs.replace(pod("q", on="a"), metadata=OTHER)
-    assert filters(affine("podAntiAffinity", term()), nodes[0], elsewhere, nodes=nodes) == []
+    assert rules(affine("podAntiAffinity", term()), nodes[0], elsewhere, nodes=nodes) == []
     named = affine("podAntiAffinity", term(namespaces=["other"]))
-    assert filters(named, nodes[0], elsewhere, nodes=nodes) == [Filter.POD_AFFINITY]
+    assert rules(named, nodes[0], elsewhere, nodes=nodes) == ["anti-affinity"]
     labelled = affine("podAntiAffinity", term(namespaceSelector={"matchLabels": {"team": "b"}}))
-    assert filters(labelled, nodes[0], elsewhere, nodes=nodes) == [Filter.POD_AFFINITY]
+    assert rules(labelled, nodes[0], elsewhere, nodes=nodes) == ["anti-affinity"]
 
 
 OTHER = msgspec.structs.replace(pod("q").metadata, namespace="other")

@@ -74,6 +74,7 @@ KWOK_NODE_VALUE: Final = "fake"
 # --- Labels of ours
 
 POOL_LABEL: Final = "growth.dev/pool"
+DEFAULT_POOL: Final = "default"  # the growth pool that takes pods which ask for none
 KWOK_MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 
 # --- Annotations of Kubernetes

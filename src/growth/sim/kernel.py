@@ -129,6 +129,7 @@ class Kernel(asyncio.BaseEventLoop):
         self._tidy_at = STEPS_BETWEEN_COLLECTIONS
         self._tasks: dict[asyncio.Task[Any], Group | None] = {}
         self._failed: list[weakref.ref[asyncio.Task[Any]]] = []
+        self._failed_now = False
         self._failure: Unhandled | None = None
         self._parked: list[object] = []
         self._aside: dict[Group, list[asyncio.Handle]] = {}
@@ -231,6 +232,12 @@ class Kernel(asyncio.BaseEventLoop):
         self._timer_cancelled_count = 0
 
     def _advance(self) -> None:
+        if self._failed_now:
+            self._failed_now = False
+            if self._unseen_failures():
+                gc.collect()  # frees those that nobody holds, before time hides when they failed
+                if self._failure is not None:
+                    raise self._failure
         while self._scheduled and self._is_void(self._scheduled[0]):
             self._drop_first_timer()
         # A sleep without end is a wait like any other.
@@ -279,8 +286,9 @@ class Kernel(asyncio.BaseEventLoop):
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and is_unretrieved(task):
-            # Weak: of a task that nobody holds asyncio tells at once, through `_unhandled`.
+            # Weak: of a task that nobody holds asyncio tells through `_unhandled` when it is freed.
             self._failed.append(weakref.ref(task))
+            self._failed_now = True
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if self._failure is None:

@@ -70,7 +70,9 @@ class _Counts:
     late: int = 0
 
 
-def elect(seed: int, *, hold_writes: bool = True, preconditions: bool = True, gated: bool = True) -> Elected:
+def elect(
+    seed: int, *, shuffle: bool = False, hold_writes: bool = True, preconditions: bool = True, gated: bool = True
+) -> Elected:
     """One run. `preconditions` and `gated` are switched off by tests that want to see the checks fail."""
     counts = _Counts()
 
@@ -94,7 +96,7 @@ def elect(seed: int, *, hold_writes: bool = True, preconditions: bool = True, ga
         items = (await admin.list(CONFIG_MAP, namespace=NAMESPACE)).items
         return {item.metadata.name: dict(item.data) for item in items}
 
-    done = sim.run(main, seed=seed, keep=40)
+    done = sim.run(main, seed=seed, shuffle=shuffle, keep=40)
     return Elected(seed=seed, digest=done.digest, state=done.value, **dataclasses.asdict(counts))
 
 

@@ -2,28 +2,29 @@
 
 As kube-scheduler: higher priority first, then first come, first served; among the nodes that fit, the one that is least
 allocated; a pod that fits nowhere gets the condition PodScheduled=False with reason Unschedulable. Not here: preferences,
-preemption, volumes.
+preemption, binding of volumes.
 """
 
 import asyncio
 import collections
 import contextlib
 import dataclasses
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from growth.api.core import NAMESPACE
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import NODE
 from growth.api.pods import POD, Pod
+from growth.api.volumes import CSI_NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from growth.kube.api import Api, PatchType
 from growth.kube.errors import KubeError
 from growth.kube.informer import Informers
 from growth.kube.store import Change, Changed, Deleted, Key
 from growth.ports import Clock, Random
-from growth.sim.predicates import Cluster, Refusal, amounts, refusals, requests
+from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.world.words import explain
 from growth.units import print_time
 from growth.units.resources import add
 
@@ -52,12 +53,17 @@ class Scheduler:
         self._pods = self._informers.watch(POD)
         self._nodes = self._informers.watch(NODE)
         self._namespaces = self._informers.watch(NAMESPACE)
+        self._claims = self._informers.watch(PERSISTENT_VOLUME_CLAIM)
+        self._volumes = self._informers.watch(PERSISTENT_VOLUME)
+        self._classes = self._informers.watch(STORAGE_CLASS)
+        self._csi_nodes = self._informers.watch(CSI_NODE)
         self._wake = asyncio.Event()
         # Bound by us and not yet seen as bound: they take room all the same.
         self._assumed: dict[Key, tuple[str, str]] = {}
         self._counts: collections.Counter[str] = collections.Counter()
         self._pods.subscribe(self._on_pod)
-        self._nodes.subscribe(lambda _change: self._wake.set())
+        for informer in (self._nodes, self._claims, self._volumes, self._classes, self._csi_nodes):
+            informer.subscribe(lambda _change: self._wake.set())
 
     def statistics(self) -> SchedulerStatistics:
         return SchedulerStatistics(**self._counts)
@@ -87,9 +93,10 @@ class Scheduler:
         self._counts["passes"] += 1
         pending = [pod for pod in self._pods.store if self._is_pending(pod)]
         pending.sort(key=lambda pod: -(pod.spec.priority or 0))
+        scene = self._scene()
         for pod in pending:
             try:
-                await self._schedule(pod)
+                await self._schedule(pod, scene)
             except KubeError:
                 self._counts["failed"] += 1
                 self._wake.set()
@@ -104,32 +111,36 @@ class Scheduler:
             and (pod.metadata.namespace, pod.metadata.name) not in self._assumed
         )
 
-    async def _schedule(self, pod: Pod) -> None:
-        cluster = self._cluster()
-        verdicts = [(node, refusals(pod, node, cluster)) for node in cluster.nodes]
-        fitting = [node for node, found in verdicts if not found]
+    async def _schedule(self, pod: Pod, scene: Scene) -> None:
+        verdicts = [(host, refusals(pod, host, scene)) for host in scene.hosts]
+        fitting = [host for host, found in verdicts if not found]
         if not fitting:
             self._counts["refused"] += 1
             await self._refuse(pod, explain([found for _, found in verdicts]))
             return
-        node = min(fitting, key=lambda one: (_load(one, pod, cluster), one.metadata.name))
+        host = min(fitting, key=lambda one: (_load(one, pod), one.name))
         name, namespace, uid = pod.metadata.name, pod.metadata.namespace, pod.metadata.uid
-        await self._api.bind(name, namespace=namespace, node=node.metadata.name, uid=uid)
-        self._assumed[namespace, name] = (uid, node.metadata.name)
+        await self._api.bind(name, namespace=namespace, node=host.name, uid=uid)
+        self._assumed[namespace, name] = (uid, host.name)
+        host.pods.append(_bound(pod, host.name))
         self._counts["bound"] += 1
 
-    def _cluster(self) -> Cluster:
-        pods: list[Pod] = []
+    def _scene(self) -> Scene:
+        """The cluster as it is now, with what this scheduler has bound and not yet seen."""
+        csi = {one.metadata.name: one for one in self._csi_nodes.store}
+        hosts = {node.metadata.name: Host.of(node, csi.get(node.metadata.name)) for node in self._nodes.store}
         for key, pod in self._pods.store.items():
             assumed = self._assumed.get(key)
-            if assumed is not None:
-                pods.append(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=assumed[1])))
-            elif pod.spec.node_name and _alive(pod):
-                pods.append(pod)
-        return Cluster(
-            nodes=tuple(self._nodes.store),
-            pods=tuple(pods),
+            if assumed is not None and assumed[1] in hosts:
+                hosts[assumed[1]].pods.append(_bound(pod, assumed[1]))
+            elif pod.spec.node_name in hosts and _alive(pod):
+                hosts[pod.spec.node_name].pods.append(pod)
+        return Scene(
+            hosts=list(hosts.values()),
             namespaces={one.metadata.name: one.metadata.labels for one in self._namespaces.store},
+            claims=dict(self._claims.store.items()),
+            volumes={one.metadata.name: one for one in self._volumes.store},
+            classes={one.metadata.name: one for one in self._classes.store},
         )
 
     async def _refuse(self, pod: Pod, message: str) -> None:
@@ -154,21 +165,12 @@ def _alive(pod: Pod) -> bool:
     return pod.status.phase not in {"Succeeded", "Failed"}
 
 
-def _load(node: Node, pod: Pod, cluster: Cluster) -> float:
+def _bound(pod: Pod, node: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+
+
+def _load(host: Host, pod: Pod) -> float:
     """The mean share of cpu and memory that would be taken."""
-    room = amounts(node.status.allocatable)
-    taken = add(requests(pod), *(requests(other) for other in cluster.on(node)))
-    shares = [taken.get(name, 0) / room[name] for name in ("cpu", "memory") if room.get(name)]
+    taken = add(requests(pod.spec), *(requests(other.spec) for other in host.pods))
+    shares = [taken.get(name, 0) / host.allocatable[name] for name in ("cpu", "memory") if host.allocatable.get(name)]
     return round(sum(shares) / len(shares), 6) if shares else 0.0
-
-
-def explain(verdicts: Sequence[Sequence[Refusal]]) -> str:
-    """Why a pod fits on none of the nodes, as people know it from `kubectl describe pod`.
-
-    A node that several rules refuse is counted for the first: kube-scheduler asks it no further.
-    """
-    against: collections.Counter[str] = collections.Counter()
-    for found in verdicts:
-        against.update(one.detail for one in found if one.filter is found[0].filter)
-    parts = sorted(f"{count} {detail}" for detail, count in against.items())
-    return f"0/{len(verdicts)} nodes are available{': ' + ', '.join(parts) if parts else ''}."

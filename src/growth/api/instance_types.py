@@ -1,0 +1,54 @@
+"""What a cloud sells: types of machines and, for each, the offerings (place, terms, price).
+
+Values that providers make and planning reads. Prices are billionths of the catalogue's currency an hour.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+from growth.units.resources import Amounts, subtract
+
+Labels = Mapping[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offering:
+    """One way to buy a type. `price` None: the cloud names no price, so it is not for sale, whatever `available` says."""
+
+    zone: str
+    capacity_type: str
+    price: int | None
+    available: bool = True
+    reservation: str = ""
+    reservation_capacity: int = 0
+    labels: Labels = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceType:
+    """One type. `labels` are the values that a node's label may have: one, or several where the buyer may choose.
+
+    Zone and capacity type belong to the offerings. `volume_limits` is how many volumes of a CSI driver fit.
+    """
+
+    name: str
+    labels: Labels
+    capacity: Amounts
+    offerings: tuple[Offering, ...]
+    overhead: Amounts = dataclasses.field(default_factory=dict)
+    volume_limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def allocatable(self) -> Amounts:
+        """What is left for pods, never below zero."""
+        return {name: max(0, left) for name, left in subtract(self.capacity, self.overhead).items()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything that one provider sells, in one currency. `cloud` is the prefix of an offering's name."""
+
+    cloud: str
+    currency: str
+    types: tuple[InstanceType, ...]

@@ -1,0 +1,210 @@
+"""Machines as Nodes and NodeClaims tell of them together, matched by provider ID.
+
+Karpenter's rules: until a node is registered, labels and taints are the claim's; until it is initialised, startup and
+ephemeral taints are left out, because they will go, and resources that the node does not report yet are the claim's. A
+node without a claim is nobody's: it is taken as it says it is.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping
+
+from growth.api import names
+from growth.api.instance_types import InstanceType
+from growth.api.karpenter import NodeClaim
+from growth.api.meta import ResourceList
+from growth.api.nodes import Node
+from growth.api.placement import NO_SCHEDULE, Taint
+from growth.api.pools import PoolRef
+from growth.units.resources import Amounts, amounts, largest
+
+CORDONED = Taint(key=names.UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """A node, a claim, or both; `listed` are the types that a claim without a machine may still become, cheapest first."""
+
+    node: Node | None
+    claim: NodeClaim | None
+    listed: tuple[InstanceType, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The node's, or the claim's while there is none."""
+        return self._object.metadata.name
+
+    @property
+    def _object(self) -> Node | NodeClaim:
+        found = self.node or self.claim
+        assert found is not None
+        return found
+
+    @property
+    def registered(self) -> bool:
+        return self.claim is None or self._marked(names.REGISTERED_LABEL)
+
+    @property
+    def initialized(self) -> bool:
+        return self.claim is None or self._marked(names.INITIALIZED_LABEL)
+
+    def _marked(self, label: str) -> bool:
+        return self.node is not None and self.node.metadata.labels.get(label) == "true"
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is on its way out, so that nothing may be placed there any more."""
+        if self.claim is None:
+            return self._object.metadata.deletion_timestamp is not None
+        terminating = any(
+            condition.type == names.INSTANCE_TERMINATING and condition.status == "True"
+            for condition in self.claim.status.conditions
+        )
+        return self.claim.metadata.deletion_timestamp is not None or terminating
+
+    @functools.cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that count; a host's name is there even where nobody wrote it yet."""
+        labels = self.node.metadata.labels if self.registered and self.node is not None else self._claimed_labels()
+        return labels if names.HOSTNAME_LABEL in labels else {**labels, names.HOSTNAME_LABEL: self.name}
+
+    def _claimed_labels(self) -> dict[str, str]:
+        """The claim's labels, and before it is launched those that its requirements leave no choice about."""
+        assert self.claim is not None
+        labels = {
+            each.key: each.values[0]
+            for each in self.claim.spec.requirements
+            if each.operator == "In" and len(each.values) == 1
+        }
+        if self.listed:
+            kind = self.listed[0]
+            labels = {
+                **{key: values[0] for key, values in kind.labels.items() if len(values) == 1},
+                names.INSTANCE_TYPE_LABEL: kind.name,
+                **self._expected_offering(kind),
+                **labels,
+            }
+        return {**labels, **self.claim.metadata.labels}
+
+    def _expected_offering(self, kind: InstanceType) -> dict[str, str]:
+        zones, terms = self._asked(names.ZONE_LABEL), self._asked(names.CAPACITY_TYPE_LABEL)
+        fine = [
+            offering
+            for offering in kind.offerings
+            if offering.price is not None
+            and (zones is None or offering.zone in zones)
+            and (terms is None or offering.capacity_type in terms)
+        ]
+        if not fine:
+            return {}
+        best = min(fine, key=lambda offering: (not offering.available, offering.price, offering.zone))
+        several = {key: values[0] for key, values in best.labels.items() if len(values) == 1}
+        return {**several, names.ZONE_LABEL: best.zone, names.CAPACITY_TYPE_LABEL: best.capacity_type}
+
+    def _asked(self, key: str) -> tuple[str, ...] | None:
+        assert self.claim is not None
+        return asked_values(self.claim, key)
+
+    @functools.cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        """The taints that count, a cordon among them."""
+        if self.registered and self.node is not None:
+            taints = self.node.spec.taints
+        else:
+            taints = self.claim.spec.taints if self.claim is not None else ()
+        if not self.initialized:
+            startup = {(taint.key, taint.effect) for taint in self.claim.spec.startup_taints} if self.claim else set()
+            taints = tuple(taint for taint in taints if not _passes(taint) and (taint.key, taint.effect) not in startup)
+        cordoned = self.node is not None and self.node.spec.unschedulable
+        if cordoned and all(taint.key != CORDONED.key for taint in taints):
+            taints = (*taints, CORDONED)
+        return taints
+
+    @functools.cached_property
+    def allocatable(self) -> Amounts:
+        """What pods may take. A claim without a machine has the room that it was planned for. `QuantityError`."""
+        reported = self.node.status.allocatable if self.node is not None else {}
+        if self.initialized or self.claim is None:
+            return amounts(reported)
+        promised = self.claim.status.allocatable or self.claim.spec.resources.requests
+        if not promised and self.listed:
+            return _filled(reported, self.listed[0].allocatable)
+        return _filled(reported, amounts(promised))
+
+    @functools.cached_property
+    def capacity(self) -> Amounts:
+        """What counts against limits. A claim without a machine counts as the largest that it may become. `QuantityError`."""
+        reported = self.node.status.capacity if self.node is not None else {}
+        if self.initialized or self.claim is None:
+            return amounts(reported)
+        if self.claim.status.capacity:
+            return _filled(reported, amounts(self.claim.status.capacity))
+        if self.listed:
+            return _filled(reported, largest(*(kind.capacity for kind in self.listed)))
+        return _filled(reported, amounts(self.claim.spec.resources.requests))
+
+    @property
+    def pool(self) -> PoolRef | None:
+        for labels in (self._object.metadata.labels, self.claim.metadata.labels if self.claim else {}):
+            if names.NODE_POOL_LABEL in labels:
+                return PoolRef.karpenter(labels[names.NODE_POOL_LABEL])
+            if names.POOL_LABEL in labels:
+                return PoolRef.growth(labels[names.POOL_LABEL])
+        return None
+
+
+def asked_values(claim: NodeClaim, key: str) -> tuple[str, ...] | None:
+    """The values that a claim's requirements list for a label; None where they list none."""
+    found: tuple[str, ...] | None = None
+    for each in claim.spec.requirements:
+        if each.key == key and each.operator == "In":
+            found = each.values if found is None else tuple(value for value in found if value in each.values)
+    return found
+
+
+def _passes(taint: Taint) -> bool:
+    """Whether the taint goes away by itself while a node comes up."""
+    return taint.key in names.EPHEMERAL_TAINTS or taint.key.startswith(names.READINESS_TAINT_PREFIX)
+
+
+def _filled(reported: ResourceList, promised: Amounts) -> Amounts:
+    """What the node reports, and what it does not report yet as promised."""
+    known = amounts(reported)
+    return {**known, **{name: amount for name, amount in promised.items() if not known.get(name)}}
+
+
+def machines(
+    nodes: Iterable[Node], claims: Iterable[NodeClaim], types: Mapping[str, InstanceType]
+) -> tuple[Machine, ...]:
+    """Every machine once, sorted by name; `types` by name in lower case say what a claim may become."""
+    by_provider: dict[str, Node] = {}
+    by_node_name: dict[str, Node] = {}
+    for node in sorted(nodes, key=lambda node: node.metadata.name):
+        by_node_name[node.metadata.name] = node
+        if node.spec.provider_id:
+            by_provider.setdefault(node.spec.provider_id, node)
+    found: list[Machine] = []
+    for claim in claims:
+        held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
+        if held is None and claim.status.node_name:
+            named = by_node_name.get(claim.status.node_name)
+            # A node of that name with another machine's ID is another machine.
+            if named is not None and not (named.spec.provider_id and claim.status.provider_id):
+                held = named
+        if held is not None:
+            by_node_name.pop(held.metadata.name, None)
+        found.append(Machine(held, claim, () if claim.status.capacity else _listed(claim, types)))
+    found.extend(Machine(node, None) for node in by_node_name.values())
+    return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+def _listed(claim: NodeClaim, types: Mapping[str, InstanceType]) -> tuple[InstanceType, ...]:
+    launched = claim.metadata.labels.get(names.INSTANCE_TYPE_LABEL)
+    asked = (launched,) if launched else asked_values(claim, names.INSTANCE_TYPE_LABEL) or ()
+    known = [kind for kind in (types.get(name.lower()) for name in asked) if kind is not None]
+    return tuple(sorted(known, key=_cheapest))
+
+
+def _cheapest(kind: InstanceType) -> tuple[int, str]:
+    prices = [offering.price for offering in kind.offerings if offering.price is not None]
+    return (min(prices, default=1 << 62), kind.name)

@@ -1,0 +1,207 @@
+"""Pools of both APIs as planning sees them: what they may buy, what they have used up, and why they may buy nothing."""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+
+from growth.api import names, reservations
+from growth.api.growthpools import GrowthPool
+from growth.api.instance_types import Catalogue, InstanceType
+from growth.api.karpenter import NodeClassReference, NodePool
+from growth.api.meta import Condition, ObjectMeta
+from growth.api.pools import PoolRef
+from growth.api.reservations import Reservation, ReservationError
+from growth.cluster.machines import Machine
+from growth.cluster.pricing import by_name, type_of
+from growth.cluster.snapshot import NODES, PoolView
+from growth.units.errors import QuantityError
+from growth.units.resources import Amounts, add, amounts
+
+NodeClasses = Mapping[NodeClassReference, Sequence[Condition]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Market:
+    """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time."""
+
+    catalogue: Catalogue
+    classes: NodeClasses
+    now: dt.datetime
+
+
+class Usage:
+    """What the machines of each pool take, those on their way and on their way out included.
+
+    `faults` says for which pools that is not known, because a quantity of theirs cannot be read.
+    """
+
+    def __init__(self, machines: Iterable[Machine], types: Mapping[str, InstanceType]) -> None:
+        self.names: set[str] = set()
+        self.faults: dict[PoolRef, str] = {}
+        self._used: dict[PoolRef, dict[str, int]] = {}
+        self._types: dict[PoolRef, dict[str, int]] = {}
+        self._known = types
+        for machine in machines:
+            if machine.claim is not None:
+                self.names.add(machine.claim.metadata.name)
+            pool = machine.pool
+            if pool is None:
+                continue
+            try:
+                capacity = machine.capacity
+            except QuantityError as error:
+                self.faults[pool] = f"what it uses is not known: capacity of {machine.name}: {error}"
+                continue
+            self._take(pool, capacity, type_of(machine.labels, types))
+
+    def reserve(self, pool: PoolRef, reserved: Mapping[str, Reservation]) -> None:
+        """Counts the names that are reserved and not created yet."""
+        for name, reservation in reserved.items():
+            if name not in self.names:
+                kind = self._known.get(reservation.instance_type.lower())
+                self._take(pool, kind.capacity if kind else {}, kind)
+
+    def _take(self, pool: PoolRef, capacity: Amounts, kind: InstanceType | None) -> None:
+        self._used[pool] = add(self._used.get(pool, {}), {**capacity, NODES: 1})
+        if kind is not None:
+            counts = self._types.setdefault(pool, {})
+            counts[kind.name] = counts.get(kind.name, 0) + 1
+
+    def of(self, pool: PoolRef) -> Amounts:
+        return self._used.get(pool, {})
+
+    def types_of(self, pool: PoolRef) -> Mapping[str, int]:
+        """How many machines of each type, by its name."""
+        return self._types.get(pool, {})
+
+
+def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
+    """A NodePool of Karpenter's API."""
+    ref = PoolRef.karpenter(pool.metadata.name)
+    template = pool.spec.template
+    problem = _problem(
+        ref,
+        pool.metadata,
+        pool.status.conditions,
+        usage=usage,
+        classes=market.classes,
+        uses=template.spec.node_class_ref,
+    )
+    if not problem and pool.spec.replicas is not None:
+        problem = "it is static (spec.replicas is set): it keeps its number of nodes and takes no pending pods"
+    try:
+        limits = amounts(pool.spec.limits)
+    except QuantityError as error:
+        limits, problem = {}, problem or f"its limits cannot be read: {error}"
+    return PoolView(
+        ref=ref,
+        instance_types=market.catalogue.types,
+        weight=pool.spec.weight or 0,
+        requirements=template.spec.requirements,
+        labels=template.metadata.labels,
+        taints=template.spec.taints,
+        startup_taints=template.spec.startup_taints,
+        limits=limits,
+        used=usage.of(ref),
+        problem=problem,
+    )
+
+
+def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolView, list[str]]:
+    """A pool of our API, and a warning for each of its server types that the cloud does not sell."""
+    ref = PoolRef.growth(pool.metadata.name)
+    problem = _problem(
+        ref, pool.metadata, pool.status.conditions, usage=usage, classes=market.classes, uses=pool.spec.node_class_ref
+    )
+    known = by_name(market.catalogue.types)
+    unmet = {
+        each.name.lower()
+        for each in pool.status.server_types
+        if each.unmet_until is not None and each.unmet_until > market.now
+    }
+    sold: list[InstanceType] = []
+    warnings: list[str] = []
+    most: dict[str, int] = {}
+    priorities: dict[str, int] = {}
+    for asked in pool.spec.server_types:
+        kind = known.get(asked.name.lower())
+        if kind is None:
+            warnings.append(f"NodePool {ref}: server type {asked.name} is not sold by {market.catalogue.cloud}")
+            continue
+        sold.append(_without_stock(kind) if kind.name.lower() in unmet else kind)
+        most[kind.name] = asked.max
+        priorities[kind.name] = asked.priority
+    if not sold and not problem:
+        listed = ", ".join(each.name for each in pool.spec.server_types)
+        problem = f"none of its server types is sold by {market.catalogue.cloud}: {listed}"
+    nodes = pool.spec.limits.nodes
+    view = PoolView(
+        ref=ref,
+        instance_types=tuple(sold),
+        labels=pool.spec.template.labels,
+        taints=pool.spec.template.taints,
+        startup_taints=pool.spec.template.startup_taints,
+        limits={} if nodes is None else {NODES: nodes},
+        used=usage.of(ref),
+        type_max=most,
+        type_used=usage.types_of(ref),
+        priorities=priorities,
+        problem=problem,
+    )
+    return view, warnings
+
+
+def _without_stock(kind: InstanceType) -> InstanceType:
+    """The type as it is while the cloud has none of it."""
+    offerings = tuple(dataclasses.replace(offering, available=False) for offering in kind.offerings)
+    return dataclasses.replace(kind, offerings=offerings)
+
+
+def _problem(
+    ref: PoolRef,
+    meta: ObjectMeta,
+    conditions: Iterable[Condition],
+    *,
+    usage: Usage,
+    classes: NodeClasses,
+    uses: NodeClassReference | None,
+) -> str:
+    """Why nothing can be bought here now; empty when it can. Counts what the pool has reserved."""
+    if meta.deletion_timestamp is not None:
+        return "it is being deleted"
+    if meta.annotations.get(names.PAUSED_ANNOTATION, "false") != "false":
+        return f"it is paused by the annotation {names.PAUSED_ANNOTATION}"
+    told = _not_ready(conditions)
+    if told is not None:
+        return f"it is not ready{told}"
+    if uses is not None:
+        missing = _class_problem(uses, classes)
+        if missing:
+            return missing
+    if ref in usage.faults:
+        return usage.faults[ref]
+    try:
+        usage.reserve(ref, reservations.parse(meta.annotations.get(names.RESERVED_ANNOTATION, "")))
+    except ReservationError as error:
+        return f"what it has reserved is not known: annotation {names.RESERVED_ANNOTATION} {error}"
+    return ""
+
+
+def _class_problem(uses: NodeClassReference, classes: NodeClasses) -> str:
+    """Classes are judged only where some of their kind are known: a file may well leave them out."""
+    kinds = {(each.group, each.kind) for each in classes}
+    if (uses.group, uses.kind) not in kinds:
+        return ""
+    if uses not in classes:
+        return f"its node class {uses.kind} {uses.name} does not exist"
+    told = _not_ready(classes[uses])
+    return "" if told is None else f"its node class {uses.kind} {uses.name} is not ready{told}"
+
+
+def _not_ready(conditions: Iterable[Condition]) -> str | None:
+    """Why the Ready condition is False, as the end of a sentence; None where it is not."""
+    for condition in conditions:
+        if condition.type == names.READY and condition.status == "False":
+            told = condition.message or condition.reason
+            return f": {told}" if told else ""
+    return None

@@ -1,0 +1,469 @@
+"""First fit: Karpenter's order of doing things, class by class instead of pod by pod.
+
+A pod goes to the first existing node that takes it, else to the first planned machine, else to a new machine of the
+first pool (by weight) that can hold it. A planned machine stays open as long as one option holds all its pods.
+
+What makes it quick: a class tries planned machines from where it last stopped (`Attempt`), because a machine that refused
+a class for room, labels or a host's rules refuses it for ever; and pods without rules of topology are placed in bulk.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+from growth.api import names
+from growth.api.pools import PoolRef
+from growth.planning.classes import PodClass, Variant
+from growth.planning.existing import Bools, Existing
+from growth.planning.ledger import Hold, Ledger
+from growth.planning.offerings import Constraint, Constraints, Shelf, State
+from growth.planning.requests import Port, ports_conflict
+from growth.planning.requirements import ABSENT
+from growth.planning.taints import untolerated
+from growth.planning.topology import Group, Rule
+
+Pinned = tuple[Constraint, ...]  # values of labels that the rules narrow a machine to
+Fit = tuple[State, int, Hold | None]  # what a machine would be narrowed to: state, options, what it would hold
+
+
+class Claim:
+    """A planned machine, filling up. `mask` is the options that hold everything on it."""
+
+    __slots__ = ("at", "attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
+
+    def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port], *, at: int) -> None:
+        self.at = at  # its place among the planned machines
+        self.shelf = shelf
+        self.state = shelf.start
+        self.mask = shelf.start.mask
+        self.used = [0] * resources
+        self.ports = ports  # those of DaemonSets, to begin with
+        self.attached: dict[str, set[str]] = {}
+        self.fresh: dict[str, int] = {}
+        self.counts: dict[Group, int] = {}
+        self.pods: list[str] = []
+        self.hold: Hold | None = None
+
+
+class Attempt:
+    """One variant of a class on its way through the machines, and what it has learned there.
+
+    `open` are the shelves that the pods may use at all, with what they imply; `pins` the labels to narrow by; `tried` is how far the planned machines are known to refuse it, by pinned values; `closed` are the shelves whose new
+    machines cannot take it; `candidates` are the existing nodes
+    that labels and taints allow.
+    """
+
+    __slots__ = (
+        "candidates",
+        "ceilings",
+        "closed",
+        "hosts",
+        "lapses",
+        "live",
+        "near",
+        "one_by_one",
+        "open",
+        "pins",
+        "pods",
+        "rules",
+        "tried",
+        "variant",
+    )
+
+    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], candidates: Bools) -> None:
+        self.pods = pods
+        self.variant = variant
+        self.rules = (*variant.rules, *pods.kept_away)
+        self.hosts = tuple(group for group in self.rules if group.by_host)
+        self.near = tuple(group for group in self.hosts if group.rule is Rule.AFFINITY)
+        # The other rules of hosts, as the most such pods that a machine may hold before it takes one more.
+        self.ceilings = [
+            (group, group.max_skew - pods.selects_itself(group) if group.rule is Rule.SPREAD else 0)
+            for group in self.hosts
+            if group.rule is not Rule.AFFINITY
+        ]
+        self.lapses = bool(self.near)
+        self.candidates = candidates
+        self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
+        self.pins = pinned_keys(pods)
+        # How many of them a machine takes depends on which ones: ports and volumes are counted apart.
+        self.one_by_one = bool(pods.ports or pods.volumes.attach)
+        self.tried: dict[Pinned, int] = {}
+        self.closed: set[tuple[Pinned, Shelf]] = set()
+
+    def hosts_allow(self, counts: Mapping[Group, int]) -> bool:
+        """Whether a planned machine that holds so many pods of each rule takes one more."""
+        for group, most in self.ceilings:
+            if counts.get(group, 0) > most:
+                return False
+        return all(
+            group.allows_host(counts.get(group, 0), selects_itself=self.pods.selects_itself(group))
+            for group in self.near
+        )
+
+
+class FirstFit:
+    """One pass. `steps` counts attempts on machines; beyond `budget` of them no more pods are tried."""
+
+    def __init__(
+        self,
+        shelves: Sequence[Shelf],
+        existing: Existing,
+        constraints: Constraints,
+        ledgers: Mapping[PoolRef, Ledger],
+        *,
+        resources: int,
+        daemon_ports: dict[Shelf, frozenset[Port]],
+        budget: int,
+        in_use: set[tuple[str, str]],
+    ) -> None:
+        self._shelves = shelves
+        self._existing = existing
+        self._constraints = constraints
+        self._ledgers = ledgers
+        self._resources = resources
+        self._daemon_ports = daemon_ports
+        self._budget = budget
+        self.in_use = in_use  # volume claims that some pod uses
+        self.claims: list[Claim] = []
+        self.order: list[tuple[str, str | int]] = []
+        self.steps = 0
+        self._by_key: dict[str, list[tuple[int, str]]] = {}
+
+    @property
+    def exhausted(self) -> bool:
+        return self.steps >= self._budget
+
+    def place_all(self, classes: Sequence[PodClass]) -> list[tuple[PodClass, list[str]]]:
+        """Places what it can; what is left, by class. A class that was refused is tried again when others were placed:
+        the pods it wants to be near may have come since.
+        """
+        waiting = [(each, list(each.pods)) for each in classes if each.refusal is None]
+        left = [(each, list(each.pods)) for each in classes if each.refusal is not None]
+        while waiting:
+            refused: list[tuple[PodClass, list[str]]] = []
+            progress = False
+            for pods, keys in waiting:
+                rest = self._place(pods, keys)
+                progress |= len(rest) < len(keys)
+                if rest:
+                    refused.append((pods, rest))
+            if not progress or self.exhausted:
+                return left + refused
+            waiting = refused
+        return left
+
+    def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
+        if pods.volumes.alone:
+            if pods.volumes.alone & self.in_use:
+                return keys
+            if self._place_anywhere(pods, keys[:1]):
+                return keys
+            self.in_use |= pods.volumes.alone
+            return keys[1:]
+        return self._place_anywhere(pods, keys)
+
+    def _place_anywhere(self, pods: PodClass, keys: list[str]) -> list[str]:
+        for variant in pods.variants:
+            if not keys or self.exhausted:
+                break
+            keys = self._place_variant(pods, variant, keys)
+        return keys
+
+    def _place_variant(self, pods: PodClass, variant: Variant, keys: list[str]) -> list[str]:
+        attempt = Attempt(pods, variant, self._shelves, self._existing.candidates(pods, variant))
+        if not attempt.rules:
+            return self._fill_planned(attempt, self._fill_existing(attempt, keys))
+        for at, key in enumerate(keys):
+            if not self._place_one(attempt, key):
+                return keys[at:]
+        return []
+
+    # -- pods without rules: in bulk ------------------------------------------------------------------------------
+
+    def _fill_existing(self, attempt: Attempt, keys: list[str]) -> list[str]:
+        pods = attempt.pods
+        if not self._existing.nodes:
+            return keys
+        for index in self._existing.with_room(attempt.candidates, pods):
+            if not keys:
+                break
+            self.steps += 1
+            while keys and (number := min(len(keys), self._existing.room(index, pods))):
+                self._put_existing(index, pods, keys[:number])
+                keys = keys[number:]
+        return keys
+
+    def _fill_planned(self, attempt: Attempt, keys: list[str]) -> list[str]:
+        at = 0
+        while keys:
+            claim = self.claims[at] if at < len(self.claims) else self._open_new(attempt, ())
+            if claim is None:
+                return keys
+            at += 1
+            number, fit = self._most(claim, attempt, len(keys))
+            if fit is not None:
+                self._put_planned(claim, attempt, fit, keys[:number])
+                keys = keys[number:]
+                at -= attempt.one_by_one  # it may take another of these
+        return keys
+
+    def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
+        """How many pods of the class the machine takes, at most `wanted`, by halving."""
+        best = self._takes(claim, attempt, (), 1)
+        if best is None or wanted == 1 or attempt.one_by_one:
+            return 1, best
+        whole = self._takes(claim, attempt, (), wanted)
+        if whole is not None:
+            return wanted, whole
+        low, high = 1, wanted
+        while high - low > 1:
+            middle = (low + high) // 2
+            fit = self._takes(claim, attempt, (), middle)
+            if fit is None:
+                high = middle
+            else:
+                low, best = middle, fit
+        return low, best
+
+    # -- pods with rules: one by one --------------------------------------------------------------------------------
+
+    def _place_one(self, attempt: Attempt, key: str) -> bool:
+        pods = attempt.pods
+        self.steps += 1
+        index = self._existing.first(attempt.candidates, pods, attempt.rules) if self._existing.nodes else None
+        if index is not None:
+            self._put_existing(index, pods, [key])
+            return True
+        choices = self._choices(pods, attempt.rules)
+        for pinned in choices:
+            claim, fit = self._find_planned(attempt, pinned)
+            if claim is not None and fit is not None:
+                self._put_planned(claim, attempt, fit, [key])
+                return True
+        if not attempt.hosts_allow({}):
+            return False
+        for pinned in choices:
+            claim = self._open_new(attempt, pinned)
+            if claim is not None:
+                fit = self._takes(claim, attempt, pinned, 1)
+                assert fit is not None
+                self._put_planned(claim, attempt, fit, [key])
+                return True
+        return False
+
+    def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
+        """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
+        keys = list(dict.fromkeys(group.key for group in rules if not group.by_host))
+        allowed = []
+        for key in keys:
+            about = [(group, pods.selects_itself(group)) for group in rules if group.key == key]
+            spreads = [group.counts for group, _ in about if group.rule is Rule.SPREAD]
+            fine = [
+                (sum(counts.get(domain, 0) for counts in spreads), rank, domain)
+                for rank, domain in self._domains(key)
+                if all(group.allows(domain, selects_itself=own) for group, own in about)
+            ]
+            fine.sort()
+            choices = [self._constraints.one(key, domain) for *_, domain in fine]
+            if all(group.tolerates_absence for group, _ in about):
+                choices.append(self._constraints.of({key: ABSENT}))  # a machine without the label has no domain
+            allowed.append(choices)
+        return list(itertools.product(*allowed))
+
+    def _domains(self, key: str) -> list[tuple[int, str]]:
+        """The domains that new machines can be in, each with the rank of its cheapest option in the first such pool."""
+        known = self._by_key.get(key)
+        if known is None:
+            found: dict[str, int] = {}
+            for shelf in self._shelves:
+                for value in shelf.values(key, shelf.start, shelf.start.mask):
+                    found.setdefault(value, _lowest(shelf.options_with(key, value) & shelf.start.mask))
+            known = self._by_key[key] = [(rank, value) for value, rank in found.items()]
+        return known
+
+    def _find_planned(self, attempt: Attempt, pinned: Pinned) -> tuple[Claim | None, Fit | None]:
+        """The first planned machine that takes one more. Those passed over are not asked again, unless a rule of
+        affinity to a host refused them: that may lapse.
+        """
+        claims = self.claims
+        at = 0 if attempt.lapses else attempt.tried.get(pinned, 0)
+        found: tuple[Claim | None, Fit | None] = (None, None)
+        while at < len(claims):
+            claim = claims[at]
+            if attempt.hosts_allow(claim.counts):
+                fit = self._takes(claim, attempt, pinned, 1)
+                if fit is not None:
+                    found = (claim, fit)
+                    break
+            at += 1
+        if not attempt.lapses:
+            attempt.tried[pinned] = at
+        return found
+
+    # -- one machine --------------------------------------------------------------------------------------------------
+
+    def _open_new(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
+        for shelf in attempt.open:
+            if (pinned, shelf) in attempt.closed:
+                continue
+            ports = self._daemon_ports.get(shelf, frozenset())
+            claim = Claim(shelf, self._resources, ports, at=len(self.claims))
+            if self._takes(claim, attempt, pinned, 1) is not None:
+                return claim
+            attempt.closed.add((pinned, shelf))
+        return None
+
+    def _takes(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
+        """What `_fits` says, with the machine narrowed to one value of each label by which somebody counts these pods.
+
+        The cheapest value that fits. Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere,
+        would disagree.
+        """
+        fit = self._fits(claim, attempt, pinned, number)
+        for key in attempt.pins:
+            if fit is None:
+                return None
+            state, mask, _ = fit
+            shelf = claim.shelf
+            domains = [
+                (_lowest(shelf.options_with(key, value) & mask), self._constraints.one(key, value))
+                for value in shelf.values(key, state, mask)
+            ]
+            if without := shelf.without(key, mask):
+                domains.append((_lowest(without), self._constraints.of({key: ABSENT})))
+            if len(domains) < 2:
+                continue
+            domains.sort(key=lambda domain: domain[0])
+            for _, domain in domains:
+                fit = self._fits(claim, attempt, (*pinned, domain), number)
+                if fit is not None:
+                    pinned = (*pinned, domain)
+                    break
+        return fit
+
+    def _fits(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
+        """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
+        self.steps += 1
+        shelf = claim.shelf
+        if shelf not in attempt.open:
+            return None
+        pods = attempt.pods
+        state = shelf.step(claim.state, attempt.variant.constraint)
+        implied = attempt.open[shelf]
+        for narrower in pinned if implied is None else (implied, *pinned):
+            if state is None:
+                return None
+            state = shelf.step(state, narrower)
+        if state is None:
+            return None
+        mask = claim.mask & state.mask
+        used = claim.used
+        for resource, amount in pods.needs:
+            mask &= shelf.with_room(resource, used[resource] + amount * number)
+            if not mask:
+                return None
+        if not pods.places:
+            return self._settled(claim, pods, state, mask & state.mask, number) if mask & state.mask else None
+        reached = [
+            there for place in pods.places if (there := shelf.step(state, place)) is not None and mask & there.mask
+        ]
+        for there in sorted(reached, key=lambda there: _lowest(mask & there.mask)):
+            fit = self._settled(claim, pods, there, mask & there.mask, number)
+            if fit is not None:
+                return fit
+        return None
+
+    def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:
+        shelf = claim.shelf
+        if pods.ports and ports_conflict(claim.ports, pods.ports):
+            return None
+        if pods.volumes.attach or pods.volumes.fresh:
+            mask = self._attachable(claim, pods, mask, number)
+            if not mask:
+                return None
+        ledger = self._ledgers[shelf.pool.ref]
+        if not ledger.bounded:
+            return None if shelf.too_rigid(state, mask) is not None else (state, mask, None)
+        hold = ledger.within(shelf, state, mask, claim.hold)
+        return None if hold is None else (state, mask, hold)
+
+    def _attachable(self, claim: Claim, pods: PodClass, mask: int, number: int) -> int:
+        """The options whose volume limits hold with the pods' volumes attached."""
+        for driver in sorted({*pods.volumes.attach, *pods.volumes.fresh}):
+            count = len(claim.attached.get(driver, set()) | pods.volumes.attach.get(driver, frozenset()))
+            count += claim.fresh.get(driver, 0) + pods.volumes.fresh.get(driver, 0) * number
+            for option in claim.shelf.chosen(mask):
+                limit = option.type.volume_limits.get(driver)
+                if limit is not None and count > limit:
+                    mask &= ~(1 << claim.shelf.options.index(option))
+        return mask
+
+    def _put_planned(self, claim: Claim, attempt: Attempt, fit: Fit, keys: Sequence[str]) -> None:
+        pods = attempt.pods
+        number = len(keys)
+        if claim.at == len(self.claims):
+            self.claims.append(claim)
+        claim.state, claim.mask, hold = fit
+        if hold is not None:
+            self._ledgers[claim.shelf.pool.ref].take(claim.hold, hold)
+            claim.hold = hold
+        for resource, amount in pods.needs:
+            claim.used[resource] += amount * number
+        claim.ports |= pods.ports
+        for driver, handles in pods.volumes.attach.items():
+            claim.attached.setdefault(driver, set()).update(handles)
+        for driver, count in pods.volumes.fresh.items():
+            claim.fresh[driver] = claim.fresh.get(driver, 0) + count * number
+        claim.pods.extend(keys)
+        self.order.extend((key, claim.at) for key in keys)
+        self._count(claim, pods, number)
+
+    def _count(self, claim: Claim, pods: PodClass, number: int) -> None:
+        for group in (*pods.counted, *pods.keeps_away):
+            if not self._counts(group, claim):
+                continue
+            if group.by_host:
+                claim.counts[group] = claim.counts.get(group, 0) + number
+                group.total += number
+                continue
+            values = claim.shelf.values(group.key, claim.state, claim.mask)
+            if len(values) == 1 and not claim.shelf.without(group.key, claim.mask):
+                group.record(values[0], number)
+
+    def _counts(self, group: Group, claim: Claim) -> bool:
+        """Whether the rule counts pods on such a machine."""
+        shelf = claim.shelf
+        if group.honours_taints and untolerated(group.tolerations, shelf.pool.taints, soft=False) is not None:
+            return False
+        return not group.filters or any(shelf.step(claim.state, each) is not None for each in group.filters)
+
+    def _put_existing(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
+        self._existing.put(index, pods, keys)
+        name = self._existing.nodes[index].name
+        self.order.extend((key, name) for key in keys)
+
+
+def pinned_keys(pods: PodClass) -> list[str]:
+    """Labels by which some rule that must hold counts these pods: its key, and what it asks of nodes that count."""
+    keys: dict[str, None] = {}
+    for group in (*pods.counted, *pods.keeps_away):
+        if group.firm:
+            keys.update(dict.fromkeys(key for constraint in group.filters for key in constraint.requirements))
+            if not group.by_host:
+                keys[group.key] = None
+    return list(keys)
+
+
+def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:
+    """Whether pods of the class may use the shelf at all: its taints are tolerated, and a growth pool that is not the
+    default one is asked for by name.
+    """
+    ref = shelf.pool.ref
+    by_name = ref.group == names.GROWTH and ref.name != names.DEFAULT_POOL
+    if by_name and names.POOL_LABEL not in variant.constraint.requirements:
+        return False
+    return untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is None
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length()

@@ -1,0 +1,93 @@
+"""A plan: what to buy, for which pods, why, and what cannot be placed. Views of it are all that people see."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from growth.api.pools import PoolRef
+from growth.planning.requirements import Requirements
+from growth.units.resources import Amounts
+
+
+class Filter(enum.StrEnum):
+    """The rule that kept a pod out of a pool."""
+
+    TAINTS = "taints"
+    REQUIREMENTS = "requirements"
+    RESOURCES = "resources"
+    TOPOLOGY = "topology"
+    VOLUMES = "volumes"
+    PORTS = "ports"
+    MIN_VALUES = "minValues"
+    LIMITS = "limits"
+    UNAVAILABLE = "unavailable"
+    UNSUPPORTED = "unsupported"
+    POOL = "pool"
+    CAPS = "caps"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a pool did not take a pod; `pool` None where the pod itself is the reason."""
+
+    pool: PoolRef | None
+    filter: Filter
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedClaim:
+    """One machine to buy. `price` and what stands beside it are of the offering that is expected: the cheapest.
+
+    `instance_types` are all that would do, cheapest first; `requirements` what the machine was narrowed to, and `labels`
+    what it will carry. `requests` include DaemonSets. `next_best` is the cheapest
+    offering of another type, with its price.
+    """
+
+    pool: PoolRef
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: int
+    instance_types: tuple[str, ...]
+    requirements: Requirements
+    labels: Mapping[str, str]
+    requests: Amounts
+    pods: tuple[str, ...]
+    next_best: tuple[str, int] | None
+    min_values_relaxed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Filled:
+    """An existing node and the pods that go there."""
+
+    name: str
+    pods: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A pod that nothing can hold, and what each pool had against it, near-misses first."""
+
+    pod: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The result of one pass. `order` is every placement as it was decided: (pod, node name or index of the claim)."""
+
+    revision: int
+    currency: str
+    packer: str
+    claims: tuple[PlannedClaim, ...]
+    filled: tuple[Filled, ...]
+    unplaced: tuple[Unplaced, ...]
+    order: tuple[tuple[str, str | int], ...]
+    steps: int
+
+    @property
+    def hourly(self) -> int:
+        """What the planned machines cost an hour, in billionths of the currency."""
+        return sum(claim.price for claim in self.claims)

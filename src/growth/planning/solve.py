@@ -1,0 +1,286 @@
+"""The seam: `solve(snapshot, demands) -> Plan`. Compiles, packs, finishes, explains; pure, and equal input gives an equal plan."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from growth.api import names
+from growth.api.pools import PoolRef
+from growth.cluster.shapes import Shapes
+from growth.cluster.snapshot import Demand, PoolView, Snapshot
+from growth.planning.classes import Compiler, Draft, PodClass
+from growth.planning.existing import Existing
+from growth.planning.firstfit import Claim, FirstFit
+from growth.planning.ledger import Ledger
+from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State, option_labels
+from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
+from growth.planning.reasons import Explainer
+from growth.planning.requests import PODS, Port
+from growth.planning.requirements import Requirement, any_value
+from growth.planning.rules import Groups
+from growth.planning.taints import untolerated
+from growth.planning.topology import Rule
+from growth.units.resources import add
+
+# Types that a claim lists; more only where `minValues` needs them, because a claim is to stay small.
+MAX_TYPES = 60
+# Attempts of one pass: about two minutes of work on a slow core. A pass of 20,000 random pods takes a few million.
+BUDGET = 200_000_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them."""
+
+    respect_preferences: bool = True
+    strict_min_values: bool = True
+    budget: int = BUDGET
+
+
+def solve(snapshot: Snapshot, demands: Sequence[Demand], options: Options = Options()) -> Plan:  # noqa: B008 - frozen
+    """Which machines for which pods."""
+    return _Pass(snapshot, demands, options).run()
+
+
+class _Pass:
+    """One pass, step by step; every step reads what the ones before it made."""
+
+    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> None:
+        self._snapshot = snapshot
+        self._demands = demands
+        self._options = options
+        self._constraints = Constraints()
+        self._groups = Groups(snapshot.namespaces, self._constraints)
+        # Karpenter's pools by weight, ties by name from the end of the alphabet, as it does; growth pools after them.
+        by_name = sorted(snapshot.pools, key=lambda pool: pool.ref.name, reverse=True)
+        self._pools = sorted(by_name, key=lambda pool: (pool.ref.group != names.KARPENTER, -pool.weight))
+        self._lists: dict[tuple[Shelf, State, int], tuple[int, tuple[str, ...], tuple[str, int] | None]] = {}
+
+    def run(self) -> Plan:
+        soft = any(taint.effect == "PreferNoSchedule" for pool in self._pools for taint in pool.taints) or any(
+            taint.effect == "PreferNoSchedule" for node in self._snapshot.nodes for taint in node.taints
+        )
+        compiler = Compiler(
+            self._snapshot,
+            self._constraints,
+            self._groups,
+            respect_preferences=self._options.respect_preferences,
+            soft_taints=soft,
+        )
+        drafts = compiler.drafts(self._demands)
+        daemon_drafts = self._daemon_drafts()
+        asked = (name for draft, _ in (*drafts, *daemon_drafts) for name in draft.requests)
+        resources = tuple(dict.fromkeys((PODS, *asked)))
+        daemons = compiler.classes(daemon_drafts, resources)
+        shelves = self._shelves()
+        ports = {shelf: self._reserve(shelf, daemons) for shelf in shelves}
+        for shelf in shelves:
+            shelf.measure(resources)
+        existing = Existing(self._snapshot, resources)
+        existing.keep_for_daemons(daemons)
+        existing.count(self._groups)
+        self._know_domains(shelves)
+        classes = compiler.classes(drafts, resources)
+        ledgers: dict[PoolRef, Ledger] = {pool.ref: Ledger(pool) for pool in self._pools}
+        packer = FirstFit(
+            shelves,
+            existing,
+            self._constraints,
+            ledgers,
+            resources=len(resources),
+            daemon_ports=ports,
+            budget=self._options.budget,
+            in_use=self._claims_in_use(),
+        )
+        left = packer.place_all(classes)
+        claims = tuple(self._finished(claim, ledgers[claim.shelf.pool.ref], resources) for claim in packer.claims)
+
+        def whole(pool: PoolView) -> Shelf:
+            """The pool as it would be if everything could be bought."""
+            shelf = self._shelf(pool, offered(pool, unavailable=True))
+            self._reserve(shelf, daemons)
+            shelf.measure(resources)
+            return shelf
+
+        explainer = Explainer(
+            self._pools,
+            shelves,
+            ledgers,
+            self._constraints,
+            resources=resources,
+            daemon_ports=ports,
+            whole=whole,
+            in_use=packer.in_use,
+        )
+        return Plan(
+            revision=self._snapshot.revision,
+            currency=self._snapshot.currency,
+            packer="first-fit",
+            claims=claims,
+            filled=tuple(
+                Filled(node.name, tuple(pods))
+                for node, pods in zip(existing.nodes, existing.placed, strict=True)
+                if pods
+            ),
+            unplaced=tuple(
+                Unplaced(key, reasons)
+                for pods, keys in left
+                for reasons in (explainer.reasons(pods, exhausted=packer.exhausted),)
+                for key in keys
+            ),
+            order=tuple(packer.order),
+            steps=packer.steps,
+        )
+
+    def _daemon_drafts(self) -> list[tuple[Draft, list[str]]]:
+        shapes = Shapes()
+        compiler = Compiler(
+            self._snapshot,
+            self._constraints,
+            Groups(self._snapshot.namespaces, self._constraints),  # DaemonSet pods are not steered by topology
+            respect_preferences=False,
+            soft_taints=False,
+        )
+        samples = [
+            Demand(f"{pod.metadata.namespace}/{pod.metadata.name}", shapes.shape(pod)) for pod in self._snapshot.daemons
+        ]
+        return compiler.drafts(samples)
+
+    def _shelves(self) -> list[Shelf]:
+        """The pools in the order in which they are asked; a growth pool with priorities is one shelf a priority."""
+        shelves = []
+        for pool in self._pools:
+            if pool.problem:
+                continue
+            for priority in sorted({pool.priorities.get(kind.name, 0) for kind in pool.instance_types}, reverse=True):
+                found = [option for option in offered(pool) if pool.priorities.get(option.type.name, 0) == priority]
+                if found:
+                    shelves.append(self._shelf(pool, found))
+        return shelves
+
+    def _shelf(self, pool: PoolView, options: list[Option]) -> Shelf:
+        return Shelf(
+            pool, options, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
+        )
+
+    def _architecture(self, pool: PoolView) -> Constraint | None:
+        """A growth pool with types of several architectures gives pods that name none its first type's."""
+        if pool.ref.group != names.GROWTH:
+            return None
+        known = [kind.labels.get(names.ARCH_LABEL, ()) for kind in pool.instance_types]
+        if len({values for values in known if values}) < 2 or not known[0]:
+            return None
+        return self._constraints.one(names.ARCH_LABEL, known[0][0])
+
+    def _reserve(self, shelf: Shelf, daemons: Iterable[PodClass]) -> frozenset[Port]:
+        """Books what DaemonSets will take of each option; the ports that they bind on every one of them."""
+        ports: frozenset[Port] = frozenset()
+        for daemon in daemons:
+            if untolerated(daemon.tolerations, shelf.pool.taints, soft=False) is not None:
+                continue
+            mask = 0
+            for variant in daemon.variants:
+                state = shelf.step(shelf.start, variant.constraint)
+                mask |= state.mask if state is not None else 0
+            if not mask:
+                continue
+            ports |= daemon.ports
+            together = {name: amount * len(daemon.pods) for name, amount in daemon.requests.items()}
+            for index in range(len(shelf.options)):
+                if mask >> index & 1:
+                    shelf.overheads[index] = add(shelf.overheads[index], together)
+        return ports
+
+    def _claims_in_use(self) -> set[tuple[str, str]]:
+        """Volume claims that pods on nodes use: one that is for a single pod keeps others out."""
+        return {
+            (shape.namespace, volume.persistent_volume_claim.claim_name)
+            for node in self._snapshot.nodes
+            for shape, _ in node.pods
+            for volume in shape.spec.volumes
+            if volume.persistent_volume_claim is not None
+        }
+
+    def _know_domains(self, shelves: Iterable[Shelf]) -> None:
+        """Tells each spread the domains that new machines could be in."""
+        for group in self._groups.all:
+            if group.rule is not Rule.SPREAD or group.by_host:
+                continue
+            for shelf in shelves:
+                if group.honours_taints and untolerated(group.tolerations, shelf.pool.taints, soft=False) is not None:
+                    continue
+                for constraint in group.filters or (self._constraints.none,):
+                    state = shelf.step(shelf.start, constraint)
+                    if state is not None:
+                        group.know(shelf.values(group.key, state, state.mask))
+
+    def _finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> PlannedClaim:
+        shelf = claim.shelf
+        held = claim.hold
+        if held is None:
+            best, types, next_best = self._listed(shelf, claim.state, claim.mask)
+        else:
+            mask = ledger.listable(shelf, claim.mask, held)
+            best, types, next_best = self._listed(shelf, claim.state, mask)
+        requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
+        option = shelf.options[best]
+        return PlannedClaim(
+            pool=shelf.pool.ref,
+            instance_type=option.type.name,
+            zone=option.offering.zone,
+            capacity_type=option.offering.capacity_type,
+            price=option.price,
+            instance_types=types,
+            requirements=claim.state.requirements,
+            labels=claim_labels(claim.state.requirements, option),
+            min_values_relaxed=shelf.rigid(claim.state, claim.mask) is not None,
+            requests=add(requests, shelf.overheads[best]),
+            pods=tuple(claim.pods),
+            next_best=next_best,
+        )
+
+    def _listed(self, shelf: Shelf, state: State, mask: int) -> tuple[int, tuple[str, ...], tuple[str, int] | None]:
+        """The cheapest option (its index), the types by name, cheapest first, and the next best type with its price.
+
+        At most `MAX_TYPES`, unless `minValues` asks for more.
+        """
+        known = self._lists.get((shelf, state, mask))
+        if known is not None:
+            return known
+        types: dict[str, int] = {}
+        best = -1
+        taken = 0
+        for index in shelf.indices(mask):
+            option = shelf.options[index]
+            if best < 0:
+                best = index
+            if option.type.name not in types:
+                if len(types) >= MAX_TYPES and shelf.too_rigid(state, taken) is None:
+                    break
+                types[option.type.name] = option.price
+            taken |= 1 << index
+        second = list(types.items())[1:2]
+        result = (best, tuple(types), second[0] if second else None)
+        self._lists[shelf, state, mask] = result
+        return result
+
+
+def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
+    """What the pool's clouds sell now; with `unavailable` also what they would sell if they had it."""
+    return [
+        Option(type=kind, offering=offering, price=offering.price, labels=option_labels(kind, offering))
+        for kind in pool.instance_types
+        for offering in kind.offerings
+        if offering.price is not None and (offering.available or unavailable)
+    ]
+
+
+def claim_labels(requirements: Mapping[str, Requirement], option: Option) -> dict[str, str]:
+    """The labels that the machine will carry: what the option says, and a value of every other label that is narrowed."""
+    labels = {key: values[0] for key, values in option.labels.items() if len(values) == 1}
+    for key, requirement in requirements.items():
+        offered_values = option.labels.get(key)
+        if offered_values is not None:
+            labels[key] = next(value for value in offered_values if requirement.allows(value))
+        elif not requirement.tolerates_absence:
+            labels[key] = any_value(requirement)
+    return labels
