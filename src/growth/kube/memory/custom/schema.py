@@ -53,6 +53,7 @@ class Schema:
         "root",
         "ruled",
         "rules",
+        "structured",
         "type",
         "written",
     )
@@ -92,6 +93,8 @@ class Schema:
             members.append(self.items)
         if isinstance(self.additional, Schema):
             members.append(self.additional)
+        # Whether there is anything below to prune, to fill in or to find twice: most lists hold plain texts.
+        self.structured = self.type not in {"string", "integer", "number", "boolean"} or self.int_or_string
         self.ruled: bool = bool(self.rules) or any(member.ruled for member in members)
         self.convert: bool = (
             self.type == "number"
@@ -131,7 +134,7 @@ class Schema:
                     del value[name]
                     if dropped is not None:
                         dropped.append(place)
-        elif isinstance(value, list) and self.items is not None:
+        elif isinstance(value, list) and self.items is not None and self.items.structured:
             for index, item in enumerate(value):
                 self.items.prune(item, f"{path}[{index}]", dropped)
 
@@ -149,7 +152,7 @@ class Schema:
                     member.fill(there)
             if isinstance(self.additional, Schema):
                 self._fill_additional(value, self.additional)
-        elif isinstance(value, list) and self.items is not None:
+        elif isinstance(value, list) and self.items is not None and self.items.structured:
             for item in value:
                 self.items.fill(item)
 
