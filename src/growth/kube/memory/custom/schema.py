@@ -37,6 +37,7 @@ class Schema:
     __slots__ = (
         "additional",
         "alternatives",
+        "bare_text",
         "convert",
         "default",
         "embedded",
@@ -93,6 +94,9 @@ class Schema:
             members.append(self.items)
         if isinstance(self.additional, Schema):
             members.append(self.additional)
+        # Whether any text will do: then a list of texts needs no look at each.
+        limits = {"enum", "pattern", "minLength", "maxLength", "format", "allOf", "anyOf", "oneOf", "not"}
+        self.bare_text = self.type == "string" and not self.nullable and limits.isdisjoint(written)
         # Whether there is anything below to prune, to fill in or to find twice: most lists hold plain texts.
         self.structured = self.type not in {"string", "integer", "number", "boolean"} or self.int_or_string
         self.ruled: bool = bool(self.rules) or any(member.ruled for member in members)

@@ -170,6 +170,8 @@ def _array_errors(schema: Schema, value: list[Any], old: Any, path: str) -> Iter
     if "minItems" in written and len(value) < written["minItems"]:
         yield invalid_value(path, len(value), f"{path} in body should have at least {written['minItems']} items")
     if schema.items is not None:
+        if schema.items.bare_text and all(type(item) is str for item in value):
+            return
         for index, item in enumerate(value):
             yield from _check(schema.items, item, schema.old_item(item, old), f"{path}[{index}]")
 
@@ -221,7 +223,9 @@ def _list_errors(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fi
             member = schema.member(name)
             if member is not None:
                 yield from _list_errors(member, item, before.get(name, ABSENT), _join(path, name))
-    elif isinstance(value, list) and (schema.list_type or (schema.items is not None and schema.items.structured)):
+    elif isinstance(value, list) and (
+        schema.list_type in {"map", "set"} or (schema.items is not None and schema.items.structured)
+    ):
         seen: list[Any] = []
         for index, item in enumerate(value):
             identity = _identity(schema, item)
