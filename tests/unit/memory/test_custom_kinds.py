@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from growth.api.kinds import Json
-from growth.kube.errors import Invalid, MethodNotAllowed, NotFound
+from growth.kube.errors import BadRequest, Invalid, MethodNotAllowed, NotFound
 from growth.kube.memory.custom.formats import is_sound
 from growth.kube.memory.custom.schema import Schema, anchored
 from growth.kube.memory.custom.validation import errors
@@ -221,6 +221,21 @@ def test_a_kind_ends_when_its_last_object_is_gone() -> None:
         server.get(definitions, "things.unit.test")
     with pytest.raises(NotFound):
         server.resource("unit.test", "v1", "things")
+
+
+def test_declared_fields_can_be_selected() -> None:
+    """A custom kind is selected by the fields that its definition declares, and by no others."""
+    server = new_server()
+    body = definition({"type": "object", "properties": {"colour": TEXT, "size": NUMBER}})
+    body["spec"]["versions"][0]["selectableFields"] = [{"jsonPath": ".spec.colour"}]
+    server.create(server.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions"), body)
+    resource = server.resource("unit.test", "v1", "things")
+    for name, colour in (("a", "red"), ("b", "green")):
+        server.create(resource, thing({"colour": colour}, name=name), namespace="default")
+    found = server.list(resource, fields="spec.colour!=red")
+    assert [one.object["metadata"]["name"] for one in found.items] == ["b"]
+    with pytest.raises(BadRequest, match=r"field label not supported: spec\.size"):
+        server.list(resource, fields="spec.size=1")
 
 
 def test_embedded_objects_keep_their_type_and_metadata() -> None:

@@ -150,3 +150,52 @@ def test_foreground_deletion_is_refused_before_anything_happens() -> None:
     with pytest.raises(BadRequest, match="use Background or Orphan"):
         delete(server, "owner", propagation="Foreground")
     assert names(server) == ["child", "owner"]
+
+
+def claim(name: str) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def test_a_claim_outlives_its_deletion_while_a_pod_uses_it() -> None:
+    """Nobody uses it: it goes at once. A pod uses it: it goes with that pod, or when the pod is finished."""
+    server = new_server()
+    claims, pods = server.resource("", "v1", "persistentvolumeclaims"), server.resource("", "v1", "pods")
+    for name in ("free", "used", "done"):
+        server.create(claims, claim(name), namespace="default")
+    for name in ("used", "done"):
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": name}}
+        server.create(pods, pod(name, nodeName="n", volumes=[volume]), namespace="default")
+    for name in ("free", "used", "done"):
+        delete(server, name, plural="persistentvolumeclaims")
+    assert names(server, "persistentvolumeclaims") == ["done", "used"]
+    server.patch(pods, "done", {"status": {"phase": "Succeeded"}}, namespace="default", subresource="status")
+    assert names(server, "persistentvolumeclaims") == ["used"]
+    delete(server, "used", plural="pods", grace_seconds=0)
+    assert names(server, "persistentvolumeclaims") == []
+
+
+def test_a_volume_outlives_its_deletion_while_it_is_bound() -> None:
+    """A bound volume stays until it is released."""
+    server = new_server()
+    volumes = server.resource("", "v1", "persistentvolumes")
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}
+    server.create(volumes, {"metadata": {"name": "v"}, "spec": spec})
+    server.patch(volumes, "v", {"status": {"phase": "Bound"}}, subresource="status")
+    delete(server, "v", plural="persistentvolumes")
+    assert names(server, "persistentvolumes", namespace="") == ["v"]
+    server.patch(volumes, "v", {"status": {"phase": "Released"}}, subresource="status")
+    assert names(server, "persistentvolumes", namespace="") == []
+
+
+def test_a_namespace_with_claims_in_use_empties_itself() -> None:
+    """Pods first, then the claims that they used, then the namespace."""
+    server = new_server()
+    namespaces = server.resource("", "v1", "namespaces")
+    server.create(namespaces, {"metadata": {"name": "shop"}})
+    server.create(server.resource("", "v1", "persistentvolumeclaims"), claim("c"), namespace="shop")
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    server.create(server.resource("", "v1", "pods"), pod("p", volumes=[volume]), namespace="shop")
+    server.delete(namespaces, "shop")
+    with pytest.raises(NotFound):
+        server.get(namespaces, "shop")
