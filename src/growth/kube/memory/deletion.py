@@ -98,14 +98,15 @@ def delete(cluster: Cluster, resource: Resource, key: Key, options: DeleteOption
         _let_go(cluster, stored.object["metadata"]["uid"])
     old = stored.object
     metadata = old["metadata"]
-    grace = resource.strategy.grace_seconds(old, options.grace_seconds)
     deleting = metadata.get("deletionTimestamp")
     left = metadata.get("deletionGracePeriodSeconds", 0)
     keeps = bool(metadata.get("finalizers")) or bool(resource.strategy.keeps_deleted(old))
-    if deleting and (grace is None or grace >= left):
-        if keeps or left:
-            return stored, False
-        return cluster.remove(resource, key), True
+    if deleting:  # it may only be hurried
+        grace = options.grace_seconds
+        if grace is None or grace >= left:
+            return (stored, False) if keeps or left else (cluster.remove(resource, key), True)
+    else:
+        grace = resource.strategy.grace_seconds(old, options.grace_seconds)
     seconds = grace or 0
     when = cluster.clock.now() + dt.timedelta(seconds=seconds)
     changed = {**metadata, "deletionTimestamp": timestamp(when), "deletionGracePeriodSeconds": seconds}

@@ -23,6 +23,7 @@ class Generation(enum.Enum):
 
     NONE = "the kind has none"
     SPEC = "a change of the spec"
+    SPEC_OR_ANNOTATIONS = "a change of the spec or of the annotations, as with Deployments"
     CONTENT = "a change outside metadata"
     CONTENT_BUT_STATUS = "a change outside metadata and status"
 

@@ -69,7 +69,7 @@ def scaled(resource: Resource, stored: Json, scale: Json) -> Json:
     replicas = replicas or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas is no whole number')
-    if replicas < 0:
+    if replicas < 0 and not resource.custom:  # a custom kind's own rules complain of it
         wrong = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
         raise failures.invalid(dataclasses.replace(resource, kind="Scale", group="autoscaling"), name, [wrong])
     new = dict(stored)

@@ -200,7 +200,8 @@ def change(
         metadata["generation"] = was.get("generation", 0) + 1
     key: Key = (was.get("namespace", ""), name)
     if deletion.is_finished(resource, new):
-        return cluster.remove(resource, key, new)
+        # What was changed together with the last finalizer is answered but never stored: watches see the last state.
+        return Stored(new, cluster.remove(resource, key).revision)
     return cluster.put(resource, key, new)
 
 
@@ -233,8 +234,11 @@ def _restore_metadata(metadata: Json, was: Json) -> None:
 
 
 def _content_changed(rule: Generation, new: Json, old: Json) -> bool:
-    if rule is Generation.SPEC:
-        return bool(new.get("spec") != old.get("spec"))
+    if rule in {Generation.SPEC, Generation.SPEC_OR_ANNOTATIONS}:
+        noted = rule is Generation.SPEC_OR_ANNOTATIONS and (
+            new["metadata"].get("annotations") != old["metadata"].get("annotations")
+        )
+        return noted or bool(new.get("spec") != old.get("spec"))
     left_out = {"metadata", "apiVersion", "kind"}
     if rule is Generation.CONTENT_BUT_STATUS:
         left_out.add("status")

@@ -102,6 +102,7 @@ class WorkloadStrategy(Strategy):
 
 class DeploymentStrategy(WorkloadStrategy):
     kind = "Deployment"
+    generation = Generation.SPEC_OR_ANNOTATIONS
     counts: ClassVar[tuple[str, ...]] = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
     def prepare_status(self, new: Json, old: Json) -> None:
