@@ -146,6 +146,15 @@ def test_verification_can_be_skipped(apiserver: Plane, tmp_path: pathlib.Path) -
     asyncio.run(law())
 
 
+def test_acting_as_another_has_that_ones_rights(apiserver: Plane, tmp_path: pathlib.Path) -> None:
+    """A kubeconfig that says `as: nobody` is refused what nobody is refused."""
+    content = yaml.safe_load(apiserver.kubeconfig.read_text())
+    content["users"][0]["user"]["as"] = "nobody"
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(content))
+    assert line_of(access.find(kubeconfig=str(path))).startswith("user 'nobody' may not list nodes")
+
+
 def test_a_pods_account_works_and_survives_a_rotation(apiserver: Plane, tmp_path: pathlib.Path) -> None:
     """With the files of a pod the server lets us in; a token that was refused is read again from its file."""
     (tmp_path / "ca.crt").write_bytes(apiserver.ca.read_bytes())

@@ -185,6 +185,25 @@ async def test_a_deployment_is_scaled_through_its_subresource(world: World) -> N
     assert found["metadata"]["generation"] == 2
 
 
+async def test_a_scale_of_nothing_leaves_the_number_out(world: World) -> None:
+    """The answer to a scale to zero has no replicas in its spec; the object has zero."""
+    made = await world.api.create(DEPLOYMENT, deployment(world.name("d")), namespace=world.namespace)
+    kind = await world.kind(SCALABLE)
+    custom = await world.make(kind, {"replicas": 2})
+    for scaled, item in ((DEPLOYMENT, made), (kind, custom)):
+        scale = await patched(world, scaled, item, {"spec": {"replicas": 0}}, subresource="scale")
+        assert scale["spec"] == {}
+        found = await world.api.get(scaled, name_of(item), namespace=world.namespace)
+        assert found["spec"]["replicas"] == 0
+
+
+async def test_a_negative_count_in_a_status_is_refused(world: World) -> None:
+    """A Deployment's status is checked: its counts are not below zero."""
+    made = await world.api.create(DEPLOYMENT, deployment(world.name("d")), namespace=world.namespace)
+    call = patched(world, DEPLOYMENT, made, {"status": {"replicas": -1}}, subresource="status")
+    await refused(Invalid, call, field="status.replicas")
+
+
 async def test_a_negative_scale_is_refused(world: World) -> None:
     """Replicas below zero are refused, naming the field."""
     made = await world.api.create(DEPLOYMENT, deployment(world.name("d")), namespace=world.namespace)

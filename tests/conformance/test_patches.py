@@ -46,6 +46,12 @@ async def test_null_in_a_merge_patch_deletes(world: World) -> None:
     assert "labels" not in changed["metadata"]
 
 
+async def test_the_last_key_takes_its_map_along(world: World) -> None:
+    """A map of a built-in kind from which a patch removes the last key is left out."""
+    made = await world.config_map(data={"a": "1"})
+    assert "data" not in await merged(world, made, {"data": {"a": None}})
+
+
 async def test_a_merge_patch_replaces_lists(world: World) -> None:
     """A list in a merge patch replaces the whole list."""
     made = await world.config_map(finalizers=["growth.dev/a", "growth.dev/b"])

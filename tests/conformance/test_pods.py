@@ -198,6 +198,15 @@ async def test_a_grace_can_be_shortened(world: World) -> None:
         assert (await read(world, made))["metadata"]["deletionGracePeriodSeconds"] == left
 
 
+async def test_a_pod_that_ends_while_it_is_deleted_waits_for_its_kubelet(world: World) -> None:
+    """A second deletion that names no grace changes nothing, even when the pod has ended meanwhile."""
+    made = await world.pod(spec={"nodeName": "n"})
+    await world.api.delete(POD, name_of(made), namespace=world.namespace)
+    await report(world, made, "Succeeded", ready=False)
+    await world.api.delete(POD, name_of(made), namespace=world.namespace)
+    assert (await read(world, made))["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
 async def test_no_grace_means_now(world: World) -> None:
     """A grace of 0 removes the pod, as a kubelet does when its containers have stopped."""
     made = await world.pod(spec={"nodeName": "n"})

@@ -83,6 +83,17 @@ async def test_a_deletion_with_finalizers_is_told_in_its_steps(world: World) -> 
     assert "deletionTimestamp" in events[1].object["metadata"]
 
 
+async def test_the_write_that_frees_an_object_is_not_told(world: World) -> None:
+    """The deletion that follows the last finalizer shows the object as it was before that last patch."""
+    made = await world.config_map(name="a", finalizers=["growth.dev/a"], labels={"x": "1"})
+    await world.api.delete(CONFIG_MAP, "a", namespace=world.namespace)
+    last_patch = {"metadata": {"finalizers": None, "labels": {"x": "2"}}}
+    await world.api.patch(CONFIG_MAP, "a", last_patch, namespace=world.namespace)
+    events = await world.events(CONFIG_MAP, lambda event: event.type is EventType.DELETED, revision=revision_of(made))
+    assert events[-1].object["metadata"]["finalizers"] == ["growth.dev/a"]
+    assert events[-1].object["metadata"]["labels"] == {"x": "1"}
+
+
 async def test_what_changes_nothing_is_not_told(world: World) -> None:
     """A patch without effect is no event."""
     made = await world.config_map(name="a")

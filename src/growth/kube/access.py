@@ -31,6 +31,7 @@ from growth.kube.credentials import (
     read_file,
 )
 from growth.kube.errors import ConfigError
+from growth.kube.proxies import proxy_of
 
 SERVICE_ACCOUNT: Final = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -51,6 +52,7 @@ class Access:
     verify: bool = True
     tls_server_name: str = ""
     proxy: str = dataclasses.field(default="", repr=False)
+    impersonation: tuple[tuple[str, str], ...] = ()
 
     def tls(self, identity: Identity) -> ssl.SSLContext:
         """How to check the server's certificate and which one to show. `ConfigError` for one that is not PEM."""
@@ -105,11 +107,11 @@ def find(*, kubeconfig: str = "", context: str = "", environ: Mapping[str, str] 
             missing = ", ".join(str(path) for path in paths if path not in present)
             source = "--kubeconfig" if kubeconfig else "KUBECONFIG"
             raise ConfigError(f"the kubeconfig {missing} does not exist: correct {source}")
-        return _from_files(present, context=context)
+        return _from_files(present, context=context, environ=environ)
     home = pathlib.Path(environ.get("HOME") or pathlib.Path.home())
     default = home / ".kube" / "config"
     if default.exists():
-        return _from_files([default], context=context)
+        return _from_files([default], context=context, environ=environ)
     if environ.get("KUBERNETES_SERVICE_HOST") and not context:
         return in_cluster(environ)
     raise ConfigError(
@@ -129,18 +131,19 @@ def in_cluster(environ: Mapping[str, str], *, folder: pathlib.Path = SERVICE_ACC
         )
     ca = folder / "ca.crt"
     namespace = folder / "namespace"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=server,
         origin="the pod's service account",
         credentials=FileCredentials(token_file=token),
-        user="the pod's service account",
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         ca=read_file(ca, "the service account's CA file"),
         ca_origin=f"the CA file {ca}",
+        proxy=proxy_of(server, environ),
     )
 
 
-def _from_files(paths: list[pathlib.Path], *, context: str) -> Access:
+def _from_files(paths: list[pathlib.Path], *, context: str, environ: Mapping[str, str]) -> Access:
     merged = _Merged(paths)
     name = context or merged.current
     if not name:
@@ -167,8 +170,20 @@ def _from_files(paths: list[pathlib.Path], *, context: str) -> Access:
         ca_origin=_ca_origin(ca, cluster_name, merged.file_of("cluster", cluster_name)),
         verify=not cluster.get("insecure-skip-tls-verify"),
         tls_server_name=str(cluster.get("tls-server-name") or ""),
-        proxy=proxy,
+        proxy=proxy or proxy_of(server, environ),
+        impersonation=_impersonation(merged.named("user", user_name, advice=f"{origin} names it") if user_name else {}),
     )
+
+
+def _impersonation(user: _Entry) -> tuple[tuple[str, str], ...]:
+    """The headers for a user who acts as another (`kubectl --as`): dropped, they would mean more rights than meant."""
+    headers = [("Impersonate-User", str(user["as"]))] if user.get("as") else []
+    if user.get("as-uid"):
+        headers.append(("Impersonate-Uid", str(user["as-uid"])))
+    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers += [(f"Impersonate-Extra-{urllib.parse.quote(str(key), safe='')}", str(value)) for value in values]
+    return tuple(headers)
 
 
 def _ca_origin(ca: Pem | None, cluster: str, file: pathlib.Path) -> str:
@@ -202,7 +217,7 @@ def _credentials(merged: "_Merged", name: str, *, context: str, origin: str) -> 
     certificate, key = _pem(user, "client-certificate", base, where), _pem(user, "client-key", base, where)
     if (certificate is None) != (key is None):
         raise ConfigError(f"{where} needs both client-certificate and client-key, or neither")
-    token_file = base / str(user["tokenFile"]) if user.get("tokenFile") and not user.get("token") else None
+    token_file = base / str(user["tokenFile"]) if user.get("tokenFile") else None  # beats `token`, as in kubectl
     return FileCredentials(authorization=authorization, token_file=token_file, certificate=certificate, key=key)
 
 

@@ -304,11 +304,11 @@ class HttpApi:
             if call.writes:
                 self._gate.check()  # before the wait, so that a closed gate costs nobody a turn
             await self._limit.take()
-            headers = {"Accept": accept}
+            headers = [("Accept", accept), *self._access.impersonation]
             if body is not None:
-                headers["Content-Type"] = content_type
+                headers.append(("Content-Type", content_type))
             if authorization := await self._authorization():
-                headers["Authorization"] = authorization
+                headers.append(("Authorization", authorization))
             async with self._session.request(
                 call.method,
                 url.update_query(filled) if filled else url,
@@ -420,6 +420,12 @@ def _problem(error: BaseException) -> str:
     """What went wrong in a few words; aiohttp's own texts repeat the address, the operating system's do not."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "its name is not known"
+    if isinstance(
+        error, aiohttp.ClientHttpProxyError
+    ):  # its text has the proxy's address, and that may hold a password
+        return f"its proxy answered {error.status}"
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return "its proxy does not answer"
     if isinstance(error, aiohttp.ClientConnectorError):
         return os.strerror(error.os_error.errno).lower() if error.os_error.errno else str(error.os_error)
     if isinstance(error, TimeoutError):

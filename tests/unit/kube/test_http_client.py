@@ -375,6 +375,28 @@ def test_secrets_stay_out_of_errors(tmp_path: pathlib.Path) -> None:
     asyncio.run(law())
 
 
+def test_a_proxys_password_stays_out_of_errors() -> None:
+    """A proxy that refuses, and one that is not there, are named as proxies and without their address."""
+
+    async def law() -> None:
+        async with Stub(always(407, b"")).running() as stub:
+            refusing = stub.url.replace("http://", "http://me:s3cr3t@")
+            for proxy, says in (
+                (refusing, "its proxy answered 407"),
+                ("http://me:s3cr3t@127.0.0.1:1", "does not answer"),
+            ):
+                found = access.Access(
+                    server="https://dev.invalid", origin="a test", credentials=FileCredentials(), proxy=proxy
+                )
+                async with client(stub, found=found) as api:
+                    with pytest.raises(errors.Unreachable, match=says) as caught:
+                        await read(api)
+                    assert "s3cr3t" not in str(caught.value)
+                    assert "s3cr3t" not in repr(found)
+
+    asyncio.run(law())
+
+
 def test_requests_say_who_asks_and_what_for() -> None:
     """Agent, media types, selectors and quoted names are on the wire as servers expect them."""
 
