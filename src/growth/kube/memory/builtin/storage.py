@@ -118,6 +118,8 @@ class VolumeStrategy(Strategy):
         spec.setdefault("volumeMode", "Filesystem")
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         canonical(spec.get("capacity"))
+        if spec.get("hostPath") is not None:
+            spec["hostPath"].setdefault("type", "")
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         spec = new["spec"]

@@ -66,11 +66,14 @@ class WorkloadStrategy(Strategy):
         raw = new["spec"]
         if spec.replicas is not None and spec.replicas < 0:
             yield invalid_value("spec.replicas", spec.replicas, "must be greater than or equal to 0")
+        if (spec.min_ready_seconds or 0) < 0:
+            yield invalid_value("spec.minReadySeconds", spec.min_ready_seconds, "must be greater than or equal to 0")
         template = raw.get("template") or {}
         labels = (template.get("metadata") or {}).get("labels") or {}
         selector = raw.get("selector")
         if selector is None:
-            yield required("spec.selector")
+            if self.kind != "DaemonSet":  # which only says that nothing matches
+                yield required("spec.selector")
         elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
             yield invalid_value("spec.selector", selector, f"empty selector is invalid for {self.kind.lower()}")
         if not label_selector(selector)(labels):
@@ -121,10 +124,15 @@ class DeploymentStrategy(WorkloadStrategy):
         yield from super().validate(new)
         strategy = new["spec"]["strategy"]
         if strategy["type"] not in {"Recreate", "RollingUpdate"}:
-            yield not_supported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+            shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+            yield not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
         elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
             text = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden_value("spec.strategy.rollingUpdate", text)
+        rolling = strategy.get("rollingUpdate") or {}
+        if {rolling.get("maxSurge"), rolling.get("maxUnavailable")} <= {0, "0%"} and rolling:
+            place = "spec.strategy.rollingUpdate.maxUnavailable"
+            yield invalid_value(place, rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
@@ -139,7 +147,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     first_status: ClassVar[Json] = {"replicas": 0, "availableReplicas": 0}
 
     def default_spec(self, spec: Json) -> None:
-        _fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
+        _fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10, serviceName="")
         _fill(spec, persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"})
         update = spec["updateStrategy"] = dict(spec.get("updateStrategy") or {})
         _fill(update, type="RollingUpdate")
@@ -150,6 +158,7 @@ class StatefulSetStrategy(WorkloadStrategy):
             claim.setdefault("apiVersion", "v1")
             claim.setdefault("kind", "PersistentVolumeClaim")
             _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+            podspec.canonical((claim["spec"].get("resources") or {}).get("requests"))
             claim.setdefault("status", {"phase": "Pending"})
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
