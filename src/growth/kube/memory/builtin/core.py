@@ -183,12 +183,16 @@ class ServiceStrategy(Strategy):
         spec = new["spec"]
         if not spec.get("ports") and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
             yield required("spec.ports")
+        ports = spec.get("ports") or ()
+        for index, port in enumerate(ports if len(ports) > 1 else ()):
+            if not port.get("name"):
+                yield required(f"spec.ports[{index}].name")
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         yield from self.validate(new)
         before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
         if before and after != before and new["spec"]["type"] != "ExternalName":
-            yield invalid_value("spec.clusterIP", after, "field is immutable")
+            yield invalid_value("spec.clusterIPs[0]", [after], "may not change once set")
 
     def name_faults(self, name: str) -> list[str]:
         return label_1035_faults(name)

@@ -1,5 +1,6 @@
 """Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
@@ -22,6 +23,16 @@ _STATEFUL_TEXT: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
+
+
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+def _defaulted(template: Json | None) -> Json:
+    """A template as it will be stored."""
+    whole: Json = {"template": copy.deepcopy(template) if template else {}}
+    _default_template(whole)
+    return dict(whole["template"])
 
 
 def _fill(where: Json, **defaults: Any) -> None:
@@ -186,7 +197,16 @@ class DaemonSetStrategy(WorkloadStrategy):
         super().prepare_create(new)
         metadata = new["metadata"]
         annotations = metadata.get("annotations") or {}
-        metadata["annotations"] = {**annotations, "deprecated.daemonset.template.generation": "1"}
+        metadata["annotations"] = {**annotations, _TEMPLATE_GENERATION: "1"}
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        super().prepare_update(new, old)
+        before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0")
+        after = (new.get("spec") or {}).get("template")
+        changed = after is not old["spec"]["template"] and _defaulted(after) != old["spec"]["template"]
+        count = str(int(before) + 1) if changed else before
+        metadata = new["metadata"]
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: count}
 
     def default_spec(self, spec: Json) -> None:
         _fill(spec, revisionHistoryLimit=10)
@@ -240,7 +260,7 @@ class JobStrategy(Strategy):
         if new["spec"] == old["spec"]:
             return
         yield from self.validate(new)
-        for field in ("selector", "completionMode", "template"):
+        for field in ("selector", "completionMode", "template", "completions"):
             if new["spec"].get(field) != old["spec"].get(field):
                 yield invalid_value(f"spec.{field}", new["spec"].get(field), "field is immutable")
 
