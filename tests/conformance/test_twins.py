@@ -4,16 +4,19 @@ The laws say what we thought of; this finds what we did not.
 """
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Api, EventType
+from growth.kube.errors import AlreadyExists
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.ports import SystemClock, SystemRandom
 from tests.conformance.kinds import CONFIG_MAP, NAMESPACE, POD
 from tests.conformance.programs import Step, normal, program, run
+from tests.conformance.realistic import REALISTIC
 from tests.conformance.world import PATIENCE_SECONDS, Backend, crd, declare, name_of
 
 PART: Json = {
@@ -98,5 +101,28 @@ def test_equal_calls_get_equal_answers(real_backend: Backend, seed: int) -> None
             for our, their in zip(told, heard, strict=False):
                 assert our == their
             assert len(told) == len(heard)
+
+    asyncio.run(law())
+
+
+@pytest.mark.plane
+@pytest.mark.parametrize("what", sorted(REALISTIC))
+def test_equal_objects_are_filled_in_alike(real_backend: Backend, what: str) -> None:
+    """What people write comes back the same from both servers, with everything that a server fills in."""
+    kind, body = REALISTIC[what]
+    namespace = "realistic"
+
+    async def stored(api: Api) -> Any:
+        with contextlib.suppress(AlreadyExists):
+            await api.create(NAMESPACE, {"metadata": {"name": namespace}})
+        name = what.replace(" ", "-").replace("'", "")
+        where = namespace if kind.namespaced else ""
+        return normal(await api.create(kind, {"metadata": {"name": name}, **body}, namespace=where))
+
+    async def law() -> None:
+        async with real_backend.connect() as real:
+            theirs = await stored(real)
+        ours = await stored(MemoryApi(MemoryServer(SystemClock(), SystemRandom())))
+        assert ours == theirs
 
     asyncio.run(law())

@@ -31,6 +31,7 @@ from growth.kube.credentials import (
     read_file,
 )
 from growth.kube.errors import ConfigError
+from growth.kube.proxies import proxy_of
 
 SERVICE_ACCOUNT: Final = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -106,11 +107,11 @@ def find(*, kubeconfig: str = "", context: str = "", environ: Mapping[str, str] 
             missing = ", ".join(str(path) for path in paths if path not in present)
             source = "--kubeconfig" if kubeconfig else "KUBECONFIG"
             raise ConfigError(f"the kubeconfig {missing} does not exist: correct {source}")
-        return _from_files(present, context=context)
+        return _from_files(present, context=context, environ=environ)
     home = pathlib.Path(environ.get("HOME") or pathlib.Path.home())
     default = home / ".kube" / "config"
     if default.exists():
-        return _from_files([default], context=context)
+        return _from_files([default], context=context, environ=environ)
     if environ.get("KUBERNETES_SERVICE_HOST") and not context:
         return in_cluster(environ)
     raise ConfigError(
@@ -130,17 +131,19 @@ def in_cluster(environ: Mapping[str, str], *, folder: pathlib.Path = SERVICE_ACC
         )
     ca = folder / "ca.crt"
     namespace = folder / "namespace"
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return Access(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=server,
         origin="the pod's service account",
         credentials=FileCredentials(token_file=token),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         ca=read_file(ca, "the service account's CA file"),
         ca_origin=f"the CA file {ca}",
+        proxy=proxy_of(server, environ),
     )
 
 
-def _from_files(paths: list[pathlib.Path], *, context: str) -> Access:
+def _from_files(paths: list[pathlib.Path], *, context: str, environ: Mapping[str, str]) -> Access:
     merged = _Merged(paths)
     name = context or merged.current
     if not name:
@@ -167,7 +170,7 @@ def _from_files(paths: list[pathlib.Path], *, context: str) -> Access:
         ca_origin=_ca_origin(ca, cluster_name, merged.file_of("cluster", cluster_name)),
         verify=not cluster.get("insecure-skip-tls-verify"),
         tls_server_name=str(cluster.get("tls-server-name") or ""),
-        proxy=proxy,
+        proxy=proxy or proxy_of(server, environ),
         impersonation=_impersonation(merged.named("user", user_name, advice=f"{origin} names it") if user_name else {}),
     )
 

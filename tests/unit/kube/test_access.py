@@ -337,3 +337,31 @@ def test_a_plugin_that_fails_gets_one_clear_line(
     assert "\n" not in line
     assert SECRET not in line
     assert SECRET not in caplog.text
+
+
+def jwt(expires: int) -> str:
+    """A token as identity providers make them, unsigned."""
+    parts = ({"alg": "none"}, {"exp": expires})
+    head, body = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    return f"{head}.{body}.x"
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning")  # kubernetes-asyncio's own, from Python 3.12 on
+def test_an_identity_providers_token_is_used(tmp_path: pathlib.Path) -> None:
+    """An `auth-provider: oidc` whose token is good gives that token."""
+    token = jwt(4102444800)
+    provider = {"name": "oidc", "config": {"id-token": token}}
+    found = access.find(kubeconfig=written(tmp_path / "config", user(**{"auth-provider": provider})), environ={})
+    assert identity(found).authorization == f"Bearer {token}"
+
+
+@pytest.mark.filterwarnings("default::DeprecationWarning")  # kubernetes-asyncio's own, from Python 3.12 on
+def test_an_identity_provider_that_fails_gets_one_clear_line(tmp_path: pathlib.Path) -> None:
+    """An expired token that cannot be renewed: the line names the context and says to log in again, without the token."""
+    token = jwt(1)
+    provider = {"name": "oidc", "config": {"id-token": token}}
+    path = written(tmp_path / "config", user(**{"auth-provider": provider}))
+    with pytest.raises(ConfigError, match="log in again") as caught:
+        identity(access.find(kubeconfig=path, environ={}))
+    assert f"context 'dev' of {path}" in str(caught.value)
+    assert token not in str(caught.value)

@@ -11,7 +11,7 @@ from growth.api.kinds import Json
 from growth.kube.errors import BadRequest, Conflict
 from growth.kube.memory import failures
 from growth.kube.memory.cluster import Cluster, timestamp
-from growth.kube.memory.fields import invalid_value, not_supported
+from growth.kube.memory.fields import not_supported
 from growth.kube.memory.resources import Resource
 from growth.kube.memory.store import Key, Stored
 
@@ -48,9 +48,6 @@ def check_options(resource: Resource, options: DeleteOptions) -> None:
         raise BadRequest("foreground deletion is not supported by this server: use Background or Orphan")
     if options.propagation not in {"", "Background", "Orphan"}:
         wrong = not_supported("propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil"))
-        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
-    if options.grace_seconds is not None and options.grace_seconds < 0:
-        wrong = invalid_value("gracePeriodSeconds", options.grace_seconds, "must be greater than or equal to 0")
         raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
 
 
@@ -98,14 +95,15 @@ def delete(cluster: Cluster, resource: Resource, key: Key, options: DeleteOption
         _let_go(cluster, stored.object["metadata"]["uid"])
     old = stored.object
     metadata = old["metadata"]
-    grace = resource.strategy.grace_seconds(old, options.grace_seconds)
     deleting = metadata.get("deletionTimestamp")
     left = metadata.get("deletionGracePeriodSeconds", 0)
     keeps = bool(metadata.get("finalizers")) or bool(resource.strategy.keeps_deleted(old))
-    if deleting and (grace is None or grace >= left):
-        if keeps or left:
-            return stored, False
-        return cluster.remove(resource, key), True
+    if deleting:  # it may only be hurried
+        grace = options.grace_seconds
+        if grace is None or grace >= left:
+            return (stored, False) if keeps or left else (cluster.remove(resource, key), True)
+    else:
+        grace = resource.strategy.grace_seconds(old, options.grace_seconds)
     seconds = grace or 0
     when = cluster.clock.now() + dt.timedelta(seconds=seconds)
     changed = {**metadata, "deletionTimestamp": timestamp(when), "deletionGracePeriodSeconds": seconds}

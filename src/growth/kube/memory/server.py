@@ -1,7 +1,7 @@
 """The API server in process: every verb on one synchronous, deterministic object.
 
 It keeps the real server's semantics (`tests/conformance` holds both to the same laws) and does of itself what the
-controller-manager does with owners and namespaces. Time comes from the given clock, names and uids from the given
+controller-manager does with owners, namespaces and the protection of volumes. Time comes from the given clock, names and uids from the given
 randomness; nothing depends on the hash seed. Not supported, and refused with a sentence: server-side apply, dry-run,
 foreground deletion. There is no authentication and no authorisation: `user` only says who is counted.
 
@@ -18,7 +18,19 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
-from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, strategic, writes
+from growth.kube.memory import (
+    binding,
+    deletion,
+    eviction,
+    failures,
+    garbage,
+    patches,
+    protection,
+    reads,
+    scale,
+    strategic,
+    writes,
+)
 from growth.kube.memory.builtin import RESOURCES
 from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
@@ -92,6 +104,9 @@ class MemoryServer:
         if stored is None:
             raise failures.not_found(resource, name)
         return stored
+
+    def has(self, resource: Resource, name: str, *, namespace: str = "") -> bool:
+        return self._cluster.store.get(resource.id, (namespace if resource.namespaced else "", name)) is not None
 
     def scale_of(self, resource: Resource, stored: Stored) -> Json:
         """The Scale of a workload, as it is shown."""
@@ -167,9 +182,12 @@ class MemoryServer:
         user: str = "",
         strict: bool = False,
     ) -> Stored:
-        old = self.get(resource, name, namespace=namespace)
+        """Replaces an object. Of a few kinds, leases among them, one that is not there is created."""
         self.check_subresource(resource, subresource)
         new = fresh(body)
+        if resource.strategy.create_on_update and not subresource and not self.has(resource, name, namespace=namespace):
+            return self.create(resource, new, namespace=namespace, user=user, strict=strict)
+        old = self.get(resource, name, namespace=namespace)
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
         stored = writes.change(
@@ -256,10 +274,14 @@ class MemoryServer:
     def _wrote(self, user: str) -> None:
         self._writes[user] += 1
         cluster = self._cluster
+        if cluster.guarded:
+            protection.settle(cluster)
         while cluster.definitions or cluster.orphans or cluster.emptying:
             if cluster.definitions:
                 establish.settle(cluster, cluster.definitions.popleft())
             garbage.settle(cluster)
+            if cluster.guarded:
+                protection.settle(cluster)
 
 
 def fresh(body: Any) -> Any:
