@@ -20,6 +20,7 @@ from growth.ports import Clock, Random
 
 Place = tuple[tuple[str, str], Key]  # a collection and a key in it
 
+_GUARDED: Final = frozenset({"persistentvolumeclaims", "persistentvolumes"})
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that no word is spelled by accident
 _SUFFIX_LENGTH: Final = 5
 _BASE_LIMIT: Final = 58
@@ -86,6 +87,7 @@ class Cluster:
         self.dependents: dict[str, dict[Place, None]] = {}  # by the owner's uid, in order of creation
         self.orphans: collections.deque[Place] = collections.deque()  # whose owners are to be looked at
         self.emptying: dict[str, None] = {}  # terminating namespaces in which something was removed
+        self.guarded: dict[Place, None] = {}  # volumes and claims that wait to be deleted
         self.definitions: collections.deque[str] = collections.deque()  # CRDs that were written or removed
 
     def now(self) -> str:
@@ -124,6 +126,8 @@ class Cluster:
                 self.orphans.append(place)
         if resource.plural == "customresourcedefinitions":
             self.definitions.append(key[1])
+        elif resource.plural in _GUARDED and metadata.get("deletionTimestamp"):
+            self.guarded[place] = None
         return stored
 
     def remove(self, resource: Resource, key: Key, last: Json | None = None) -> Stored:

@@ -49,7 +49,7 @@ def selection(resource: Resource, *, labels: str = "", fields: str = "") -> Pred
 
 
 def _paths(resource: Resource, fields: str) -> list[tuple[tuple[str, ...], bool, str]]:
-    known = resource.strategy.field_selectors
+    known = resource.strategy.selectable_fields()
     terms: list[tuple[tuple[str, ...], bool, str]] = []
     for label, equal, value in parse_fields(fields):
         if label == "metadata.name":

@@ -51,6 +51,10 @@ class Strategy:
     finishes_at_once = True  # DELETE answers with a Status and not with the object
     field_selectors: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # beyond metadata.name and metadata.namespace
 
+    def selectable_fields(self) -> Mapping[str, tuple[str, ...]]:
+        """Which field selectors there are beyond name and namespace, and where they lead."""
+        return self.field_selectors
+
     def prune(self, new: Json, old: Json | None, *, kind: str) -> list[str]:
         """Drops what the kind does not have and gives the paths of it."""
         return known.conform(kind, new, old)

@@ -1,7 +1,7 @@
 """The API server in process: every verb on one synchronous, deterministic object.
 
 It keeps the real server's semantics (`tests/conformance` holds both to the same laws) and does of itself what the
-controller-manager does with owners and namespaces. Time comes from the given clock, names and uids from the given
+controller-manager does with owners, namespaces and the protection of volumes. Time comes from the given clock, names and uids from the given
 randomness; nothing depends on the hash seed. Not supported, and refused with a sentence: server-side apply, dry-run,
 foreground deletion. There is no authentication and no authorisation: `user` only says who is counted.
 
@@ -18,7 +18,19 @@ import msgspec
 from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import BadRequest, UnsupportedMediaType
-from growth.kube.memory import binding, deletion, eviction, failures, garbage, patches, reads, scale, strategic, writes
+from growth.kube.memory import (
+    binding,
+    deletion,
+    eviction,
+    failures,
+    garbage,
+    patches,
+    protection,
+    reads,
+    scale,
+    strategic,
+    writes,
+)
 from growth.kube.memory.builtin import RESOURCES
 from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
@@ -256,10 +268,14 @@ class MemoryServer:
     def _wrote(self, user: str) -> None:
         self._writes[user] += 1
         cluster = self._cluster
+        if cluster.guarded:
+            protection.settle(cluster)
         while cluster.definitions or cluster.orphans or cluster.emptying:
             if cluster.definitions:
                 establish.settle(cluster, cluster.definitions.popleft())
             garbage.settle(cluster)
+            if cluster.guarded:
+                protection.settle(cluster)
 
 
 def fresh(body: Any) -> Any:

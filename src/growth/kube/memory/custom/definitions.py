@@ -215,6 +215,7 @@ def resources_of(definition: Json) -> list[Resource]:
             status="status" in subresources,
             definition=definition["metadata"]["name"],
             scale=_scale(subresources.get("scale")),
+            selectable=[_path(one["jsonPath"]) for one in version.get("selectableFields") or ()],
         )
         served.append(
             Resource(

@@ -44,6 +44,32 @@ def escaped(name: str) -> str:
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
 
 
+class Scope:
+    """What the rules of one value see, in CEL's terms. Handing a value to CEL costs far more than a rule: once for all."""
+
+    __slots__ = ("_contexts", "_functions", "_old", "_value", "has_old")
+
+    def __init__(self, value: Any, old: Any, *, has_old: bool, functions: bool) -> None:
+        self._value = value
+        self._old = old
+        self.has_old = has_old
+        self._functions = functions
+        self._contexts: dict[bool, cel.Context] = {}
+
+    def context(self, *, optional_old: bool) -> cel.Context:
+        """The variables `self` and `oldSelf`, the latter an optional value for rules that can do without it."""
+        found = self._contexts.get(optional_old)
+        if found is None:
+            variables = {"self": self._value}
+            if optional_old:
+                variables["oldSelf"] = cel.OptionalValue.of(self._old) if self.has_old else cel.OptionalValue.none()
+            elif self.has_old:
+                variables["oldSelf"] = self._old
+            found = cel.Context(variables=variables, functions=FUNCTIONS if self._functions else None)
+            self._contexts[optional_old] = found
+        return found
+
+
 class RuleError(ValueError):
     """A rule that cannot be parsed."""
 
@@ -62,16 +88,11 @@ class Rule:
     optional_old: bool
     functions: bool  # whether it calls what CEL's core does not have
 
-    def errors(self, value: Any, old: Any, *, has_old: bool, shown: Any, path: str) -> Iterator[FieldError]:
-        """What the rule has to say; `value` and `old` are already in CEL's terms."""
-        if self.transition and not has_old and not self.optional_old:
+    def errors(self, scope: "Scope", *, shown: Any, path: str) -> Iterator[FieldError]:
+        """What the rule has to say of the value in `scope`; `shown` is the value as the object has it."""
+        if self.transition and not scope.has_old and not self.optional_old:
             return
-        variables: dict[str, Any] = {"self": value}
-        if self.optional_old:
-            variables["oldSelf"] = cel.OptionalValue.of(old) if has_old else cel.OptionalValue.none()
-        elif self.transition:
-            variables["oldSelf"] = old
-        context = cel.Context(variables=variables, functions=FUNCTIONS) if self.functions else variables
+        context = scope.context(optional_old=self.optional_old)
         try:
             holds = self.program.execute(context)
         except Exception as error:  # noqa: BLE001  whatever the rule does wrong is the object's refusal

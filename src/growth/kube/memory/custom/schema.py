@@ -37,6 +37,7 @@ class Schema:
     __slots__ = (
         "additional",
         "alternatives",
+        "bare_text",
         "convert",
         "default",
         "embedded",
@@ -53,6 +54,7 @@ class Schema:
         "root",
         "ruled",
         "rules",
+        "structured",
         "type",
         "written",
     )
@@ -92,6 +94,11 @@ class Schema:
             members.append(self.items)
         if isinstance(self.additional, Schema):
             members.append(self.additional)
+        # Whether any text will do: then a list of texts needs no look at each.
+        limits = {"enum", "pattern", "minLength", "maxLength", "format", "allOf", "anyOf", "oneOf", "not"}
+        self.bare_text = self.type == "string" and not self.nullable and limits.isdisjoint(written)
+        # Whether there is anything below to prune, to fill in or to find twice: most lists hold plain texts.
+        self.structured = self.type not in {"string", "integer", "number", "boolean"} or self.int_or_string
         self.ruled: bool = bool(self.rules) or any(member.ruled for member in members)
         self.convert: bool = (
             self.type == "number"
@@ -131,7 +138,7 @@ class Schema:
                     del value[name]
                     if dropped is not None:
                         dropped.append(place)
-        elif isinstance(value, list) and self.items is not None:
+        elif isinstance(value, list) and self.items is not None and self.items.structured:
             for index, item in enumerate(value):
                 self.items.prune(item, f"{path}[{index}]", dropped)
 
@@ -149,7 +156,7 @@ class Schema:
                     member.fill(there)
             if isinstance(self.additional, Schema):
                 self._fill_additional(value, self.additional)
-        elif isinstance(value, list) and self.items is not None:
+        elif isinstance(value, list) and self.items is not None and self.items.structured:
             for item in value:
                 self.items.fill(item)
 

@@ -1,6 +1,6 @@
 """The strategy of a custom kind: its schema does the work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from growth.api.kinds import Json
@@ -19,13 +19,23 @@ class CustomStrategy(Strategy):
     unconditional_update = False
 
     def __init__(
-        self, schema: Schema | None, *, status: bool, definition: str, scale: ScalePaths | None = None
+        self,
+        schema: Schema | None,
+        *,
+        status: bool,
+        definition: str,
+        scale: ScalePaths | None = None,
+        selectable: Iterable[tuple[str, ...]] = (),
     ) -> None:
         self._schema = schema
         self._scale = scale
+        self._selectable = {".".join(path): path for path in selectable}
         self._definition = definition
         self.status = status
         self.generation = Generation.CONTENT_BUT_STATUS if status else Generation.CONTENT
+
+    def selectable_fields(self) -> Mapping[str, tuple[str, ...]]:
+        return self._selectable
 
     def prepare_create(self, new: Json) -> None:
         if self.status:

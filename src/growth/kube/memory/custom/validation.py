@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.kube.memory.custom import formats
+from growth.kube.memory.custom.rules import Scope
 from growth.kube.memory.custom.schema import ABSENT, Schema
 from growth.kube.memory.fields import (
     FieldError,
@@ -169,6 +170,8 @@ def _array_errors(schema: Schema, value: list[Any], old: Any, path: str) -> Iter
     if "minItems" in written and len(value) < written["minItems"]:
         yield invalid_value(path, len(value), f"{path} in body should have at least {written['minItems']} items")
     if schema.items is not None:
+        if schema.items.bare_text and all(type(item) is str for item in value):
+            return
         for index, item in enumerate(value):
             yield from _check(schema.items, item, schema.old_item(item, old), f"{path}[{index}]")
 
@@ -220,7 +223,9 @@ def _list_errors(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fi
             member = schema.member(name)
             if member is not None:
                 yield from _list_errors(member, item, before.get(name, ABSENT), _join(path, name))
-    elif isinstance(value, list):
+    elif isinstance(value, list) and (
+        schema.list_type in {"map", "set"} or (schema.items is not None and schema.items.structured)
+    ):
         seen: list[Any] = []
         for index, item in enumerate(value):
             identity = _identity(schema, item)
@@ -245,10 +250,11 @@ def _rule_errors(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fi
         return
     if schema.rules and value is not None:
         has_old = old is not ABSENT
-        mine = schema.in_cel(value)
         before = schema.in_cel(old) if has_old else None
+        functions = any(rule.functions for rule in schema.rules)
+        scope = Scope(schema.in_cel(value), before, has_old=has_old, functions=functions)
         for rule in schema.rules:
-            yield from rule.errors(mine, before, has_old=has_old, shown=value, path=path)
+            yield from rule.errors(scope, shown=value, path=path)
     if isinstance(value, dict):
         was = old if isinstance(old, dict) else {}
         for name, item in value.items():

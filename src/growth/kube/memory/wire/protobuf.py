@@ -40,7 +40,7 @@ def decode(body: bytes) -> Json:
                 f"a {kind or 'message without kind'} in protobuf is not supported by this server: use JSON"
             )
         whole = _message(kind, envelope.get(2, b""))
-    except (IndexError, UnicodeDecodeError, AttributeError, struct.error) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, struct.error) as error:
         raise BadRequest(f"the body of the request is no protobuf: {error}") from error
     return {"kind": kind, "apiVersion": api_version, **whole}
 
