@@ -1,0 +1,67 @@
+"""Runs one command line: the single place where an error becomes a line on stderr and an exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from growth.cli.errors import INTERRUPTED, OUTPUT_CLOSED, UsageError, explained
+from growth.telemetry.redaction import redacted_text
+
+# May stand before the command as well as behind it, as with kubectl.
+_BEFORE_COMMAND: Final = ("--kubeconfig", "--context")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit code of `growth <arguments>`; output goes to stdout, everything about it to stderr."""
+    try:
+        _call(list(arguments))
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered must not be tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OUTPUT_CLOSED
+    except Exception as error:  # noqa: BLE001  this is where every error ends
+        if os.environ.get("GROWTH_DEBUG", "") not in {"", "0"}:
+            print(redacted_text(traceback.format_exc()), end="", file=sys.stderr)
+        line, code = explained(error)
+        print(f"growth: {line}", file=sys.stderr)
+        return code
+    return 0
+
+
+def _call(arguments: list[str]) -> None:
+    from cyclopts import CycloptsError
+
+    from growth.cli.app import build
+
+    try:
+        command, bound, _ = build().parse_args(_reordered(arguments), exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        raise UsageError(_advice(str(error), arguments)) from error
+    command(*bound.args, **bound.kwargs)
+
+
+def _reordered(arguments: list[str]) -> list[str]:
+    """Moves `--kubeconfig x` and `--context x` from before the command to behind it."""
+    moved: list[str] = []
+    rest = list(arguments)
+    while rest:
+        name, equals, _ = rest[0].partition("=")
+        if name not in _BEFORE_COMMAND:
+            break
+        taken = 1 if equals else 2
+        moved, rest = moved + rest[:taken], rest[taken:]
+    return rest + moved if rest else arguments
+
+
+def _advice(text: str, arguments: list[str]) -> str:
+    """A parser's complaint with the way out: the nearest help."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    known = command and not text.startswith("Unknown command")
+    told = text[:1].lower() + text[1:].rstrip(".")
+    told += "" if told.endswith("?") else ";"
+    return f"{told} `growth {f'{command} ' if known else ''}--help` shows what there is"
