@@ -11,6 +11,7 @@ from rich.console import Console
 from growth import __version__
 from growth.cli.crds import crds
 from growth.cli.demo import demo
+from growth.cli.plan import plan
 
 HELP: Final = """
 Growth is a node autoscaler for Kubernetes. It sees the pods that no node can hold, buys the machines that they need,
@@ -25,7 +26,7 @@ use. Exit codes: 0 done, 1 failed, 2 bad input. GROWTH_DEBUG=1 shows where an er
 """
 
 # In the order of a newcomer's questions, not of the alphabet.
-COMMANDS: Final[tuple[Callable[..., None], ...]] = (demo, crds)
+COMMANDS: Final[tuple[Callable[..., None], ...]] = (demo, plan, crds)
 
 
 def build() -> App:
