@@ -8,9 +8,10 @@ import contextlib
 import signal
 import sys
 
-from tools.controlplane.build import BuildError, build
+from tools.controlplane.build import build
 from tools.controlplane.plane import StartError, plane
 from tools.controlplane.programs import MissingProgramsError
+from tools.gobuild import BuildError
 
 
 def main(arguments: list[str]) -> int:

@@ -1,15 +1,14 @@
 """Which programs make a control plane, and where the built ones are kept.
 
-`KUBEBUILDER_ASSETS` names a folder with ready-made programs and overrides everything. Otherwise they live in
-`$GROWTH_CACHE` (default: `growth` in the user's cache folder), in a folder keyed by what decides the result: the pins,
-the flags and the platform. A new pin is a new folder; an old checkout still finds its own.
+`KUBEBUILDER_ASSETS` names a folder with ready-made programs and overrides everything. Otherwise they live in the cache
+(`tools.gobuild`), in a folder keyed by the pins, the flags and the platform.
 """
 
-import hashlib
 import os
 import pathlib
-import platform
 from typing import Final
+
+from tools.gobuild import keyed_folder
 
 HERE: Final = pathlib.Path(__file__).parent
 
@@ -51,18 +50,8 @@ def folder() -> pathlib.Path:
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets:
         return pathlib.Path(assets)
-    key = hashlib.sha256()
-    for part in ((HERE / "go.mod").read_bytes(), (HERE / "go.sum").read_bytes(), " ".join(go_flags()).encode()):
-        key.update(part)
-    return cache() / "controlplane" / f"{platform.system()}-{platform.machine()}-{key.hexdigest()[:16]}".lower()
-
-
-def cache() -> pathlib.Path:
-    """The cache folder, outside the checkout so that every clone shares it."""
-    chosen = os.environ.get("GROWTH_CACHE")
-    if chosen:
-        return pathlib.Path(chosen)
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "growth"
+    pins = ((HERE / "go.mod").read_bytes(), (HERE / "go.sum").read_bytes())
+    return keyed_folder("controlplane", (*pins, " ".join(go_flags()).encode()))
 
 
 def missing() -> list[str]:

@@ -8,27 +8,30 @@ a class for room, labels or a host's rules refuses it for ever; and pods without
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api import names
 from growth.api.pools import PoolRef
 from growth.planning.classes import PodClass, Variant
 from growth.planning.existing import Existing
 from growth.planning.ledger import Hold, Ledger
-from growth.planning.offerings import Constraints, Option, Shelf, State
+from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State
 from growth.planning.requests import Port, ports_conflict
+from growth.planning.requirements import ABSENT
 from growth.planning.taints import untolerated
 from growth.planning.topology import Group, Rule
 
-Pinned = tuple[tuple[str, str], ...]  # (label, value) that a machine is narrowed to by the rules
+Pinned = tuple[Constraint, ...]  # values of labels that the rules narrow a machine to
+Fit = tuple[State, int, Option | None]  # what a machine would be narrowed to: state, options, what it would hold
 
 
 class Claim:
     """A planned machine, filling up. `mask` is the options that hold everything on it."""
 
-    __slots__ = ("attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
+    __slots__ = ("at", "attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
 
-    def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port]) -> None:
+    def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port], *, at: int) -> None:
+        self.at = at  # its place among the planned machines
         self.shelf = shelf
         self.state = shelf.start
         self.mask = shelf.start.mask
@@ -48,19 +51,49 @@ class Attempt:
     machines cannot take it; `live` are the existing nodes that may still take one.
     """
 
-    __slots__ = ("closed", "hosts", "lapses", "live", "open", "pins", "pods", "rules", "tried", "variant")
+    __slots__ = (
+        "ceilings",
+        "closed",
+        "hosts",
+        "lapses",
+        "live",
+        "near",
+        "open",
+        "pins",
+        "pods",
+        "rules",
+        "tried",
+        "variant",
+    )
 
     def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], live: list[int]) -> None:
         self.pods = pods
         self.variant = variant
         self.rules = (*variant.rules, *pods.kept_away)
         self.hosts = tuple(group for group in self.rules if group.by_host)
-        self.lapses = any(group.rule is Rule.AFFINITY for group in self.hosts)
+        self.near = tuple(group for group in self.hosts if group.rule is Rule.AFFINITY)
+        # The other rules of hosts, as the most such pods that a machine may hold before it takes one more.
+        self.ceilings = [
+            (group, group.max_skew - pods.selects_itself(group) if group.rule is Rule.SPREAD else 0)
+            for group in self.hosts
+            if group.rule is not Rule.AFFINITY
+        ]
+        self.lapses = bool(self.near)
         self.live = live
         self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
         self.pins = pinned_keys(pods)
         self.tried: dict[Pinned, int] = {}
         self.closed: set[tuple[Pinned, Shelf]] = set()
+
+    def hosts_allow(self, counts: Mapping[Group, int]) -> bool:
+        """Whether a planned machine that holds so many pods of each rule takes one more."""
+        for group, most in self.ceilings:
+            if counts.get(group, 0) > most:
+                return False
+        return all(
+            group.allows_host(counts.get(group, 0), selects_itself=self.pods.selects_itself(group))
+            for group in self.near
+        )
 
 
 class FirstFit:
@@ -76,6 +109,7 @@ class FirstFit:
         resources: int,
         daemon_ports: dict[Shelf, frozenset[Port]],
         budget: int,
+        in_use: set[tuple[str, str]],
     ) -> None:
         self._shelves = shelves
         self._existing = existing
@@ -84,20 +118,22 @@ class FirstFit:
         self._resources = resources
         self._daemon_ports = daemon_ports
         self._budget = budget
+        self._in_use = in_use  # volume claims that some pod uses
         self.claims: list[Claim] = []
         self.order: list[tuple[str, str | int]] = []
         self.steps = 0
+        self._by_key: dict[str, list[tuple[int, str]]] = {}
 
     @property
     def exhausted(self) -> bool:
         return self.steps >= self._budget
 
-    def place_all(self, classes: Iterable[PodClass]) -> list[tuple[PodClass, list[str]]]:
+    def place_all(self, classes: Sequence[PodClass]) -> list[tuple[PodClass, list[str]]]:
         """Places what it can; what is left, by class. A class that was refused is tried again when others were placed:
         the pods it wants to be near may have come since.
         """
         waiting = [(each, list(each.pods)) for each in classes if each.refusal is None]
-        left = [(each, list(each.pods)) for each in waiting_refused(classes)]
+        left = [(each, list(each.pods)) for each in classes if each.refusal is not None]
         while waiting:
             refused: list[tuple[PodClass, list[str]]] = []
             progress = False
@@ -112,6 +148,16 @@ class FirstFit:
         return left
 
     def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
+        if pods.volumes.alone:
+            if pods.volumes.alone & self._in_use:
+                return keys
+            if self._place_anywhere(pods, keys[:1]):
+                return keys
+            self._in_use |= pods.volumes.alone
+            return keys[1:]
+        return self._place_anywhere(pods, keys)
+
+    def _place_anywhere(self, pods: PodClass, keys: list[str]) -> list[str]:
         for variant in pods.variants:
             if not keys or self.exhausted:
                 break
@@ -144,58 +190,54 @@ class FirstFit:
     def _fill_planned(self, attempt: Attempt, keys: list[str]) -> list[str]:
         at = 0
         while keys:
-            if at < len(self.claims):
-                claim = self.claims[at]
-                at += 1
-                number = self._most(claim, attempt, len(keys))
-            else:
-                opened = self._open_new(attempt, ())
-                if opened is None:
-                    return keys
-                claim, number = opened, self._most(opened, attempt, len(keys))
-                self.claims.append(claim)
-                at = len(self.claims)
-            if number:
-                self._put_planned(claim, attempt, self._pin(claim, attempt, number), keys[:number])
+            claim = self.claims[at] if at < len(self.claims) else self._open_new(attempt, ())
+            if claim is None:
+                return keys
+            at += 1
+            number, fit = self._most(claim, attempt, len(keys))
+            if fit is not None:
+                self._put_planned(claim, attempt, self._pinned(claim, attempt, (), fit, number), keys[:number])
                 keys = keys[number:]
         return keys
 
-    def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> int:
-        """How many pods of the class the machine takes, at most `wanted`: doubling, then halving."""
-        if self._fits(claim, attempt, (), 1) is None:
-            return 0
-        if attempt.pods.ports or attempt.pods.volumes.attach:
-            return 1
-        if self._fits(claim, attempt, (), wanted) is not None:
-            return wanted
+    def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
+        """How many pods of the class the machine takes, at most `wanted`, by halving."""
+        best = self._fits(claim, attempt, (), 1)
+        if best is None or wanted == 1 or attempt.pods.ports or attempt.pods.volumes.attach:
+            return 1, best
+        whole = self._fits(claim, attempt, (), wanted)
+        if whole is not None:
+            return wanted, whole
         low, high = 1, wanted
         while high - low > 1:
             middle = (low + high) // 2
-            if self._fits(claim, attempt, (), middle) is None:
+            fit = self._fits(claim, attempt, (), middle)
+            if fit is None:
                 high = middle
             else:
-                low = middle
-        return low
+                low, best = middle, fit
+        return low, best
 
-    def _pin(self, claim: Claim, attempt: Attempt, number: int) -> Pinned:
-        """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest one.
+    def _pinned(self, claim: Claim, attempt: Attempt, pinned: Pinned, fit: Fit, number: int) -> Fit:
+        """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest that fits.
 
         Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere, would disagree.
         """
-        pinned: Pinned = ()
+        shelf = claim.shelf
         for key in attempt.pins:
-            found = self._fits(claim, attempt, pinned, number)
-            assert found is not None
-            state, mask, _ = found
-            values = claim.shelf.values(key, state, mask)
-            if len(values) > 1:
-                best = min(values, key=lambda v: (_lowest(claim.shelf.options_with(key, v) & mask), v))
-                if self._fits(claim, attempt, (*pinned, (key, best)), number) is None:
-                    best = next(
-                        v for v in values if self._fits(claim, attempt, (*pinned, (key, v)), number) is not None
-                    )
-                pinned = (*pinned, (key, best))
-        return pinned
+            state, mask, _ = fit
+            values = shelf.values(key, state, mask)
+            if len(values) < 2:
+                continue
+            for value in sorted(values, key=lambda v: (_lowest(shelf.options_with(key, v) & mask), v)):
+                narrower = (*pinned, self._constraints.one(key, value))
+                there = self._fits(claim, attempt, narrower, number)
+                if there is not None:
+                    pinned, fit = narrower, there
+                    break
+            else:
+                raise AssertionError(f"no value of {key} is left to a machine that has some")
+        return fit
 
     # -- pods with rules: one by one --------------------------------------------------------------------------------
 
@@ -205,19 +247,20 @@ class FirstFit:
         if index is not None:
             self._put_existing(index, pods, [key])
             return True
-        choices = list(self._choices(pods, attempt.rules))
+        choices = self._choices(pods, attempt.rules)
         for pinned in choices:
-            found = self._find_planned(attempt, pinned)
-            if found is not None:
-                self._put_planned(found, attempt, self._complete(found, attempt, pinned), [key])
+            claim, fit = self._find_planned(attempt, pinned)
+            if claim is not None and fit is not None:
+                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
                 return True
-        if not all(group.allows_host(0, selects_itself=pods.selects_itself(group)) for group in attempt.hosts):
+        if not attempt.hosts_allow({}):
             return False
         for pinned in choices:
-            opened = self._open_new(attempt, pinned)
-            if opened is not None:
-                self.claims.append(opened)
-                self._put_planned(opened, attempt, self._complete(opened, attempt, pinned), [key])
+            claim = self._open_new(attempt, pinned)
+            if claim is not None:
+                fit = self._fits(claim, attempt, pinned, 1)
+                assert fit is not None
+                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
                 return True
         return False
 
@@ -244,74 +287,54 @@ class FirstFit:
             ]
         return found
 
-    def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> Iterator[Pinned]:
+    def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
         """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
         keys = list(dict.fromkeys(group.key for group in rules if not group.by_host))
-        if not keys:
-            yield ()
-            return
         allowed = []
         for key in keys:
-            about = [group for group in rules if group.key == key]
-            domains = self._domains(key)
+            about = [(group, pods.selects_itself(group)) for group in rules if group.key == key]
+            spreads = [group.counts for group, _ in about if group.rule is Rule.SPREAD]
             fine = [
-                domain
-                for domain in domains
-                if all(group.allows(domain, selects_itself=pods.selects_itself(group)) for group in about)
+                (sum(counts.get(domain, 0) for counts in spreads), rank, domain)
+                for rank, domain in self._domains(key)
+                if all(group.allows(domain, selects_itself=own) for group, own in about)
             ]
-            spreads = [group for group in about if group.rule is Rule.SPREAD]
-            fine.sort(key=lambda d: (sum(group.counts.get(d, 0) for group in spreads), self._price_rank(key, d), d))
-            allowed.append([(key, domain) for domain in fine])
-        yield from itertools.product(*allowed)
+            fine.sort()
+            choices = [self._constraints.one(key, domain) for *_, domain in fine]
+            if all(group.tolerates_absence for group, _ in about):
+                choices.append(self._constraints.of({key: ABSENT}))  # a machine without the label has no domain
+            allowed.append(choices)
+        return list(itertools.product(*allowed))
 
-    def _domains(self, key: str) -> list[str]:
-        found: dict[str, None] = {}
-        for shelf in self._shelves:
-            found.update(dict.fromkeys(shelf.values(key, shelf.start, shelf.start.mask)))
-        return list(found)
+    def _domains(self, key: str) -> list[tuple[int, str]]:
+        """The domains that new machines can be in, each with the rank of its cheapest option in the first such pool."""
+        known = self._by_key.get(key)
+        if known is None:
+            found: dict[str, int] = {}
+            for shelf in self._shelves:
+                for value in shelf.values(key, shelf.start, shelf.start.mask):
+                    found.setdefault(value, _lowest(shelf.options_with(key, value) & shelf.start.mask))
+            known = self._by_key[key] = [(rank, value) for value, rank in found.items()]
+        return known
 
-    def _price_rank(self, key: str, domain: str) -> int:
-        for shelf in self._shelves:
-            mask = shelf.options_with(key, domain) & shelf.start.mask
-            if mask:
-                return _lowest(mask)
-        return 0
-
-    def _complete(self, claim: Claim, attempt: Attempt, pinned: Pinned) -> Pinned:
-        """Adds the labels that no rule steers and by which the pods are counted all the same."""
-        done = {key for key, _ in pinned}
-        for key in attempt.pins:
-            if key in done:
-                continue
-            found = self._fits(claim, attempt, pinned, 1)
-            assert found is not None
-            state, mask, _ = found
-            values = claim.shelf.values(key, state, mask)
-            if values:
-                best = min(values, key=lambda v: (_lowest(claim.shelf.options_with(key, v) & mask), v))
-                pinned = (*pinned, (key, best))
-        return pinned
-
-    def _find_planned(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
+    def _find_planned(self, attempt: Attempt, pinned: Pinned) -> tuple[Claim | None, Fit | None]:
         """The first planned machine that takes one more. Those passed over are not asked again, unless a rule of
         affinity to a host refused them: that may lapse.
         """
-        pods, hosts, claims = attempt.pods, attempt.hosts, self.claims
+        claims = self.claims
         at = 0 if attempt.lapses else attempt.tried.get(pinned, 0)
+        found: tuple[Claim | None, Fit | None] = (None, None)
         while at < len(claims):
             claim = claims[at]
-            if self._hosts_allow(claim, pods, hosts) and self._fits(claim, attempt, pinned, 1) is not None:
-                break
+            if attempt.hosts_allow(claim.counts):
+                fit = self._fits(claim, attempt, pinned, 1)
+                if fit is not None:
+                    found = (claim, fit)
+                    break
             at += 1
         if not attempt.lapses:
             attempt.tried[pinned] = at
-        return claims[at] if at < len(claims) else None
-
-    def _hosts_allow(self, claim: Claim, pods: PodClass, hosts: tuple[Group, ...]) -> bool:
-        counts = claim.counts
-        return all(
-            group.allows_host(counts.get(group, 0), selects_itself=pods.selects_itself(group)) for group in hosts
-        )
+        return found
 
     # -- one machine --------------------------------------------------------------------------------------------------
 
@@ -319,46 +342,41 @@ class FirstFit:
         for shelf in attempt.open:
             if (pinned, shelf) in attempt.closed:
                 continue
-            claim = Claim(shelf, self._resources, self._daemon_ports.get(shelf, frozenset()))
+            ports = self._daemon_ports.get(shelf, frozenset())
+            claim = Claim(shelf, self._resources, ports, at=len(self.claims))
             if self._fits(claim, attempt, pinned, 1) is not None:
                 return claim
             attempt.closed.add((pinned, shelf))
         return None
 
-    def _fits(
-        self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int
-    ) -> tuple[State, int, Option | None] | None:
+    def _fits(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
         """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
         self.steps += 1
         shelf = claim.shelf
         if shelf not in attempt.open:
             return None
         pods = attempt.pods
-        mask = claim.mask
+        state = shelf.step(claim.state, attempt.variant.constraint)
+        implied = attempt.open[shelf]
+        for narrower in pinned if implied is None else (implied, *pinned):
+            if state is None:
+                return None
+            state = shelf.step(state, narrower)
+        if state is None:
+            return None
+        mask = claim.mask & state.mask
         used = claim.used
         for resource, amount in pods.needs:
             mask &= shelf.with_room(resource, used[resource] + amount * number)
             if not mask:
                 return None
-        state = shelf.step(claim.state, attempt.variant.constraint)
-        implied = attempt.open[shelf]
-        if state is not None and implied is not None:
-            state = shelf.step(state, implied)
-        for key, value in pinned:
-            if state is None:
-                return None
-            state = shelf.step(state, self._constraints.one(key, value))
-        if state is None:
-            return None
         for place in pods.places or (self._constraints.none,):
             there = shelf.step(state, place)
             if there is not None and mask & there.mask:
                 return self._settled(claim, pods, there, mask & there.mask, number)
         return None
 
-    def _settled(
-        self, claim: Claim, pods: PodClass, state: State, mask: int, number: int
-    ) -> tuple[State, int, Option | None] | None:
+    def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:
         shelf = claim.shelf
         if pods.ports and ports_conflict(claim.ports, pods.ports):
             return None
@@ -385,12 +403,12 @@ class FirstFit:
                     mask &= ~(1 << claim.shelf.options.index(option))
         return mask
 
-    def _put_planned(self, claim: Claim, attempt: Attempt, pinned: Pinned, keys: Sequence[str]) -> None:
+    def _put_planned(self, claim: Claim, attempt: Attempt, fit: Fit, keys: Sequence[str]) -> None:
         pods = attempt.pods
         number = len(keys)
-        found = self._fits(claim, attempt, pinned, number)
-        assert found is not None, "a machine took pods that do not fit"
-        claim.state, claim.mask, option = found
+        if claim.at == len(self.claims):
+            self.claims.append(claim)
+        claim.state, claim.mask, option = fit
         if option is not None:
             claim.hold = claim.hold or Hold()
             self._ledgers[claim.shelf.pool.ref].take(claim.hold, option)
@@ -402,8 +420,7 @@ class FirstFit:
         for driver, count in pods.volumes.fresh.items():
             claim.fresh[driver] = claim.fresh.get(driver, 0) + count * number
         claim.pods.extend(keys)
-        at = self.claims.index(claim) if self.claims[-1] is not claim else len(self.claims) - 1
-        self.order.extend((key, at) for key in keys)
+        self.order.extend((key, claim.at) for key in keys)
         self._count(claim, pods, number)
 
     def _count(self, claim: Claim, pods: PodClass, number: int) -> None:
@@ -429,11 +446,6 @@ class FirstFit:
         self._existing.put(index, pods, keys)
         name = self._existing.nodes[index].name
         self.order.extend((key, name) for key in keys)
-
-
-def waiting_refused(classes: Iterable[PodClass]) -> list[PodClass]:
-    """Classes that no place will do for, whatever there is."""
-    return [each for each in classes if each.refusal is not None]
 
 
 def pinned_keys(pods: PodClass) -> list[str]:

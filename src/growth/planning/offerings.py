@@ -39,6 +39,7 @@ class Constraints:
 
     def __init__(self) -> None:
         self._known: dict[frozenset[tuple[str, Requirement]], Constraint] = {}
+        self._single: dict[tuple[str, str], Constraint] = {}
         self.none = self.of({})
 
     def of(self, requirements: Mapping[str, Requirement]) -> Constraint:
@@ -49,7 +50,10 @@ class Constraints:
         return known
 
     def one(self, key: str, value: str) -> Constraint:
-        return self.of({key: one_of(value)})
+        known = self._single.get((key, value))
+        if known is None:
+            known = self._single[key, value] = self.of({key: one_of(value)})
+        return known
 
 
 class State:
@@ -72,7 +76,15 @@ class Shelf:
     `overheads` is what DaemonSets take of each option, by its index; `measure` takes it off and makes the tables of room.
     """
 
-    def __init__(self, pool: PoolView, options: Iterable[Option], *, architecture: Constraint | None = None) -> None:
+    def __init__(
+        self,
+        pool: PoolView,
+        options: Iterable[Option],
+        *,
+        architecture: Constraint | None = None,
+        strict_min_values: bool = True,
+    ) -> None:
+        self._strict = strict_min_values
         self.pool = pool
         self.architecture = architecture
         self.options = tuple(
@@ -212,6 +224,10 @@ class Shelf:
         return self._everything if by_value is None else by_value.get(value, 0)
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
+        """Like `rigid`, but None where `minValues` are wishes."""
+        return self.rigid(state, mask) if self._strict else None
+
+    def rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """A requirement whose `minValues` the options no longer meet: (label, values left, values needed)."""
         for key, requirement in state.requirements.items():
             if requirement.min_values:

@@ -5,6 +5,7 @@ import enum
 from collections.abc import Mapping
 
 from growth.api.pools import PoolRef
+from growth.planning.requirements import Requirements
 from growth.units.resources import Amounts
 
 
@@ -38,7 +39,8 @@ class Reason:
 class PlannedClaim:
     """One machine to buy. `price` and what stands beside it are of the offering that is expected: the cheapest.
 
-    `instance_types` are all that would do, cheapest first. `requests` include DaemonSets. `next_best` is the cheapest
+    `instance_types` are all that would do, cheapest first; `requirements` what the machine was narrowed to, and `labels`
+    what it will carry. `requests` include DaemonSets. `next_best` is the cheapest
     offering of another type, with its price.
     """
 
@@ -48,10 +50,12 @@ class PlannedClaim:
     capacity_type: str
     price: int
     instance_types: tuple[str, ...]
+    requirements: Requirements
     labels: Mapping[str, str]
     requests: Amounts
     pods: tuple[str, ...]
     next_best: tuple[str, int] | None
+    min_values_relaxed: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

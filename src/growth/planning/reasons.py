@@ -2,7 +2,8 @@
 unplaced.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import NODES, PoolView
@@ -28,6 +29,7 @@ class Explainer:
         *,
         resources: Sequence[str],
         daemon_ports: Mapping[Shelf, frozenset[Port]],
+        whole: Callable[[PoolView], Shelf],
     ) -> None:
         self._pools = pools
         self._shelves = shelves
@@ -35,11 +37,15 @@ class Explainer:
         self._constraints = constraints
         self._resources = resources
         self._daemon_ports = daemon_ports
+        self._whole = functools.cache(whole)
 
     def reasons(self, pods: PodClass, *, exhausted: bool) -> tuple[Reason, ...]:
         """One a pool; near-misses (those that passed more rules) first."""
         if pods.refusal is not None:
             return (Reason(None, Filter(pods.refusal[0]), pods.refusal[1]),)
+        if pods.volumes.alone:
+            claims = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(pods.volumes.alone))
+            return (Reason(None, Filter.VOLUMES, f"{claims} is for a single pod (ReadWriteOncePod) and in use"),)
         if exhausted:
             return (Reason(None, Filter.CAPS, "the pass ran out of its budget of work before this pod was tried"),)
         if not self._pools:
@@ -52,11 +58,28 @@ class Explainer:
         if pool.problem:
             return Reason(pool.ref, Filter.POOL, pool.problem)
         shelves = [shelf for shelf in self._shelves if shelf.pool is pool]
+        if not shelves and not pool.instance_types:
+            return Reason(pool.ref, Filter.POOL, "it has no instance types: is its node class there?")
         if not shelves:
             return Reason(pool.ref, Filter.UNAVAILABLE, "none of its offerings can be bought now")
         variant = pods.variants[-1]
-        found = [self._on_shelf(shelf, pods, variant) for shelf in shelves]
-        return max(found, key=lambda reason: _FAR[reason.filter])
+        found = max((self._on_shelf(shelf, pods, variant) for shelf in shelves), key=lambda reason: _FAR[reason.filter])
+        return self._out_of_stock(pool, pods, variant, found) or found
+
+    def _out_of_stock(self, pool: PoolView, pods: PodClass, variant: Variant, found: Reason) -> Reason | None:
+        """The reason where the pod would come further if everything could be bought."""
+        missing = [
+            f"{kind.name} in {offering.zone}"
+            for kind in pool.instance_types
+            for offering in kind.offerings
+            if offering.price is not None and not offering.available
+        ]
+        if not missing or _FAR[found.filter] > _FAR[Filter.RESOURCES]:
+            return None
+        if _FAR[self._on_shelf(self._whole(pool), pods, variant).filter] <= _FAR[Filter.RESOURCES]:
+            return None
+        shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        return Reason(pool.ref, Filter.UNAVAILABLE, f"what could hold it cannot be bought now ({shown})")
 
     def _on_shelf(self, shelf: Shelf, pods: PodClass, variant: Variant) -> Reason:
         ref = shelf.pool.ref
@@ -90,7 +113,8 @@ class Explainer:
             return Reason(ref, Filter.LIMITS, limited)
         rules = (*variant.rules, *pods.kept_away)
         if rules:
-            return Reason(ref, Filter.TOPOLOGY, f"{_shown(rules)} leaves no place")
+            texts = " and ".join(dict.fromkeys(group.text for group in rules))
+            return Reason(ref, Filter.TOPOLOGY, f"{texts} leaves no place")
         return Reason(ref, Filter.RESOURCES, "no place was left")
 
     def _unmet(self, shelf: Shelf, state: State, constraint: Constraint) -> str:
@@ -147,10 +171,6 @@ class Explainer:
         if limits:
             return f"no machine that could hold it is within the pool's limits ({limits})"
         return "every server type that could hold it is at its max"
-
-
-def _shown(rules: Sequence[object]) -> str:
-    return " and ".join(dict.fromkeys(str(getattr(rule, "text", rule)) for rule in rules))
 
 
 # How far a pod came before the rule stopped it.

@@ -7,7 +7,7 @@ from growth.api import names
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
-from growth.planning.classes import Compiler, Draft, Groups, PodClass
+from growth.planning.classes import Compiler, Draft, PodClass
 from growth.planning.existing import Existing
 from growth.planning.firstfit import Claim, FirstFit
 from growth.planning.ledger import Ledger
@@ -16,6 +16,7 @@ from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
 from growth.planning.requests import PODS, Port
 from growth.planning.requirements import Requirement
+from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
 from growth.units.resources import add
@@ -49,7 +50,9 @@ class _Pass:
         self._options = options
         self._constraints = Constraints()
         self._groups = Groups(snapshot.namespaces, self._constraints)
-        self._pools = sorted(snapshot.pools, key=_pool_order)
+        # Karpenter's pools by weight, ties by name from the end of the alphabet, as it does; growth pools after them.
+        by_name = sorted(snapshot.pools, key=lambda pool: pool.ref.name, reverse=True)
+        self._pools = sorted(by_name, key=lambda pool: (pool.ref.group != names.KARPENTER, -pool.weight))
         self._lists: dict[tuple[Shelf, State, int], tuple[int, tuple[str, ...], tuple[str, int] | None]] = {}
 
     def run(self) -> Plan:
@@ -86,10 +89,21 @@ class _Pass:
             resources=len(resources),
             daemon_ports=ports,
             budget=self._options.budget,
+            in_use=self._claims_in_use(),
         )
         left = packer.place_all(classes)
         claims = tuple(self._finished(claim, ledgers[claim.shelf.pool.ref], resources) for claim in packer.claims)
-        explainer = Explainer(self._pools, shelves, ledgers, self._constraints, resources=resources, daemon_ports=ports)
+
+        def whole(pool: PoolView) -> Shelf:
+            """The pool as it would be if everything could be bought."""
+            shelf = self._shelf(pool, offered(pool, unavailable=True))
+            self._reserve(shelf, daemons)
+            shelf.measure(resources)
+            return shelf
+
+        explainer = Explainer(
+            self._pools, shelves, ledgers, self._constraints, resources=resources, daemon_ports=ports, whole=whole
+        )
         return Plan(
             revision=self._snapshot.revision,
             currency=self._snapshot.currency,
@@ -133,8 +147,13 @@ class _Pass:
             for priority in sorted({pool.priorities.get(kind.name, 0) for kind in pool.instance_types}, reverse=True):
                 found = [option for option in offered(pool) if pool.priorities.get(option.type.name, 0) == priority]
                 if found:
-                    shelves.append(Shelf(pool, found, architecture=self._architecture(pool)))
+                    shelves.append(self._shelf(pool, found))
         return shelves
+
+    def _shelf(self, pool: PoolView, options: list[Option]) -> Shelf:
+        return Shelf(
+            pool, options, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
+        )
 
     def _architecture(self, pool: PoolView) -> Constraint | None:
         """A growth pool with types of several architectures gives pods that name none its first type's."""
@@ -166,6 +185,16 @@ class _Pass:
                     shelf.overheads[index] = add(shelf.overheads[index], daemon.requests)
         return ports
 
+    def _claims_in_use(self) -> set[tuple[str, str]]:
+        """Volume claims that pods on nodes use: one that is for a single pod keeps others out."""
+        return {
+            (shape.namespace, volume.persistent_volume_claim.claim_name)
+            for node in self._snapshot.nodes
+            for shape, _ in node.pods
+            for volume in shape.spec.volumes
+            if volume.persistent_volume_claim is not None
+        }
+
     def _know_domains(self, shelves: Iterable[Shelf]) -> None:
         """Tells each spread the domains that new machines could be in."""
         for group in self._groups.all:
@@ -196,7 +225,9 @@ class _Pass:
             capacity_type=option.offering.capacity_type,
             price=option.price,
             instance_types=types,
+            requirements=claim.state.requirements,
             labels=claim_labels(claim.state.requirements, option),
+            min_values_relaxed=shelf.rigid(claim.state, claim.mask) is not None,
             requests=add(requests, shelf.overheads[best]),
             pods=tuple(claim.pods),
             next_best=next_best,
@@ -226,11 +257,6 @@ class _Pass:
         result = (best, tuple(types), second[0] if second else None)
         self._lists[shelf, state, mask] = result
         return result
-
-
-def _pool_order(pool: PoolView) -> tuple[bool, int, str]:
-    """Karpenter's pools by weight, greatest first, then by name; growth pools after them."""
-    return (pool.ref.group != names.KARPENTER, -pool.weight, pool.ref.name)
 
 
 def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:

@@ -1,0 +1,1 @@
+"""The other autoscalers that Growth is measured against, each run on exactly our inputs."""
