@@ -38,8 +38,10 @@ def _call(arguments: list[str]) -> None:
 
     from growth.cli.app import build
 
+    # The parser takes a lone dash for an option without a name.
+    words = ["/dev/stdin" if word == "-" else word for word in _reordered(arguments)]
     try:
-        command, bound, _ = build().parse_args(_reordered(arguments), exit_on_error=False, print_error=False)
+        command, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         raise UsageError(_advice(str(error), arguments)) from error
     command(*bound.args, **bound.kwargs)

@@ -30,7 +30,6 @@ def plan(
         Parameter(
             name=["--file", "-f"],
             consume_multiple=True,
-            allow_leading_hyphen=True,
             negative=(),
             help="Manifests, YAML or JSON: a file, a folder, or - for standard input. May be given several times."
             " Without it: the cluster, read-only.",

@@ -21,7 +21,7 @@ from growth.cli.errors import UsageError
 
 T = TypeVar("T")
 
-STDIN: Final = "-"
+STDIN: Final = ("-", "/dev/stdin")
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 _AT: Final = re.compile(r" - at `\$\.?(?P<field>.*)`$")
@@ -116,9 +116,9 @@ def _field_and_reason(error: msgspec.ValidationError) -> tuple[str, str]:
 
 
 def documents(sources: Iterable[str]) -> Iterator[Document]:
-    """Every object in the sources: files, folders with all that is below them, or `-` for standard input."""
+    """Every object in the sources: files, folders with all that is below them, or `-` (also `/dev/stdin`) for standard input."""
     for source in sources:
-        if source == STDIN:
+        if source in STDIN:
             yield from split(sys.stdin.buffer.read(), "standard input")
             continue
         path = pathlib.Path(source)
