@@ -16,8 +16,11 @@ def meta(name: str, **more: Any) -> Json:
 def pod_spec(
     *, cpu: str | int = "100m", memory: str | int = "128Mi", requests: Json | None = None, **spec: Any
 ) -> Json:
-    asked = {"cpu": cpu, "memory": memory, **(requests or {})}
-    return {"containers": [{"name": "main", "resources": {"requests": asked}}], **spec}
+    """Devices are requested with a limit, as servers demand."""
+    resources: Json = {"requests": {"cpu": cpu, "memory": memory, **(requests or {})}}
+    if requests:
+        resources["limits"] = requests
+    return {"containers": [{"name": "main", "image": "example/app", "resources": resources}], **spec}
 
 
 def pod(
