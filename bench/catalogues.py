@@ -94,7 +94,8 @@ def _kwok_type(cpu: int, family: str, *, system: str, architecture: str) -> Json
         resources={
             "cpu": str(cpu),
             "ephemeral-storage": "20Gi",
-            "memory": f"{memory}Gi",
+            # As Kubernetes prints it: the label karpenter.kwok.sh/instance-memory has this very text.
+            "memory": f"{memory // 1024}Ti" if memory % 1024 == 0 else f"{memory}Gi",
             "pods": str(min(16 * cpu, KWOK_MAX_PODS)),
         },
         offerings=[

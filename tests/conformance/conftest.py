@@ -1,6 +1,7 @@
 """Opens a world for each law on each backend, runs the law, and counts the laws that hold.
 
-Backends: `http` is `HttpApi` on a real kube-apiserver.
+Backends: `http` is `HttpApi` on a real kube-apiserver, `memory` is `MemoryApi`. The real server is shared by the laws of
+one process; a server in process is made for each law.
 """
 
 import asyncio
@@ -15,14 +16,15 @@ import pytest
 
 from growth.kube import access
 from growth.kube.http import HttpApi
-from growth.ports import SystemClock
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.ports import SystemClock, SystemRandom
 from tests.conformance.kinds import NAMESPACE
-from tests.conformance.world import Backend, World
+from tests.conformance.world import FREE, Backend, World
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 
 HTTP = pytest.param("http", marks=pytest.mark.plane)
-BACKENDS = [HTTP]
+BACKENDS = [HTTP, "memory"]
 WIRE_BACKENDS = [HTTP]
 
 
@@ -44,7 +46,14 @@ def real_forgetful_backend(control_plane: None) -> Iterator[Backend]:
 def real_plane_backend(control_plane: None) -> Iterator[Backend]:
     """An API server with its controllers, for laws that controllers carry out."""
     with start_plane(controller_manager=True) as running:
-        yield _real(running)
+        backend = _real(running)
+
+        async def invent() -> None:  # early, because controllers take their time to notice
+            async with backend.connect() as api:
+                await backend.kind(api, FREE)
+
+        asyncio.run(invent())
+        yield backend
 
 
 def _real(running: Plane) -> Backend:
@@ -66,8 +75,23 @@ def _real(running: Plane) -> Backend:
     return Backend(connect=connect, compact=compact, shared=True)
 
 
+def _memory() -> Backend:
+    server = MemoryServer(SystemClock(), SystemRandom())
+
+    @contextlib.asynccontextmanager
+    async def connect() -> AsyncIterator[MemoryApi]:
+        yield MemoryApi(server, user="laws")
+
+    async def compact(_: MemoryApi) -> None:
+        server.compact()
+
+    return Backend(connect=connect, compact=compact, shared=False)
+
+
 def _backend(request: pytest.FixtureRequest, *, real: str) -> Backend:
     request.node.user_properties.append(("backend", request.param))
+    if request.param == "memory":
+        return _memory()
     backend: Backend = request.getfixturevalue(real)
     return backend
 

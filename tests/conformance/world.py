@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Api, EventType, WatchEvent
-from growth.kube.errors import ApiError, NotFound
+from growth.kube.errors import ApiError, Invalid, NotFound
 from tests.conformance.kinds import CONFIG_MAP, CRD, NAMESPACE, POD
 
 E = TypeVar("E", bound=ApiError)
+T = TypeVar("T")
 
 # Long enough for a loaded machine; nobody waits so long unless something is broken.
 PATIENCE_SECONDS = 20.0
@@ -64,15 +65,31 @@ def invented(spec: Json | None = None, **options: Any) -> Json:
     return definition
 
 
+async def eventually(
+    look: Callable[[], Awaitable[T]], holds: Callable[[T], bool], *, patience_seconds: float = PATIENCE_SECONDS
+) -> T:
+    """What `look` shows once it holds. For what servers do in their own time."""
+    async with asyncio.timeout(patience_seconds):
+        while True:
+            seen = await look()
+            if holds(seen):
+                return seen
+            await asyncio.sleep(0.02)
+
+
+async def found(call: Awaitable[T]) -> T | None:
+    """What was found, or None."""
+    try:
+        return await call
+    except NotFound:
+        return None
+
+
 async def served(api: Api, definition: Json) -> Kind[Json]:
     """Waits until the CRD's kind answers."""
     kind = kind_of(definition)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            with contextlib.suppress(NotFound):
-                await api.list(kind, limit=1)
-                return kind
-            await asyncio.sleep(0.02)
+    await eventually(lambda: found(api.list(kind, limit=1)), lambda page: page is not None)
+    return kind
 
 
 class World:
@@ -141,16 +158,26 @@ class World:
                     return seen
         raise AssertionError(f"the watch ended; seen: {[(event.type, name_of(event.object)) for event in seen]}")
 
-    async def gone(self, kind: Kind[Json], item: Json) -> None:
+    async def until_refused(self, kind: Kind[Json], spec: Json) -> None:
+        """Waits until a changed CRD refuses such an object: servers take a moment to read a definition again."""
+
+        async def accepted() -> bool:
+            try:
+                await self.make(kind, spec)
+            except Invalid:
+                return False
+            return True
+
+        await eventually(accepted, lambda answer: not answer)
+
+    async def gone(self, kind: Kind[Json], item: Json, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Waits until the object is no longer there."""
         namespace = item["metadata"].get("namespace", "")
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            with contextlib.suppress(NotFound):
-                while True:
-                    found = await self.api.get(kind, name_of(item), namespace=namespace)
-                    if found["metadata"]["uid"] != item["metadata"]["uid"]:
-                        return
-                    await asyncio.sleep(0.02)
+        await eventually(
+            lambda: found(self.api.get(kind, name_of(item), namespace=namespace)),
+            lambda there: there is None or uid_of(there) != uid_of(item),
+            patience_seconds=patience_seconds,
+        )
 
 
 def name_of(item: Json) -> str:

@@ -42,11 +42,15 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Run(Answered, frozen=True):
-    """One pass. `seconds` is NewTopology + NewScheduler + Solve; the copy of the cluster's nodes before it stands apart."""
+    """One pass. `seconds` is NewTopology + NewScheduler + Solve; the copy of the cluster's nodes before it stands apart.
+
+    `cpu_seconds` is the processor time behind `seconds`, of all goroutines: it tells a busy machine from slow code.
+    """
 
     copy_seconds: float
     seconds: float
     solve_seconds: float
+    cpu_seconds: float
     nodes: int
 
 

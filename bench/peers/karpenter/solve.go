@@ -215,6 +215,7 @@ func (p *problem) pass(ctx context.Context) (timing, scheduling.Results, error) 
 	// DeepCopyNodes walks a map; a fixed order makes equal inputs give equal answers as far as Karpenter allows.
 	sort.Slice(nodes, func(i, j int) bool { return nodes[i].Name() < nodes[j].Name() })
 	daemons := p.daemons()
+	used := processorTime()
 	copied := time.Now()
 	topology, err := scheduling.NewTopology(ctx, p.objects, p.cluster, nodes, p.pools, p.types, p.counted, p.options...)
 	if err != nil {
@@ -228,11 +229,13 @@ func (p *problem) pass(ctx context.Context) (timing, scheduling.Results, error) 
 		return timing{}, scheduling.Results{}, fmt.Errorf("Solve: %w", err)
 	}
 	solved := time.Now()
+	used = processorTime() - used
 	results = results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes)
 	return timing{
 		Copy:  copied.Sub(start).Seconds(),
 		Total: solved.Sub(copied).Seconds(),
 		Solve: solved.Sub(built).Seconds(),
+		CPU:   used,
 		Nodes: len(results.NewNodeClaims),
 	}, results, nil
 }

@@ -39,5 +39,7 @@ def _current(container: Container, statuses: Mapping[str, ContainerStatus]) -> C
                 held[name] = quantity
     if held == asked:
         return container
-    resources = ResourceRequirements(requests=held, limits=container.resources.limits, claims=container.resources.claims)
+    resources = ResourceRequirements(
+        requests=held, limits=container.resources.limits, claims=container.resources.claims
+    )
     return msgspec.structs.replace(container, resources=resources)

@@ -13,8 +13,8 @@ from growth.api.karpenter import Requirement
 from growth.api.placement import Taint
 from growth.api.pods import Pod
 from growth.api.pools import PoolRef
-from growth.cluster.shapes import PodShape
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from growth.cluster.shapes import PodShape
 from growth.units.resources import Amounts
 
 NODES: Final = "nodes"  # the pseudo-resource that counts machines
@@ -92,7 +92,7 @@ class Snapshot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Demand:
-    """A pod that wants a place. `key` is namespace/name."""
+    """A pod that wants a place now: without a scheduling gate. `key` is namespace/name."""
 
     key: str
     shape: PodShape

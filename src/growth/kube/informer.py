@@ -82,7 +82,7 @@ class Unsynced:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class InformerStatistics:
-    """Counts since the start. Deletions found by a relist are counted among the deletions too."""
+    """Counts since the start; `watches` are those that the server opened. Deletions found by a relist are counted among the deletions too."""
 
     objects: int = 0
     lists: int = 0
@@ -243,7 +243,6 @@ class Informer(Generic[T, S]):
         """One watch, to its end. Returns when the server closed it in good order; raises otherwise."""
         settings, selection = self._settings, self._selection
         timeout_seconds = settings.watch_seconds * (1.0 + self._random.uniform(0.0, 1.0))
-        self._count("watches")
         began = self._clock.monotonic()
         heard = False
         async with contextlib.AsyncExitStack() as stack:
@@ -259,6 +258,7 @@ class Informer(Generic[T, S]):
                             timeout_seconds=timeout_seconds,
                         )
                     )
+                    self._count("watches")
                     self._found()
                     heard = await self._hear(events, stall)
             except TimeoutError:

@@ -223,6 +223,9 @@ class Compiler:
             if self._respect and each.when_unsatisfiable != DO_NOT_SCHEDULE
         ]
         firm = self._firm_rules(shape, affinity, selector, terms)
+        for group in firm:
+            group.firm = True
+        every_term = tuple(terms)
         soft = self._soft_taints
         while True:
             wanted = [selector]
@@ -244,8 +247,12 @@ class Compiler:
                     break
             else:
                 if not soft:
-                    return
+                    break
                 soft = False
+        # Terms were given up before the preferences; without any preference each of them gets another chance.
+        for term in every_term[:-1]:
+            both = gather([*selector.items(), *from_expressions(term.match_expressions).items()])
+            yield Variant(constraint=self._constraints.of(both), rules=tuple(dict.fromkeys(firm)), soft=False)
 
     def _preferences(
         self, affinity: Affinity

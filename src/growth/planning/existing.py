@@ -21,7 +21,7 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # More pods than any node takes: the room for a class that asks for nothing.
-PLENTY = np.int64(1 << 40)
+PLENTY = 1 << 40
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Existing:
         self._labels = [from_label_names(node.labels) for node in self.nodes]
         self._matches: dict[Constraint, Bools] = {}
         self._counted: dict[Group, Bools] = {}
+        self._by_host: dict[Group, Ints] = {}  # how many pods of a rule each node holds
 
     def keep_for_daemons(self, daemons: Iterable[PodClass]) -> None:
         """Takes off what DaemonSets will take of each node and have not taken yet."""
@@ -72,7 +73,7 @@ class Existing:
             for variant in daemon.variants:
                 runs |= self.matching(variant.constraint)
             amounts = np.array([daemon.requests.get(name, 0) for name in self._resources], dtype=np.int64)
-            total[here & runs] += amounts
+            total[here & runs] += amounts * len(daemon.pods)
         taken = np.array(
             [[node.daemon_requested.get(name, 0) for name in self._resources] for node in self.nodes], dtype=np.int64
         ).reshape(self.free.shape)
@@ -121,18 +122,12 @@ class Existing:
     def count(self, groups: Groups) -> None:
         """Fills the counts of every rule from the pods on the nodes, shape by shape and not pod by pod."""
         shapes: dict[PodShape, int] = {}
-        at: list[int] = []
-        which: list[int] = []
-        pods: list[int] = []
-        for index, node in enumerate(self.nodes):
-            for shape, number in node.pods:
-                at.append(index)
-                which.append(shapes.setdefault(shape, len(shapes)))
-                pods.append(number)
+        of_shape = [shapes.setdefault(shape, len(shapes)) for node in self.nodes for shape, _ in node.pods]
+        rows = [len(node.pods) for node in self.nodes]
         census = _Census(
-            where=np.array(at, dtype=np.int64),
-            shape=np.array(which, dtype=np.int64),
-            pods=np.array(pods, dtype=np.int64),
+            where=np.repeat(np.arange(len(self.nodes), dtype=np.int64), rows),
+            shape=np.array(of_shape, dtype=np.int64),
+            pods=np.array([number for node in self.nodes for _, number in node.pods], dtype=np.int64),
             shapes=len(shapes),
         )
         owners: dict[Group, list[int]] = {}
@@ -160,9 +155,8 @@ class Existing:
             np.int64
         )
         if group.by_host:
-            for index in np.flatnonzero(per_node):
-                group.on_nodes[int(index)] = int(per_node[index])
-                group.total += int(per_node[index])
+            self._by_host[group] = per_node
+            group.total += int(per_node.sum())
             return
         for code, value in enumerate(values):
             number = int(per_node[column == code].sum())
@@ -186,31 +180,68 @@ class Existing:
 
     # -- room -----------------------------------------------------------------------------------------------------
 
-    def candidates(self, pods: PodClass, variant: Variant) -> list[int]:
-        """The nodes with room for one pod of the class that its labels, taints and ports allow, in order."""
-        if not self.nodes:
-            return []
+    def candidates(self, pods: PodClass, variant: Variant) -> Bools:
+        """The nodes that labels and taints allow the class."""
         fine = self.matching(variant.constraint) & self.tolerated(pods.tolerations, soft=variant.soft)
         if pods.places:
             reachable = np.zeros(len(self.nodes), dtype=np.bool_)
             for place in pods.places:
                 reachable |= self.matching(place)
             fine &= reachable
+        return fine
+
+    def with_room(self, candidates: Bools, pods: PodClass) -> list[int]:
+        """Those of the candidates that have room for one pod of the class, in order."""
+        fine = candidates.copy()
         for resource, amount in pods.needs:
             fine &= self.free[:, resource] >= amount
-        return [int(index) for index in np.flatnonzero(fine)]
+        return np.flatnonzero(fine).tolist()
+
+    def first(self, candidates: Bools, pods: PodClass, rules: Iterable[Group]) -> int | None:
+        """The first of the candidates that has room for one pod of the class and that the rules allow it."""
+        fine = candidates.copy()
+        for resource, amount in pods.needs:
+            fine &= self.free[:, resource] >= amount
+        for group in rules:
+            fine &= self._allowed(group, selects_itself=pods.selects_itself(group))
+        if pods.ports or pods.volumes.attach or pods.volumes.fresh:
+            return next((index for index in np.flatnonzero(fine).tolist() if self.room(index, pods)), None)
+        index = int(fine.argmax()) if len(fine) else 0
+        return index if len(fine) and fine[index] else None
+
+    def _allowed(self, group: Group, *, selects_itself: bool) -> Bools:
+        """The nodes onto which a rule lets one more pod."""
+        column, values = self.column(group.key)
+        if group.by_host:
+            counts = self._by_host.get(group)
+            if counts is None:
+                counts = np.zeros(len(self.nodes), dtype=np.int64)
+            match group.rule:
+                case Rule.SPREAD:
+                    fine = counts + selects_itself <= group.max_skew
+                case Rule.AFFINITY:
+                    fine = (counts > 0) | (group.total == 0 and selects_itself)
+                case _:
+                    fine = counts == 0
+            named = np.array([value is not None for value in values], dtype=np.bool_)[column]
+            return np.where(named, fine, group.tolerates_absence)
+        by_value = [
+            group.tolerates_absence if value is None else group.allows(value, selects_itself=selects_itself)
+            for value in values
+        ]
+        return np.array(by_value, dtype=np.bool_)[column]
 
     def room(self, index: int, pods: PodClass) -> int:
-        """How many pods of the class the node can still take; 0 or 1 for those with ports or volumes."""
+        """How many pods of the class the node can still take; 0 or 1 for those with ports."""
         row = self.free[index]
-        most = int(min((int(row[resource]) // amount for resource, amount in pods.needs), default=int(PLENTY)))
+        most = min((int(row[resource]) // amount for resource, amount in pods.needs), default=PLENTY)
         if most <= 0:
             return 0
-        if pods.ports:
-            return 0 if ports_conflict(self._held_ports(index), pods.ports) else 1
+        if pods.ports and ports_conflict(self._held_ports(index), pods.ports):
+            return 0
         if pods.volumes.attach or pods.volumes.fresh:
-            return 1 if self._can_attach(index, pods) else 0
-        return most
+            most = min(most, self._attachable(index, pods))
+        return min(most, 1) if pods.ports else most
 
     def _held_ports(self, index: int) -> frozenset[Port]:
         held = self._ports.get(index)
@@ -219,18 +250,23 @@ class Existing:
             self._ports[index] = held
         return held
 
-    def _can_attach(self, index: int, pods: PodClass) -> bool:
+    def _attachable(self, index: int, pods: PodClass) -> int:
+        """For how many pods of the class the node can attach volumes: named ones are shared, fresh ones each pod's own."""
         limits = self._limits.get(index, {})
         held = self._volumes.setdefault(
             index, {driver: set(handles) for driver, handles in self.nodes[index].volumes.items()}
         )
         fresh = self._fresh.setdefault(index, {})
+        most = int(PLENTY)
         for driver in {*pods.volumes.attach, *pods.volumes.fresh}:
             if driver in limits:
                 together = len(held.get(driver, set()) | pods.volumes.attach.get(driver, frozenset()))
-                if together + fresh.get(driver, 0) + pods.volumes.fresh.get(driver, 0) > limits[driver]:
-                    return False
-        return True
+                left = limits[driver] - together - fresh.get(driver, 0)
+                if left < 0:
+                    return 0
+                if driver in pods.volumes.fresh:
+                    most = min(most, left // pods.volumes.fresh[driver])
+        return most
 
     def put(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
         """Places pods of the class on the node and counts them for every rule."""
@@ -239,7 +275,7 @@ class Existing:
             self.free[index, resource] -= amount * number
         if pods.ports:
             self._ports[index] = self._held_ports(index) | pods.ports
-        if self._can_attach(index, pods):  # makes the books of this node
+        if self._attachable(index, pods):  # makes the books of this node
             for driver, handles in pods.volumes.attach.items():
                 self._volumes[index].setdefault(driver, set()).update(handles)
             for driver, count in pods.volumes.fresh.items():
@@ -249,30 +285,17 @@ class Existing:
             if not self._eligible(group)[index]:
                 continue
             if group.by_host:
-                group.on_nodes[index] = group.on_nodes.get(index, 0) + number
+                counts = self._by_host.setdefault(group, np.zeros(len(self.nodes), dtype=np.int64))
+                counts[index] += number
                 group.total += number
             else:
                 value = self._labels[index].get(group.key)
                 if value is not None:
                     group.record(value, number)
 
-    def allowed(self, index: int, pods: PodClass, rules: Iterable[Group]) -> bool:
-        """Whether the rules let one more pod of the class onto the node."""
-        labels = self._labels[index]
-        for group in rules:
-            own = pods.selects_itself(group)
-            value = labels.get(group.key)
-            if value is None:
-                if not group.tolerates_absence:
-                    return False
-            elif group.by_host:
-                if not group.allows_host(group.on_nodes.get(index, 0), selects_itself=own):
-                    return False
-            elif not group.allows(value, selects_itself=own):
-                return False
-        return True
 
-
-def from_label_names(labels: Mapping[str, str]) -> dict[str, str]:
+def from_label_names(labels: Mapping[str, str]) -> Mapping[str, str]:
     """Labels by their names of today; where a node has both, the one of today counts."""
+    if names.NORMALISED_LABELS.keys().isdisjoint(labels):
+        return labels
     return {**{names.NORMALISED_LABELS.get(key, key): value for key, value in labels.items()}, **labels}

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from growth.api import names
 from growth.api.pools import PoolRef
 from growth.planning.classes import PodClass, Variant
-from growth.planning.existing import Existing
+from growth.planning.existing import Bools, Existing
 from growth.planning.ledger import Hold, Ledger
-from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State
+from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.requests import Port, ports_conflict
 from growth.planning.requirements import ABSENT
 from growth.planning.taints import untolerated
 from growth.planning.topology import Group, Rule
 
 Pinned = tuple[Constraint, ...]  # values of labels that the rules narrow a machine to
-Fit = tuple[State, int, Option | None]  # what a machine would be narrowed to: state, options, what it would hold
+Fit = tuple[State, int, Hold | None]  # what a machine would be narrowed to: state, options, what it would hold
 
 
 class Claim:
@@ -48,16 +48,19 @@ class Attempt:
     """One variant of a class on its way through the machines, and what it has learned there.
 
     `open` are the shelves that the pods may use at all, with what they imply; `pins` the labels to narrow by; `tried` is how far the planned machines are known to refuse it, by pinned values; `closed` are the shelves whose new
-    machines cannot take it; `live` are the existing nodes that may still take one.
+    machines cannot take it; `candidates` are the existing nodes
+    that labels and taints allow.
     """
 
     __slots__ = (
+        "candidates",
         "ceilings",
         "closed",
         "hosts",
         "lapses",
         "live",
         "near",
+        "one_by_one",
         "open",
         "pins",
         "pods",
@@ -66,7 +69,7 @@ class Attempt:
         "variant",
     )
 
-    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], live: list[int]) -> None:
+    def __init__(self, pods: PodClass, variant: Variant, shelves: Iterable[Shelf], candidates: Bools) -> None:
         self.pods = pods
         self.variant = variant
         self.rules = (*variant.rules, *pods.kept_away)
@@ -79,9 +82,11 @@ class Attempt:
             if group.rule is not Rule.AFFINITY
         ]
         self.lapses = bool(self.near)
-        self.live = live
+        self.candidates = candidates
         self.open = {shelf: shelf.implied(variant.constraint) for shelf in shelves if open_to(shelf, pods, variant)}
         self.pins = pinned_keys(pods)
+        # How many of them a machine takes depends on which ones: ports and volumes are counted apart.
+        self.one_by_one = bool(pods.ports or pods.volumes.attach)
         self.tried: dict[Pinned, int] = {}
         self.closed: set[tuple[Pinned, Shelf]] = set()
 
@@ -118,7 +123,7 @@ class FirstFit:
         self._resources = resources
         self._daemon_ports = daemon_ports
         self._budget = budget
-        self._in_use = in_use  # volume claims that some pod uses
+        self.in_use = in_use  # volume claims that some pod uses
         self.claims: list[Claim] = []
         self.order: list[tuple[str, str | int]] = []
         self.steps = 0
@@ -149,11 +154,11 @@ class FirstFit:
 
     def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
         if pods.volumes.alone:
-            if pods.volumes.alone & self._in_use:
+            if pods.volumes.alone & self.in_use:
                 return keys
             if self._place_anywhere(pods, keys[:1]):
                 return keys
-            self._in_use |= pods.volumes.alone
+            self.in_use |= pods.volumes.alone
             return keys[1:]
         return self._place_anywhere(pods, keys)
 
@@ -177,12 +182,13 @@ class FirstFit:
 
     def _fill_existing(self, attempt: Attempt, keys: list[str]) -> list[str]:
         pods = attempt.pods
-        for index in attempt.live:
+        if not self._existing.nodes:
+            return keys
+        for index in self._existing.with_room(attempt.candidates, pods):
             if not keys:
                 break
             self.steps += 1
-            number = min(len(keys), self._existing.room(index, pods))
-            if number:
+            while keys and (number := min(len(keys), self._existing.room(index, pods))):
                 self._put_existing(index, pods, keys[:number])
                 keys = keys[number:]
         return keys
@@ -196,54 +202,35 @@ class FirstFit:
             at += 1
             number, fit = self._most(claim, attempt, len(keys))
             if fit is not None:
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, (), fit, number), keys[:number])
+                self._put_planned(claim, attempt, fit, keys[:number])
                 keys = keys[number:]
+                at -= attempt.one_by_one  # it may take another of these
         return keys
 
     def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
         """How many pods of the class the machine takes, at most `wanted`, by halving."""
-        best = self._fits(claim, attempt, (), 1)
-        if best is None or wanted == 1 or attempt.pods.ports or attempt.pods.volumes.attach:
+        best = self._takes(claim, attempt, (), 1)
+        if best is None or wanted == 1 or attempt.one_by_one:
             return 1, best
-        whole = self._fits(claim, attempt, (), wanted)
+        whole = self._takes(claim, attempt, (), wanted)
         if whole is not None:
             return wanted, whole
         low, high = 1, wanted
         while high - low > 1:
             middle = (low + high) // 2
-            fit = self._fits(claim, attempt, (), middle)
+            fit = self._takes(claim, attempt, (), middle)
             if fit is None:
                 high = middle
             else:
                 low, best = middle, fit
         return low, best
 
-    def _pinned(self, claim: Claim, attempt: Attempt, pinned: Pinned, fit: Fit, number: int) -> Fit:
-        """Narrows the machine to one value of each label by which somebody counts these pods: the cheapest that fits.
-
-        Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere, would disagree.
-        """
-        shelf = claim.shelf
-        for key in attempt.pins:
-            state, mask, _ = fit
-            values = shelf.values(key, state, mask)
-            if len(values) < 2:
-                continue
-            for value in sorted(values, key=lambda v: (_lowest(shelf.options_with(key, v) & mask), v)):
-                narrower = (*pinned, self._constraints.one(key, value))
-                there = self._fits(claim, attempt, narrower, number)
-                if there is not None:
-                    pinned, fit = narrower, there
-                    break
-            else:
-                raise AssertionError(f"no value of {key} is left to a machine that has some")
-        return fit
-
     # -- pods with rules: one by one --------------------------------------------------------------------------------
 
     def _place_one(self, attempt: Attempt, key: str) -> bool:
         pods = attempt.pods
-        index = self._find_existing(attempt)
+        self.steps += 1
+        index = self._existing.first(attempt.candidates, pods, attempt.rules) if self._existing.nodes else None
         if index is not None:
             self._put_existing(index, pods, [key])
             return True
@@ -251,41 +238,18 @@ class FirstFit:
         for pinned in choices:
             claim, fit = self._find_planned(attempt, pinned)
             if claim is not None and fit is not None:
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
+                self._put_planned(claim, attempt, fit, [key])
                 return True
         if not attempt.hosts_allow({}):
             return False
         for pinned in choices:
             claim = self._open_new(attempt, pinned)
             if claim is not None:
-                fit = self._fits(claim, attempt, pinned, 1)
+                fit = self._takes(claim, attempt, pinned, 1)
                 assert fit is not None
-                self._put_planned(claim, attempt, self._pinned(claim, attempt, pinned, fit, 1), [key])
+                self._put_planned(claim, attempt, fit, [key])
                 return True
         return False
-
-    def _find_existing(self, attempt: Attempt) -> int | None:
-        """The first existing node that takes one more. Nodes without room, or full by a host's rule, are forgotten."""
-        gone = 0
-        found = None
-        for index in attempt.live:
-            self.steps += 1
-            if not self._existing.room(index, attempt.pods):
-                gone += 1
-                continue
-            if self._existing.allowed(index, attempt.pods, attempt.rules):
-                found = index
-                break
-            if not attempt.lapses and not self._existing.allowed(index, attempt.pods, attempt.hosts):
-                gone += 1
-        if gone:
-            attempt.live = [
-                index
-                for index in attempt.live
-                if self._existing.room(index, attempt.pods)
-                and (attempt.lapses or self._existing.allowed(index, attempt.pods, attempt.hosts))
-            ]
-        return found
 
     def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
         """The combinations of domains that the rules allow, emptiest first, then cheapest for the first pool."""
@@ -327,7 +291,7 @@ class FirstFit:
         while at < len(claims):
             claim = claims[at]
             if attempt.hosts_allow(claim.counts):
-                fit = self._fits(claim, attempt, pinned, 1)
+                fit = self._takes(claim, attempt, pinned, 1)
                 if fit is not None:
                     found = (claim, fit)
                     break
@@ -344,10 +308,38 @@ class FirstFit:
                 continue
             ports = self._daemon_ports.get(shelf, frozenset())
             claim = Claim(shelf, self._resources, ports, at=len(self.claims))
-            if self._fits(claim, attempt, pinned, 1) is not None:
+            if self._takes(claim, attempt, pinned, 1) is not None:
                 return claim
             attempt.closed.add((pinned, shelf))
         return None
+
+    def _takes(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
+        """What `_fits` says, with the machine narrowed to one value of each label by which somebody counts these pods.
+
+        The cheapest value that fits. Otherwise a pod would count nowhere, and kube-scheduler, which sees it somewhere,
+        would disagree.
+        """
+        fit = self._fits(claim, attempt, pinned, number)
+        for key in attempt.pins:
+            if fit is None:
+                return None
+            state, mask, _ = fit
+            shelf = claim.shelf
+            domains = [
+                (_lowest(shelf.options_with(key, value) & mask), self._constraints.one(key, value))
+                for value in shelf.values(key, state, mask)
+            ]
+            if without := shelf.without(key, mask):
+                domains.append((_lowest(without), self._constraints.of({key: ABSENT})))
+            if len(domains) < 2:
+                continue
+            domains.sort(key=lambda domain: domain[0])
+            for _, domain in domains:
+                fit = self._fits(claim, attempt, (*pinned, domain), number)
+                if fit is not None:
+                    pinned = (*pinned, domain)
+                    break
+        return fit
 
     def _fits(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
         """What the machine would be narrowed to by taking `number` pods; None when it cannot take them."""
@@ -370,10 +362,15 @@ class FirstFit:
             mask &= shelf.with_room(resource, used[resource] + amount * number)
             if not mask:
                 return None
-        for place in pods.places or (self._constraints.none,):
-            there = shelf.step(state, place)
-            if there is not None and mask & there.mask:
-                return self._settled(claim, pods, there, mask & there.mask, number)
+        if not pods.places:
+            return self._settled(claim, pods, state, mask & state.mask, number) if mask & state.mask else None
+        reached = [
+            there for place in pods.places if (there := shelf.step(state, place)) is not None and mask & there.mask
+        ]
+        for there in sorted(reached, key=lambda there: _lowest(mask & there.mask)):
+            fit = self._settled(claim, pods, there, mask & there.mask, number)
+            if fit is not None:
+                return fit
         return None
 
     def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:
@@ -384,13 +381,11 @@ class FirstFit:
             mask = self._attachable(claim, pods, mask, number)
             if not mask:
                 return None
-        if shelf.too_rigid(state, mask) is not None:
-            return None
         ledger = self._ledgers[shelf.pool.ref]
         if not ledger.bounded:
-            return state, mask, None
-        option = ledger.within(shelf, mask, claim.hold)
-        return None if option is None else (state, mask, option)
+            return None if shelf.too_rigid(state, mask) is not None else (state, mask, None)
+        hold = ledger.within(shelf, state, mask, claim.hold)
+        return None if hold is None else (state, mask, hold)
 
     def _attachable(self, claim: Claim, pods: PodClass, mask: int, number: int) -> int:
         """The options whose volume limits hold with the pods' volumes attached."""
@@ -408,10 +403,10 @@ class FirstFit:
         number = len(keys)
         if claim.at == len(self.claims):
             self.claims.append(claim)
-        claim.state, claim.mask, option = fit
-        if option is not None:
-            claim.hold = claim.hold or Hold()
-            self._ledgers[claim.shelf.pool.ref].take(claim.hold, option)
+        claim.state, claim.mask, hold = fit
+        if hold is not None:
+            self._ledgers[claim.shelf.pool.ref].take(claim.hold, hold)
+            claim.hold = hold
         for resource, amount in pods.needs:
             claim.used[resource] += amount * number
         claim.ports |= pods.ports
@@ -432,7 +427,7 @@ class FirstFit:
                 group.total += number
                 continue
             values = claim.shelf.values(group.key, claim.state, claim.mask)
-            if len(values) == 1:
+            if len(values) == 1 and not claim.shelf.without(group.key, claim.mask):
                 group.record(values[0], number)
 
     def _counts(self, group: Group, claim: Claim) -> bool:
@@ -449,8 +444,14 @@ class FirstFit:
 
 
 def pinned_keys(pods: PodClass) -> list[str]:
-    """Labels other than the host name by which some rule counts these pods."""
-    return list(dict.fromkeys(group.key for group in (*pods.counted, *pods.keeps_away) if not group.by_host))
+    """Labels by which some rule that must hold counts these pods: its key, and what it asks of nodes that count."""
+    keys: dict[str, None] = {}
+    for group in (*pods.counted, *pods.keeps_away):
+        if group.firm:
+            keys.update(dict.fromkeys(key for constraint in group.filters for key in constraint.requirements))
+            if not group.by_host:
+                keys[group.key] = None
+    return list(keys)
 
 
 def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:

@@ -1,108 +1,118 @@
 """What a pool may still buy: limits on resources and nodes, a maximum per type, and free places in reservations.
 
-Limits are exact inside a pass. Each planned machine holds the capacity of the option that it would be bought as, and a
-pod joins a machine only if the larger option that it then needs is still within the limits. Holds can be given back.
+Limits are exact inside a pass. Each planned machine holds the capacity of the option that it would be bought as (of
+several where `minValues` wants several), and a pod joins a machine only if what it then needs is still within the limits.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from growth.api import names
 from growth.cluster.snapshot import NODES, PoolView
-from growth.planning.offerings import Option, Shelf
+from growth.planning.offerings import Option, Shelf, State
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Hold:
-    """What one planned machine takes of its pool: one node, of one option."""
+    """What one planned machine takes of its pool: one node, and the most that any of the options `mask` would take.
 
-    option: Option | None = None
+    `type` and `reservation` are set where the pool counts machines by them.
+    """
+
+    mask: int
+    amounts: Mapping[str, int]
+    type: str = ""
+    reservation: str = ""
 
 
 class Ledger:
-    """The books of one pool. `free` ones (without any limit) answer yes to everything."""
+    """The books of one pool. Those that are not `bounded` need not be asked."""
 
     def __init__(self, pool: PoolView) -> None:
-        self._left = {name: limit - pool.used.get(name, 0) for name, limit in pool.limits.items()}
+        self._left = {name: limit - pool.used.get(name, 0) for name, limit in pool.limits.items() if name != NODES}
+        self._nodes = pool.limits[NODES] - pool.used.get(NODES, 0) if NODES in pool.limits else None
         self._types = {name: most - pool.type_used.get(name, 0) for name, most in pool.type_max.items()}
-        self._reservations: dict[str, int] = {}
-        for kind in pool.instance_types:
-            for offering in kind.offerings:
-                if offering.reservation:
-                    self._reservations[offering.reservation] = offering.reservation_capacity
-        self.bounded = bool(self._left or self._types or self._reservations)
+        self._reservations = {
+            offering.reservation: offering.reservation_capacity
+            for kind in pool.instance_types
+            for offering in kind.offerings
+            if offering.reservation and offering.capacity_type == names.RESERVED
+        }
+        self.bounded = bool(self._left or self._types or self._reservations or self._nodes is not None)
 
+    @property
     def nodes_left(self) -> int | None:
-        return self._left.get(NODES)
+        """How many machines more; None without a limit."""
+        return self._nodes
 
-    def within(self, shelf: Shelf, mask: int, hold: Hold | None) -> Option | None:
-        """The cheapest option of the mask that a machine may be bought as, giving back what it holds now."""
-        if hold is None and self._left.get(NODES, 1) < 1:
+    def within(self, shelf: Shelf, state: State, mask: int, held: Hold | None) -> Hold | None:
+        """The cheapest options of the mask that the machine may be bought as, as few as `minValues` allows.
+
+        What it holds now is given back for the question. None where nothing is within the limits.
+        """
+        if held is None and self._nodes is not None and self._nodes < 1:
             return None
-        held = hold.option if hold else None
-        while mask:
-            low = mask & -mask
-            option = shelf.options[low.bit_length() - 1]
-            if self._affordable(option, held):
-                return option
-            mask ^= low
+        back: Mapping[str, int] = held.amounts if held else {}
+        amounts: dict[str, int] = {}
+        kind, reservation, listed = "", "", 0
+        for index in shelf.indices(mask):
+            option = shelf.options[index]
+            if listed and self._counted(option):
+                continue  # a place under a maximum or in a reservation is held for one machine, not listed by many
+            grown = {name: max(amounts.get(name, 0), option.type.capacity.get(name, 0)) for name in self._left}
+            if any(amount > self._left[name] + back.get(name, 0) for name, amount in grown.items()):
+                continue
+            if not listed:
+                if not self._has_place(option, held):
+                    continue
+                kind = option.type.name if option.type.name in self._types else ""
+                reservation = option.offering.reservation if option.offering.reservation in self._reservations else ""
+            amounts, listed = grown, listed | 1 << index
+            if shelf.too_rigid(state, listed) is None:
+                return Hold(listed, amounts, kind, reservation)
         return None
 
-    def _affordable(self, option: Option, held: Option | None) -> bool:
-        if option is held:
-            return True
-        for name, left in self._left.items():
-            if name != NODES:
-                back = held.type.capacity.get(name, 0) if held else 0
-                if option.type.capacity.get(name, 0) > left + back:
-                    return False
-        kind = option.type.name
-        if kind in self._types and self._types[kind] + (held is not None and held.type.name == kind) < 1:
+    def _counted(self, option: Option) -> bool:
+        return option.type.name in self._types or option.offering.reservation in self._reservations
+
+    def _has_place(self, option: Option, held: Hold | None) -> bool:
+        kind, reservation = option.type.name, option.offering.reservation
+        if kind in self._types and self._types[kind] + (held is not None and held.type == kind) < 1:
             return False
-        reserved = option.offering.reservation
-        if option.offering.capacity_type == names.RESERVED and reserved:
-            back = held is not None and held.offering.reservation == reserved
-            return self._reservations.get(reserved, 0) + back >= 1
-        return True
+        if reservation not in self._reservations:
+            return True
+        return self._reservations[reservation] + (held is not None and held.reservation == reservation) >= 1
 
-    def take(self, hold: Hold, option: Option) -> None:
-        """Books the option for a machine, giving back what it held."""
-        if hold.option is None and NODES in self._left:
-            self._left[NODES] -= 1
-        if hold.option is not None:
-            self._book(hold.option, 1)
-        self._book(option, -1)
-        hold.option = option
+    def take(self, held: Hold | None, hold: Hold) -> None:
+        """Books `hold` for a machine, giving back what it held."""
+        if held is not None:
+            self._book(held, 1)
+        elif self._nodes is not None:
+            self._nodes -= 1
+        self._book(hold, -1)
 
-    def _book(self, option: Option, sign: int) -> None:
-        for name in self._left:
-            if name != NODES:
-                self._left[name] += sign * option.type.capacity.get(name, 0)
-        if option.type.name in self._types:
-            self._types[option.type.name] += sign
-        if option.offering.reservation:
-            self._reservations[option.offering.reservation] = (
-                self._reservations.get(option.offering.reservation, 0) + sign
-            )
+    def _book(self, hold: Hold, sign: int) -> None:
+        for name, amount in hold.amounts.items():
+            self._left[name] += sign * amount
+        if hold.type:
+            self._types[hold.type] += sign
+        if hold.reservation:
+            self._reservations[hold.reservation] += sign
 
-    def listable(self, shelf: Shelf, mask: int, hold: Hold) -> list[Option]:
-        """The options that a machine may list besides the one it holds, such that whichever is bought keeps the limits.
+    def listable(self, shelf: Shelf, mask: int, hold: Hold) -> int:
+        """The options that the machine may list, such that whichever is bought keeps the limits.
 
-        What the dearest listed one takes more than the held one is booked, so that the next machine sees it.
+        What they take more than the hold is booked, so that the next machine sees it.
         """
-        assert hold.option is not None
-        listed = [hold.option]
-        for option in shelf.chosen(mask):
-            if option is hold.option:
+        listed, amounts = hold.mask, dict(hold.amounts)
+        for index in shelf.indices(mask & ~hold.mask):
+            option = shelf.options[index]
+            if self._counted(option):
                 continue
-            if option.type.name in self._types or option.offering.reservation:
-                continue  # a place under a maximum or in a reservation is held for one machine, not listed by many
-            grown = {
-                name: max(0, option.type.capacity.get(name, 0) - max(o.type.capacity.get(name, 0) for o in listed))
-                for name in self._left
-                if name != NODES
-            }
-            if all(more <= self._left[name] for name, more in grown.items()):
-                for name, more in grown.items():
-                    self._left[name] -= more
-                listed.append(option)
+            more = {name: max(0, option.type.capacity.get(name, 0) - amount) for name, amount in amounts.items()}
+            if all(extra <= self._left[name] for name, extra in more.items()):
+                for name, extra in more.items():
+                    self._left[name] -= extra
+                    amounts[name] += extra
+                listed |= 1 << index
         return listed

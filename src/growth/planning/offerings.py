@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
 from growth.cluster.snapshot import PoolView
-from growth.planning.requirements import NEVER, Requirement, from_labels, gather, key_of, one_of, parse
+from growth.planning.requirements import NEVER, Requirement, any_value, from_labels, gather, key_of, one_of, parse
 from growth.units.resources import Amounts
 
 
@@ -103,6 +103,7 @@ class Shelf:
                     masks[value] = masks.get(value, 0) | 1 << index
                 self._defined[key] = self._defined.get(key, 0) | 1 << index
         self.template = template_requirements(pool)
+        self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
         self._everything = everything
         self._masks: dict[tuple[str, Requirement], int] = {}
         self._rooms: list[tuple[list[int], list[int]]] = []
@@ -146,14 +147,14 @@ class Shelf:
     def mask_of(self, key: str, requirement: Requirement) -> int:
         """The options whose label can satisfy the requirement.
 
-        An option that does not define the label satisfies it where the pool's template sets the label itself, or where
-        absence is fine.
+        An option that does not define the label, while others do, satisfies it where the pool's labels set it, or where
+        absence is fine: of labels that come from the cloud only the cloud knows which machine has them.
         """
         cached = self._masks.get((key, requirement))
         if cached is not None:
             return cached
         defined = self._defined.get(key, 0)
-        own = key in self.template and key not in names.WELL_KNOWN_LABELS
+        own = key in self.pool.labels and key not in names.WELL_KNOWN_LABELS
         mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
         for value, options in self._by_value.get(key, {}).items():
             if requirement.allows(value):
@@ -204,19 +205,17 @@ class Shelf:
                 for value, options in by_value.items()
                 if options & mask and (requirement is None or requirement.allows(value))
             )
-        if requirement is not None and not requirement.complement:
-            return sorted(requirement.values)
-        return []
+        if requirement is None or requirement.tolerates_absence:
+            return []
+        return [any_value(requirement)] if requirement.complement else sorted(requirement.values)
 
-    def has_value(self, key: str, value: str, state: State, mask: int) -> bool:
-        """Whether the label can still be `value`."""
-        requirement = state.requirements.get(key)
-        if requirement is not None and not requirement.allows(value):
-            return False
-        by_value = self._by_value.get(key)
-        if by_value is not None:
-            return bool(by_value.get(value, 0) & mask)
-        return requirement is not None
+    def without(self, key: str, mask: int) -> int:
+        """The options of the mask whose machines will not carry the label at all."""
+        if key in self.pool.labels:
+            return 0
+        if key in self._defined:
+            return mask & ~self._defined[key]
+        return 0 if key in self.template and not self.template[key].tolerates_absence else mask
 
     def options_with(self, key: str, value: str) -> int:
         """The options whose label can be `value`; all of them where options do not define the label."""
@@ -225,7 +224,7 @@ class Shelf:
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """Like `rigid`, but None where `minValues` are wishes."""
-        return self.rigid(state, mask) if self._strict else None
+        return self.rigid(state, mask) if self._strict and self._wants_flexibility else None
 
     def rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """A requirement whose `minValues` the options no longer meet: (label, values left, values needed)."""
@@ -259,10 +258,6 @@ class Shelf:
     def chosen(self, mask: int) -> list[Option]:
         """The options of a mask, cheapest first."""
         return [self.options[index] for index in self.indices(mask)]
-
-    def mask_from(self, options: Iterable[Option]) -> int:
-        wanted = set(map(id, options))
-        return sum(1 << index for index, option in enumerate(self.options) if id(option) in wanted)
 
 
 def template_requirements(pool: PoolView) -> dict[str, Requirement]:

@@ -2,8 +2,7 @@
 unplaced.
 """
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import NODES, PoolView
@@ -30,21 +29,24 @@ class Explainer:
         resources: Sequence[str],
         daemon_ports: Mapping[Shelf, frozenset[Port]],
         whole: Callable[[PoolView], Shelf],
+        in_use: Set[tuple[str, str]],
     ) -> None:
+        self._in_use = in_use
         self._pools = pools
         self._shelves = shelves
         self._ledgers = ledgers
         self._constraints = constraints
         self._resources = resources
         self._daemon_ports = daemon_ports
-        self._whole = functools.cache(whole)
+        self._make_whole = whole
+        self._wholes: dict[PoolRef, Shelf] = {}
 
     def reasons(self, pods: PodClass, *, exhausted: bool) -> tuple[Reason, ...]:
         """One a pool; near-misses (those that passed more rules) first."""
         if pods.refusal is not None:
             return (Reason(None, Filter(pods.refusal[0]), pods.refusal[1]),)
-        if pods.volumes.alone:
-            claims = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(pods.volumes.alone))
+        if pods.volumes.alone & self._in_use:
+            claims = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(pods.volumes.alone & self._in_use))
             return (Reason(None, Filter.VOLUMES, f"{claims} is for a single pod (ReadWriteOncePod) and in use"),)
         if exhausted:
             return (Reason(None, Filter.CAPS, "the pass ran out of its budget of work before this pod was tried"),)
@@ -76,7 +78,9 @@ class Explainer:
         ]
         if not missing or _FAR[found.filter] > _FAR[Filter.RESOURCES]:
             return None
-        if _FAR[self._on_shelf(self._whole(pool), pods, variant).filter] <= _FAR[Filter.RESOURCES]:
+        if pool.ref not in self._wholes:
+            self._wholes[pool.ref] = self._make_whole(pool)
+        if _FAR[self._on_shelf(self._wholes[pool.ref], pods, variant).filter] <= _FAR[Filter.RESOURCES]:
             return None
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         return Reason(pool.ref, Filter.UNAVAILABLE, f"what could hold it cannot be bought now ({shown})")
@@ -94,8 +98,10 @@ class Explainer:
         state = shelf.step(shelf.start, variant.constraint)
         if state is None:
             return Reason(ref, Filter.REQUIREMENTS, self._unmet(shelf, shelf.start, variant.constraint))
-        if pods.places and all(shelf.step(state, place) is None for place in pods.places):
+        reachable = [shelf.step(state, place) for place in pods.places] or [state]
+        if all(each is None for each in reachable):
             return Reason(ref, Filter.VOLUMES, f"volumes: {self._unmet(shelf, state, pods.places[0])}")
+        state = next(each for each in reachable if each is not None)
         mask = state.mask
         short = self._short(shelf, state, pods)
         if short:
@@ -108,7 +114,7 @@ class Explainer:
         if rigid is not None:
             key, left, needed = rigid
             return Reason(ref, Filter.MIN_VALUES, f"minValues of {key}: {left} left for this pod, {needed} needed")
-        limited = self._limited(shelf, mask)
+        limited = self._limited(shelf, state, mask)
         if limited:
             return Reason(ref, Filter.LIMITS, limited)
         rules = (*variant.rules, *pods.kept_away)
@@ -160,11 +166,11 @@ class Explainer:
         )
         return f"no single type has {wanted} at once"
 
-    def _limited(self, shelf: Shelf, mask: int) -> str:
+    def _limited(self, shelf: Shelf, state: State, mask: int) -> str:
         ledger = self._ledgers[shelf.pool.ref]
-        if not ledger.bounded or ledger.within(shelf, mask, None) is not None:
+        if not ledger.bounded or ledger.within(shelf, state, mask, None) is not None:
             return ""
-        left = ledger.nodes_left()
+        left = ledger.nodes_left
         if left is not None and left < 1:
             return f"limits.nodes is reached ({shelf.pool.limits[NODES]})"
         limits = ", ".join(f"{name} {print_amount(name, amount)}" for name, amount in sorted(shelf.pool.limits.items()))

@@ -6,6 +6,7 @@ the empty set; Gt, Lt, Gte and Lte are bounds on integers. Intersections stay in
 
 import dataclasses
 import functools
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
@@ -19,6 +20,9 @@ GT: Final = "Gt"
 LT: Final = "Lt"
 GTE: Final = "Gte"
 LTE: Final = "Lte"
+
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 class Expression(Protocol):
@@ -41,6 +45,7 @@ class Requirement:
     """The values that a label may have: `values`, or with `complement` all others; within the bounds, if any.
 
     `min_values` asks how many different values must stay open to the cloud; it does not restrict any single one.
+    `present` tells «some value, but none of these» from NotIn, which the label's absence satisfies too.
     """
 
     complement: bool
@@ -48,6 +53,7 @@ class Requirement:
     at_least: int | None = None
     at_most: int | None = None
     min_values: int = 0
+    present: bool = False
 
     @property
     def operator(self) -> str:
@@ -64,7 +70,8 @@ class Requirement:
     @property
     def tolerates_absence(self) -> bool:
         """Whether a node without the label satisfies it: NotIn and DoesNotExist."""
-        return self.operator in {NOT_IN, DOES_NOT_EXIST} and self.at_least is None and self.at_most is None
+        bounded = self.at_least is not None or self.at_most is not None
+        return self.operator in {NOT_IN, DOES_NOT_EXIST} and not bounded and not self.present
 
     def meets(self, value: str | None) -> bool:
         """Whether a node satisfies it whose label has the value (None: no such label)."""
@@ -93,7 +100,9 @@ class Requirement:
         if least is not None and most is not None and least > most:
             return NEVER
         if self.complement and other.complement:
-            return Requirement(True, self.values | other.values, least, most, min_values)
+            values = self.values | other.values
+            present = bool(values) and not (self.tolerates_absence and other.tolerates_absence)
+            return Requirement(True, values, least, most, min_values, present)
         if self.complement:
             values = other.values - self.values
         elif other.complement:
@@ -132,11 +141,8 @@ def one_of(*values: str) -> Requirement:
 
 @functools.lru_cache(maxsize=65536)
 def integer(text: str) -> int | None:
-    """The integer that a label value is, if it is one."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    """The integer that a label value is, if it is one, as Kubernetes reads it: plain digits with an optional sign."""
+    return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
@@ -161,6 +167,18 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
             return Requirement(True, frozenset(), None, number + step, min_values)
         case other:
             raise RequirementError(f"{expression.key}: operator {other} is not known")
+
+
+def any_value(requirement: Requirement) -> str:
+    """Some value that a requirement allows: the first of its list, or the smallest number that is not excluded."""
+    if not requirement.complement:
+        return min(requirement.values)
+    number = requirement.at_least if requirement.at_least is not None else 0
+    if requirement.at_most is not None and requirement.at_least is None:
+        number = min(number, requirement.at_most)
+    while not requirement.allows(str(number)):
+        number += 1
+    return str(number)
 
 
 def key_of(key: str) -> str:

@@ -26,6 +26,8 @@ class Groups:
 
     def spread(self, shape: PodShape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
         selector = with_label_keys(rule.label_selector, shape.labels, match=rule.match_label_keys, mismatch=())
+        if selector == LabelSelector():
+            selector = None  # to kube-scheduler a spread over every pod counts none
         honours = rule.node_taints_policy == HONOR
         kept = filters if rule.node_affinity_policy in {None, "", HONOR} else ()
         tolerations = shape.spec.tolerations if honours else ()
@@ -124,4 +126,7 @@ def keeps_away_of(shape: PodShape, groups: Groups) -> tuple[Group, ...]:
     """The bars that a pod of the shape puts up once it is placed: its required anti-affinity."""
     anti = shape.spec.affinity.pod_anti_affinity if shape.spec.affinity else None
     terms = anti.required_during_scheduling_ignored_during_execution if anti else ()
-    return tuple(groups.affinity(shape, term, Rule.KEEPS_AWAY) for term in terms)
+    found = tuple(groups.affinity(shape, term, Rule.KEEPS_AWAY) for term in terms)
+    for group in found:
+        group.firm = True
+    return found

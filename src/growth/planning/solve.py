@@ -15,7 +15,7 @@ from growth.planning.offerings import Constraint, Constraints, Option, Shelf, St
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
 from growth.planning.requests import PODS, Port
-from growth.planning.requirements import Requirement
+from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
@@ -102,7 +102,14 @@ class _Pass:
             return shelf
 
         explainer = Explainer(
-            self._pools, shelves, ledgers, self._constraints, resources=resources, daemon_ports=ports, whole=whole
+            self._pools,
+            shelves,
+            ledgers,
+            self._constraints,
+            resources=resources,
+            daemon_ports=ports,
+            whole=whole,
+            in_use=packer.in_use,
         )
         return Plan(
             revision=self._snapshot.revision,
@@ -168,10 +175,7 @@ class _Pass:
         """Books what DaemonSets will take of each option; the ports that they bind on every one of them."""
         ports: frozenset[Port] = frozenset()
         for daemon in daemons:
-            if (
-                untolerated(daemon.tolerations, (*shelf.pool.taints, *shelf.pool.startup_taints), soft=False)
-                is not None
-            ):
+            if untolerated(daemon.tolerations, shelf.pool.taints, soft=False) is not None:
                 continue
             mask = 0
             for variant in daemon.variants:
@@ -180,9 +184,10 @@ class _Pass:
             if not mask:
                 continue
             ports |= daemon.ports
+            together = {name: amount * len(daemon.pods) for name, amount in daemon.requests.items()}
             for index in range(len(shelf.options)):
                 if mask >> index & 1:
-                    shelf.overheads[index] = add(shelf.overheads[index], daemon.requests)
+                    shelf.overheads[index] = add(shelf.overheads[index], together)
         return ports
 
     def _claims_in_use(self) -> set[tuple[str, str]]:
@@ -214,7 +219,7 @@ class _Pass:
         if held is None:
             best, types, next_best = self._listed(shelf, claim.state, claim.mask)
         else:
-            mask = shelf.mask_from(ledger.listable(shelf, claim.mask, held))
+            mask = ledger.listable(shelf, claim.mask, held)
             best, types, next_best = self._listed(shelf, claim.state, mask)
         requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         option = shelf.options[best]
@@ -276,18 +281,6 @@ def claim_labels(requirements: Mapping[str, Requirement], option: Option) -> dic
         offered_values = option.labels.get(key)
         if offered_values is not None:
             labels[key] = next(value for value in offered_values if requirement.allows(value))
-        elif not requirement.complement and requirement.values:
-            labels[key] = min(requirement.values)
-        elif requirement.complement:
+        elif not requirement.tolerates_absence:
             labels[key] = any_value(requirement)
     return labels
-
-
-def any_value(requirement: Requirement) -> str:
-    """Some value that a requirement without a list allows: the smallest number that is not excluded."""
-    number = requirement.at_least if requirement.at_least is not None else 0
-    if requirement.at_most is not None and requirement.at_least is None:
-        number = min(number, requirement.at_most)
-    while not requirement.allows(str(number)):
-        number += 1
-    return str(number)

@@ -2,7 +2,7 @@
 
 A group is one distinct rule (kind, key, selector, …), shared by every class that states it. For a key other than the
 host name the counts are by the label's value. For the host name each node is its own domain, and the counts live with
-the nodes: `on_nodes` for those that exist, `Claim.counts` for planned ones.
+the nodes: in `Existing` for those that exist, in `Claim.counts` for planned ones.
 
 The rules are kube-scheduler's where Karpenter is laxer than it (an affinity that selects pods elsewhere is not
 bootstrapped anew; several affinity terms must be met by the same pods), because kube-scheduler has the last word.
@@ -31,12 +31,12 @@ class Group:
     __slots__ = (
         "counts",
         "filters",
+        "firm",
         "honours_taints",
         "key",
         "max_skew",
         "min_domains",
         "namespaces",
-        "on_nodes",
         "rule",
         "test",
         "text",
@@ -70,8 +70,8 @@ class Group:
         self.honours_taints = honours_taints
         self.tolerations = tolerations
         self.counts: dict[str, int] = {}
-        self.on_nodes: dict[int, int] = {}
         self.total = 0
+        self.firm = False  # somebody must keep it; otherwise it is a preference of all who state it
 
     @property
     def by_host(self) -> bool:

@@ -9,11 +9,14 @@ from growth.api.pods import Volume
 from growth.api.volumes import PersistentVolume, PersistentVolumeClaimSpec, StorageClass
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import VolumesView
-from growth.planning.requirements import Requirement, from_expressions, gather, one_of
+from growth.planning.requirements import Requirement, from_expressions, gather, key_of, one_of
 
 # A pod with many volumes of many alternatives multiplies out; real ones have one or two.
 MAX_ALTERNATIVES = 64
 IMMEDIATE = "Immediate"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+# Labels of a volume that say where it can be reached from, several values joined by two underscores.
+PLACE_LABELS = (names.ZONE_LABEL, names.REGION_LABEL)
 
 
 class VolumeError(ValueError):
@@ -99,6 +102,11 @@ def _placed(
         if name:
             raise VolumeError(f"persistent volume claim {namespace}/{name} is unbound and no storage class can bind it")
         return "", "", ()
+    if storage.provisioner == NO_PROVISIONER:
+        raise VolumeError(
+            f"persistent volume claim {namespace}/{name} waits for a volume made by hand: its storage class"
+            f" {storage.metadata.name} has no provisioner"
+        )
     if name and storage.volume_binding_mode == IMMEDIATE:
         raise VolumeError(
             f"persistent volume claim {namespace}/{name} is not bound yet, and its class binds before pods are placed"
@@ -128,10 +136,18 @@ def _attached(volume: PersistentVolume) -> tuple[str, str]:
 
 
 def _reachable(volume: PersistentVolume) -> tuple[Mapping[str, Requirement], ...]:
+    """The alternatives of the volume's node affinity, each with what its labels of zone and region say."""
     affinity = volume.spec.node_affinity
-    if affinity is None or affinity.required is None:
-        return ()
-    return tuple(from_expressions(term.match_expressions) for term in affinity.required.node_selector_terms)
+    required = affinity.required if affinity else None
+    terms = [from_expressions(term.match_expressions) for term in required.node_selector_terms] if required else []
+    labelled = gather(
+        (key, one_of(*value.split("__")))
+        for key, value in volume.metadata.labels.items()
+        if key_of(key) in PLACE_LABELS and value
+    )
+    if not labelled:
+        return tuple(terms)
+    return tuple(gather([*term.items(), *labelled.items()]) for term in terms or [{}])
 
 
 def _alternatives(places: Iterable[tuple[Mapping[str, Requirement], ...]]) -> tuple[Mapping[str, Requirement], ...]:

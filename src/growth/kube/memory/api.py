@@ -17,6 +17,7 @@ from growth.kube.api import ALWAYS_OPEN, EventType, Gate, Page, PatchType, Watch
 from growth.kube.errors import Conflict, Invalid
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.resources import Resource
+from growth.kube.memory.scale import scale_of
 from growth.kube.memory.server import MemoryServer, fresh
 from growth.kube.memory.store import Stored, Watch
 
@@ -98,7 +99,11 @@ class MemoryApi:
     async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
         self._gate.check()
         resource = self._resource(kind)
-        return _read(kind, resource, self._server.create(resource, body, namespace=namespace, user=self._user))
+        whole = fresh(body)
+        if isinstance(whole, dict):  # a body read from elsewhere need not repeat what the kind says
+            whole = {**whole, "apiVersion": whole.get("apiVersion") or kind.api_version}
+            whole["kind"] = whole.get("kind") or kind.kind
+        return _read(kind, resource, self._server.create(resource, whole, namespace=namespace, user=self._user))
 
     async def update(
         self, kind: Kind[T], name: str, body: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
@@ -108,7 +113,7 @@ class MemoryApi:
         stored = self._server.update(
             resource, name, body, namespace=namespace, subresource=subresource, user=self._user
         )
-        return _read(kind, resource, stored)
+        return _read(kind, resource, stored, subresource)
 
     async def patch(
         self,
@@ -139,7 +144,7 @@ class MemoryApi:
             if uid and {cause["field"] for cause in error.details.get("causes", ())} == {"metadata.uid"}:
                 raise Conflict(error.message, details=error.details) from error
             raise
-        return _read(kind, resource, stored)
+        return _read(kind, resource, stored, subresource)
 
     async def delete(
         self,
@@ -188,7 +193,9 @@ def present(resource: Resource, stored: Stored) -> Json:
     return {**stored.object, "apiVersion": resource.api_version}
 
 
-def _read(kind: Kind[T], resource: Resource, stored: Stored) -> T:
+def _read(kind: Kind[T], resource: Resource, stored: Stored, subresource: str = "") -> T:
+    if subresource == "scale":
+        return msgspec.convert(fresh(scale_of(resource, stored.object)), kind.type)
     whole = present(resource, stored)
     if kind.type is dict:
         return cast(T, fresh(whole))

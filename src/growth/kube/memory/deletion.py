@@ -48,10 +48,10 @@ def check_options(resource: Resource, options: DeleteOptions) -> None:
         raise BadRequest("foreground deletion is not supported by this server: use Background or Orphan")
     if options.propagation not in {"", "Background", "Orphan"}:
         wrong = not_supported("propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil"))
-        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group=""), "", [wrong])
+        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
     if options.grace_seconds is not None and options.grace_seconds < 0:
         wrong = invalid_value("gracePeriodSeconds", options.grace_seconds, "must be greater than or equal to 0")
-        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group=""), "", [wrong])
+        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
 
 
 def check_preconditions(resource: Resource, stored: Json, options: DeleteOptions) -> None:

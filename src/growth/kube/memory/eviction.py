@@ -4,6 +4,7 @@ The budget's status is somebody else's work (the disruption controller's); here 
 the real server the count is taken before the deletion's preconditions are looked at, and is not given back.
 """
 
+import dataclasses
 from typing import Any, Final
 
 from growth.api.kinds import Json
@@ -41,7 +42,28 @@ def evict(cluster: Cluster, pods: Resource, budgets: Resource, key: tuple[str, s
             )
         if concerned and not _unhealthy_may_go(pod, concerned[0]):
             _count_down(cluster, budgets, concerned[0], key[1])
-    deletion.delete(cluster, pods, key, options)
+    deletion.check_preconditions(pods, pod, options)
+    _say_why(cluster, pods, key, pod)
+    deletion.delete(cluster, pods, key, dataclasses.replace(options, revision=""))
+
+
+def _say_why(cluster: Cluster, pods: Resource, key: tuple[str, str], pod: Json) -> None:
+    """Leaves the condition by which a pod's owner knows that it was evicted."""
+    status = pod.get("status") or {}
+    conditions = status.get("conditions") or []
+    if any(one.get("type") == "DisruptionTarget" and one.get("status") == "True" for one in conditions):
+        return
+    target = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": cluster.now(),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    others = [one for one in conditions if one.get("type") != "DisruptionTarget"]
+    new = {**pod, "metadata": dict(pod["metadata"]), "status": {**status, "conditions": [*others, target]}}
+    cluster.put(pods, key, new)
 
 
 def _ignores_budgets(pod: Json) -> bool:

@@ -50,15 +50,15 @@ def _apply(document: Any, operation: Any) -> Any:
         case "remove":
             return _remove(document, path)[0]
         case "replace":
-            if _look(document, path) is _MISSING:
-                raise _refused(f"replace operation does not apply: doc is missing path: {operation['path']}")
             if not path:
                 return operation.get("value")
             parent = _look(document, path[:-1])
             if isinstance(parent, list):
                 parent[_index(path[-1], len(parent) - 1)] = operation.get("value")
+            elif isinstance(parent, dict):
+                parent[path[-1]] = operation.get("value")  # a missing key is set: API servers are lenient here
             else:
-                parent[path[-1]] = operation.get("value")
+                raise _refused(f"replace operation does not apply: doc is missing path: {operation['path']}")
             return document
         case "test":
             found = _look(document, path)

@@ -29,6 +29,7 @@ from growth.kube.memory.store import RING, Store, Stored, Watch
 from growth.ports import Clock, Random
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,8 +93,9 @@ class MemoryServer:
             raise failures.not_found(resource, name)
         return stored
 
-    def get_scale(self, resource: Resource, name: str, *, namespace: str = "") -> Json:
-        return scale.scale_of(resource, self.get(resource, name, namespace=namespace).object)
+    def scale_of(self, resource: Resource, stored: Stored) -> Json:
+        """The Scale of a workload."""
+        return scale.scale_of(resource, stored.object)
 
     def list(
         self,
@@ -162,7 +164,7 @@ class MemoryServer:
         user: str = "",
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
-        self._check_subresource(resource, subresource)
+        self.check_subresource(resource, subresource)
         new = fresh(body)
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
@@ -184,7 +186,7 @@ class MemoryServer:
         user: str = "",
     ) -> Stored:
         old = self.get(resource, name, namespace=namespace)
-        self._check_subresource(resource, subresource)
+        self.check_subresource(resource, subresource)
         if subresource == "scale":
             before = scale.scale_of(resource, old.object)
             new = scale.scaled(resource, old.object, patched(resource, before, fresh(patch), patch_type))
@@ -206,6 +208,8 @@ class MemoryServer:
     ) -> tuple[Stored, bool]:
         """The last state, and whether the object is gone."""
         key = (namespace if resource.namespaced else "", name)
+        if resource.id == ("", "namespaces") and name in IMMORTAL:
+            raise failures.forbidden(resource, name, "this namespace may not be deleted")
         stored, gone = deletion.delete(self._cluster, resource, key, options or DeleteOptions())
         if resource.id == ("", "namespaces") and not gone:
             garbage.empty(self._cluster, name)
@@ -230,7 +234,8 @@ class MemoryServer:
         binding.bind(self._cluster, self.resource("", "v1", "pods"), (namespace, name), body)
         self._wrote(user)
 
-    def _check_subresource(self, resource: Resource, subresource: str) -> None:
+    def check_subresource(self, resource: Resource, subresource: str) -> None:
+        """`NotFound` where the kind has no such subresource."""
         if subresource == "scale":
             scale.paths(resource)
         elif (subresource == "status" and not resource.strategy.status) or subresource not in {"", "status"}:

@@ -52,13 +52,15 @@ class Watch:
     def __init__(self, *, namespace: str, matches: Callable[[Json], bool] | None, revision: int) -> None:
         self._namespace = namespace
         self._matches = matches
-        self.pending: collections.deque[tuple[str, Stored]] = collections.deque()
-        self.revision = revision  # everything up to here was offered
+        self.pending: collections.deque[tuple[str, Stored | None]] = collections.deque()
+        self.revision = revision  # everything up to here was offered, or is not asked for
         self.closed = False
         self.wake: Callable[[], None] | None = None
 
     def offer(self, change: Change) -> None:
         """Takes a change that concerns the reader; one that enters or leaves the selection is an addition or removal."""
+        if change.revision <= self.revision:
+            return  # asked to start later
         self.revision = change.revision
         if self._namespace and change.key[0] != self._namespace:
             return
@@ -206,9 +208,7 @@ class Store:
         collection = self.collection(which)
         if revision is not None and revision < collection.floor:
             raise failures.too_old_watch(revision, collection.floor)
-        if revision is not None and revision > self.revision:
-            raise failures.too_new(revision, self.revision)
-        watch = Watch(namespace=namespace, matches=matches, revision=self.revision)
+        watch = Watch(namespace=namespace, matches=matches, revision=self.revision if revision is None else revision)
         if revision is None:
             for key in collection.keys(namespace):
                 stored = collection.objects[key]
@@ -217,7 +217,6 @@ class Store:
         else:
             for change in collection.after(revision):
                 watch.offer(change)
-        watch.revision = self.revision
         collection.watches.append(watch)
         return watch
 

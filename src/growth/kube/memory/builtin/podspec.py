@@ -137,6 +137,9 @@ def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]
         yield not_supported(f"{field}.restartPolicy", spec.restart_policy, ("Always", "OnFailure", "Never"))
     if spec.dns_policy not in _DNS:
         yield not_supported(f"{field}.dnsPolicy", spec.dns_policy, _DNS)
+    deadline = spec.active_deadline_seconds
+    if deadline is not None and not 0 < deadline < 2**31:
+        yield invalid_value(f"{field}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     if spec.node_name:
         for fault in subdomain_faults(spec.node_name):
             yield invalid_value(f"{field}.nodeName", spec.node_name, fault)

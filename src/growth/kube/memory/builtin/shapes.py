@@ -130,6 +130,7 @@ class PodSpec(Outline):
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[Spread] | None = None
     termination_grace_period_seconds: Int = None
+    active_deadline_seconds: Int = None
     priority: Int = None
     priority_class_name: str = ""
     scheduling_gates: list[Gate] | None = None
