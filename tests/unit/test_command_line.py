@@ -1,5 +1,6 @@
 """The command line: help for a newcomer, one line for an error, exit codes for scripts."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -14,11 +15,24 @@ import yaml
 
 import growth
 from growth.cli import entry
+from growth.cli.commands import COMMANDS, overview
 from growth.cli.entry import run
 from growth.kube.errors import ConfigError, Forbidden
 
 GROWTH = pathlib.Path(sys.prefix) / "bin" / "growth"
-HEAVY = {"numpy", "aiohttp", "highspy", "textual", "kubernetes_asyncio", "msgspec", "structlog", "asyncio", "yaml"}
+HEAVY = {
+    "cyclopts",
+    "rich",
+    "numpy",
+    "aiohttp",
+    "highspy",
+    "textual",
+    "kubernetes_asyncio",
+    "msgspec",
+    "structlog",
+    "asyncio",
+    "yaml",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -69,19 +83,39 @@ def test_the_version_is_printed_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == f"{growth.__version__}\n"
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """`growth --help` starts at once because what commands need is imported when they run."""
+def loaded_by(*arguments: str) -> set[str]:
+    """The packages that a command line has imported when it ends."""
     program = (
-        "import sys; sys.argv = ['growth', '--help']\n"
+        f"import sys; sys.argv = {['growth', *arguments]!r}\n"
         "from growth.cli import main\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stderr.split())
-    assert "cyclopts" in loaded
+    return set(done.stderr.split())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`growth --help` starts at once because what commands need is imported when they run."""
+    loaded = loaded_by("--help")
+    assert "growth" in loaded
     assert loaded & HEAVY == set()
+
+
+def test_the_overview_says_what_the_commands_say() -> None:
+    """Each command's line is the first of its own help, and every command is in the list."""
+    for name, command in COMMANDS.items():
+        module, _, function = command.place.partition(":")
+        work = getattr(importlib.import_module(module), function)
+        assert work.__name__ == name
+        assert (work.__doc__ or "").splitlines()[0] == command.purpose
+        assert f"  {name}  {command.purpose}" in overview()
+
+
+def test_a_commands_own_help_does_not_load_what_it_needs_to_run() -> None:
+    """`growth crds --help` needs the parser and no more."""
+    assert loaded_by("crds", "--help") & (HEAVY - {"cyclopts", "rich"}) == set()
 
 
 def test_the_demo_does_not_pretend(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +133,8 @@ def test_the_demo_does_not_pretend(capsys: pytest.CaptureFixture[str]) -> None:
         (["crds", "--grup", "x"], "growth: unknown option: --grup. Did you mean --group? `growth crds --help`"),
         (["crds", "--group"], "--group requires an argument; `growth crds --help` shows what there is"),
         (["crds", "-o", "xml"], 'growth: invalid value "xml" for -o. Choose from: "yaml", "json", "table";'),
-        (["demo", "now"], "now"),
+        (["demo", "now"], "growth: 'now' is more than the command takes; `growth demo --help` shows what there is"),
+        (["--kubeconfig", "x"], "growth: --kubeconfig x stands alone; name a command"),
         (["--nothing"], "growth: unknown"),
         (
             ["crds", "--group", "nope"],
@@ -136,6 +171,7 @@ def failing(error: BaseException) -> Callable[[list[str]], None]:
         (ConfigError("no such context"), 2, "growth: no such context\n"),
         (ExceptionGroup("two", [ExceptionGroup("one", [ConfigError("deep")])]), 2, "growth: deep\n"),
         (FileNotFoundError(2, "No such file or directory", "x.yaml"), 1, "growth: x.yaml: No such file or directory\n"),
+        (OSError(28, "No space left on device"), 1, "growth: No space left on device\n"),
         (KeyError("x"), 1, "growth: KeyError: 'x'; this is a defect of Growth: run it again with GROWTH_DEBUG=1"),
         (ValueError("token=hunter2"), 1, "growth: ValueError: token=«redacted»; this is a defect"),
         (KeyboardInterrupt(), 130, ""),

@@ -67,6 +67,8 @@ def test_other_keys_keep_their_values(key: str) -> None:
         f"Access(user='me', api_token='{SECRET}', region='fsn1')",
         f'user_data="#cloud-config\\nruncmd: [{SECRET}]"',
         f"HCLOUD_TOKEN={SECRET} growth run",
+        f'body: {{\\"token\\":\\"{SECRET}\\",\\"id\\":7}}',
+        f'cut off: token="{SECRET}',
         f"the token was {JWT} and is gone",
         f"key file: {PEM}",
         f"cut off: {PEM[:40]}",
@@ -126,3 +128,12 @@ def test_a_value_that_contains_itself_ends() -> None:
     value: dict[str, Any] = {}
     value["self"] = value
     assert "…" in repr(redacted(value))
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a-", "a.", "x://a:", "token ", 'token="', "bearer ", "-eyJaaaaaaaaa", "eyJaaaaaaaaa."]
+)
+def test_odd_texts_of_any_length_are_searched_in_step_with_it(piece: str) -> None:
+    """A hundred thousand pieces end as soon as it takes to read them, and a secret behind them is still found."""
+    clean = redacted_text(piece * 100_000 + f" Bearer {SECRET}")
+    assert SECRET not in clean

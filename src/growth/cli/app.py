@@ -1,51 +1,35 @@
-"""The list of commands, and what `growth --help` says. The modules of the commands import heavy packages only when they run."""
+"""The parser of the command line. Only the module of the asked command is imported."""
 
+import importlib
 import inspect
 import sys
-from collections.abc import Callable
-from typing import Final
 
 from cyclopts import App, Group
 from rich.console import Console
 
 from growth import __version__
-from growth.cli.crds import crds
-from growth.cli.demo import demo
-from growth.cli.plan import plan
-
-HELP: Final = """
-Growth is a node autoscaler for Kubernetes. It sees the pods that no node can hold, buys the machines that they need,
-and gives back what is no longer needed.
-
-New here? Begin with `growth demo`. `growth COMMAND --help` explains a command.
-"""
-
-EPILOGUE: Final = """
-Commands that talk to a cluster take --kubeconfig and --context; without them they use the cluster that kubectl would
-use. Exit codes: 0 done, 1 failed, 2 bad input. GROWTH_DEBUG=1 shows where an error came from.
-"""
-
-# In the order of a newcomer's questions, not of the alphabet.
-COMMANDS: Final[tuple[Callable[..., None], ...]] = (demo, plan, crds)
+from growth.cli.commands import ABOUT, COMMANDS, USAGE
 
 
-def build() -> App:
-    """The parser of the whole command line."""
+def build(asked: str) -> App:
+    """The parser for a command line whose command is `asked`; the others are known to it by name."""
     app = App(
         name="growth",
-        usage="Usage: growth COMMAND [OPTIONS]",
-        help=_paragraphs(HELP),
-        help_epilogue=_paragraphs(EPILOGUE),
+        usage=USAGE,
+        help=ABOUT,
         help_format="plaintext",
         version=__version__,
-        group_commands=Group("Commands", sort_key=0),
         group_parameters=Group("Options", sort_key=1),
         console=Console(file=sys.stdout, emoji=False, highlight=False),  # its table of emoji costs a tenth of a start
         suppress_keyboard_interrupt=False,
     )
-    for place, command in enumerate(COMMANDS):
-        app.command(command, help=_paragraphs(command.__doc__ or ""), sort_key=place)
-    app["--help"].group = app["--version"].group = Group("Options", sort_key=1)
+    for name, command in COMMANDS.items():
+        if name != asked:
+            app.command(command.place, name=name, help=command.purpose)
+            continue
+        module, _, function = command.place.partition(":")
+        work = getattr(importlib.import_module(module), function)
+        app.command(work, name=name, help=_paragraphs(work.__doc__ or ""))
     return app
 
 

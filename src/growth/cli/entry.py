@@ -2,12 +2,12 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Final
 
+from growth import __version__
+from growth.cli.commands import overview
 from growth.cli.errors import INTERRUPTED, OUTPUT_CLOSED, UsageError, explained
-from growth.telemetry.redaction import redacted_text
 
 # May stand before the command as well as behind it, as with kubectl.
 _BEFORE_COMMAND: Final = ("--kubeconfig", "--context")
@@ -26,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         return OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001  this is where every error ends
         if os.environ.get("GROWTH_DEBUG", "") not in {"", "0"}:
-            print(redacted_text(traceback.format_exc()), end="", file=sys.stderr)
+            _print_traceback()
         line, code = explained(error)
         print(f"growth: {line}", file=sys.stderr)
         return code
@@ -34,17 +34,39 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _call(arguments: list[str]) -> None:
-    from cyclopts import CycloptsError
+    arguments = _reordered(arguments)
+    first = arguments[0] if arguments else "--help"
+    if first in {"--help", "-h"}:
+        print(overview())
+    elif first == "--version":
+        print(__version__)
+    else:
+        _command(arguments)
+
+
+def _command(arguments: list[str]) -> None:
+    from cyclopts import CycloptsError, UnusedCliTokensError
 
     from growth.cli.app import build
 
     # The parser takes a lone dash for an option without a name.
-    words = ["/dev/stdin" if word == "-" else word for word in _reordered(arguments)]
+    words = ["/dev/stdin" if word == "-" else word for word in arguments]
     try:
-        command, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False)
+        command, bound, _ = build(words[0]).parse_args(words, exit_on_error=False, print_error=False)
+    except UnusedCliTokensError as error:
+        surplus = " ".join(error.unused_tokens or ())
+        raise UsageError(_advice(f"{surplus!r} is more than the command takes", arguments)) from error
     except CycloptsError as error:
         raise UsageError(_advice(str(error), arguments)) from error
     command(*bound.args, **bound.kwargs)
+
+
+def _print_traceback() -> None:
+    import traceback
+
+    from growth.telemetry.redaction import redacted_text
+
+    print(redacted_text(traceback.format_exc()), end="", file=sys.stderr)
 
 
 def _reordered(arguments: list[str]) -> list[str]:
@@ -57,7 +79,9 @@ def _reordered(arguments: list[str]) -> list[str]:
             break
         taken = 1 if equals else 2
         moved, rest = moved + rest[:taken], rest[taken:]
-    return rest + moved if rest else arguments
+    if moved and not rest:
+        raise UsageError(f"{' '.join(moved)} stands alone; name a command: `growth --help` shows what there is")
+    return rest + moved
 
 
 def _advice(text: str, arguments: list[str]) -> str:

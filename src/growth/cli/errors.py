@@ -8,8 +8,6 @@
 
 from typing import Final
 
-from growth.telemetry.redaction import redacted_text
-
 FAILED: Final = 1
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130  # as a shell reports a process that SIGINT ended
@@ -22,6 +20,8 @@ class UsageError(Exception):
 
 def explained(error: BaseException) -> tuple[str, int]:
     """The line to print, without the leading `growth: ` and without secrets, and the exit code."""
+    from growth.telemetry.redaction import redacted_text
+
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     text, code = _meaning(error)
@@ -36,7 +36,8 @@ def _meaning(error: BaseException) -> tuple[str, int]:
         return str(error), BAD_INPUT
     if isinstance(error, KubeError):
         return str(error) or type(error).__name__, FAILED
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror or error}", FAILED
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}", FAILED
     advice = "this is a defect of Growth: run it again with GROWTH_DEBUG=1 and report what it shows"
     return f"{type(error).__name__}: {error}; {advice}", FAILED

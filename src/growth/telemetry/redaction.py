@@ -38,22 +38,25 @@ _SECRET_WITHIN: Final = (
 _SECRET_AT_END: Final = ("token", "tokens", "tokendata", "secret", "secrets", "secretdata")
 
 _NAMES: Final = (
-    r"(?:[\w-]*(?:password|passwd|passphrase|root_pass|authorization|user[_-]?data|api[_-]?key|private[_-]?key"
-    r"|client[_-]?key(?:-data)?|token|secret))"
+    r"(?:password|passwd|passphrase|root_pass|authorization|user[_-]?data|api[_-]?key|private[_-]?key"
+    r"|client[_-]?key(?:-data)?|token|secret)"
 )
+# None may take quadratic time, or one odd text of a megabyte would stop the process: no pattern begins with a repetition,
+# and what can be long is bounded or begins at a place of its own.
 _IN_TEXT: Final = (
     # A PEM private key, whole, also when its line ends are escaped or its end is missing.
     re.compile(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
     # Authorization: Bearer x, Basic x, Token x.
     re.compile(r"(?i)\b(?P<keep>(?:bearer|basic)\s+)[\w.~+/=-]{6,}"),
     # https://user:password@host
-    re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)"),
-    # token=x, "password": "x", userData='x y'
+    re.compile(r"(?P<keep>://[^\s/:@]{0,200}:)[^\s/@]{1,1000}(?=@)"),
+    # token=x, "password": "x", userData='x y'; also inside a JSON text with escaped quotes, and cut off in the middle.
     re.compile(
-        rf"""(?ix)(?P<keep>\b{_NAMES}["']?\s*[=:]\s*)(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&"')}}\]]+)"""
+        rf"""(?ix)(?P<keep>{_NAMES}\\?["']?\s*[=:]\s*)
+        (?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\\?["']?[^\s,;&"')}}\]\\]+)"""
     ),
     # A JSON Web Token, such as a service account's.
-    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+    re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
 )
 
 
