@@ -489,3 +489,56 @@ def test_a_type_that_the_cloud_had_none_of_is_not_available_until_then() -> None
         status = {"serverTypes": [{"name": "cx33", "unmetUntil": until}]}
         pool = only_pool(growth_pool("p", {"name": "CX33", "max": 5}, status=status), cloud="hetzner")
         assert {offering.available for offering in pool.instance_types[0].offerings} == {available}
+
+
+def node_request(name: str, **status: Any) -> Json:
+    return {
+        "apiVersion": "growth.dev/v1alpha1",
+        "kind": "NodeRequest",
+        "metadata": {"name": name},
+        "spec": {"targetOffering": "hetzner-cx33", "pool": "p"},
+        "status": status,
+    }
+
+
+def test_a_request_without_a_claim_is_a_machine_in_flight() -> None:
+    """Capacity of exactly its type, counted under the pool's maximum; once its claim is there, the claim counts."""
+    objects = (
+        growth_pool("p", {"name": "CX33", "max": 5}, template={"labels": {"team": "a"}, "taints": [OWN]}),
+        node_request("r-1", phase="Pending"),
+        node_request("r-2", phase="Provisioning", nodeClaimName="c"),
+        node_request("r-3", phase="Ready", nodeClaimName="gone"),
+        claim("c", need("node.kubernetes.io/instance-type", "In", "cx33"), labels={"growth.dev/pool": "p"}),
+    )
+    found = assembled(*objects, catalogue=builtin("hetzner"))
+    assert [view.name for view in found.snapshot.nodes] == ["c", "r-1"]
+    coming = found.snapshot.nodes[1]
+    assert coming.allocatable["cpu"] == 3900
+    assert coming.labels["team"] == "a"
+    assert [taint.key for taint in coming.taints] == ["example.com/own"]
+    assert found.snapshot.pools[0].type_used == {"cx33": 2}
+
+
+def test_a_request_that_the_cloud_could_not_meet_takes_its_type_away() -> None:
+    """Until its time is over."""
+    for until, available in (("2026-01-01T13:00:00Z", False), ("2026-01-01T11:00:00Z", True)):
+        pool = only_pool(
+            growth_pool("p", {"name": "CX33", "max": 5}),
+            node_request("r", phase="Unmet", unmetUntil=until),
+            cloud="hetzner",
+        )
+        assert {offering.available for offering in pool.instance_types[0].offerings} == {available}
+
+
+def test_a_node_class_says_where_machines_may_be_bought() -> None:
+    """Its locations, for pools of both APIs that use it."""
+    reference = {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "here"}
+    there = {
+        "apiVersion": "growth.dev/v1alpha1",
+        "kind": "HetznerNodeClass",
+        "metadata": {"name": "here"},
+        "spec": {"locations": ["hel1"]},
+    }
+    for using in (growth_pool("p", nodeClassRef=reference), node_pool(template={"nodeClassRef": reference})):
+        pool = only_pool(using, there, cloud="hetzner")
+        assert {offering.zone for kind in pool.instance_types for offering in kind.offerings} <= {"hel1"}

@@ -187,6 +187,7 @@ def test_min_values_are_kept_or_lowered(asked: Asked) -> None:
     assert strict["unschedulable"][0]["reasons"][0]["filter"] == "minValues"
     lowered = asked.json(pool, pod("p"), arguments=("--min-values-policy", "best-effort"))
     assert len(lowered["nodeClaims"]) == 1
+    assert lowered["nodeClaims"][0]["why"].startswith("minValues of the pool were lowered for it; ")
 
 
 def test_the_table_groups_what_is_equal(asked: Asked) -> None:

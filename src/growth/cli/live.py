@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from growth.api.core import NAMESPACE
-from growth.api.growthpools import GROWTH_POOL
+from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
@@ -33,7 +33,14 @@ NEEDED: Final[tuple[Kind[Any], ...]] = (
     VOLUME_ATTACHMENT,
 )
 # What a cluster may well not have installed.
-OPTIONAL: Final[tuple[Kind[Any], ...]] = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, *NODE_CLASSES)
+OPTIONAL: Final[tuple[Kind[Any], ...]] = (
+    NODE_POOL,
+    NODE_CLAIM,
+    NODE_OVERLAY,
+    GROWTH_POOL,
+    NODE_REQUEST,
+    *NODE_CLASSES,
+)
 
 PAGE: Final = 1000  # objects; a page of pods is then a few megabytes
 ATTEMPTS: Final = 3  # a list whose pages outlive the server's memory is begun again

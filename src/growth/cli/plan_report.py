@@ -72,6 +72,8 @@ class Report:
         price = print_hourly(self._money(claim.price))
         number = len(claim.instance_types)
         chosen = f"{claim.instance_type} ({claim.capacity_type}) in {claim.zone} at {price}"
+        if claim.min_values_relaxed:
+            chosen = f"minValues of the pool were lowered for it; {chosen}"
         if claim.next_best is None:
             return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods within the limits"
         name, cost = claim.next_best

@@ -8,11 +8,11 @@ import msgspec
 
 from growth.api import names
 from growth.api.core import NAMESPACE, Namespace
-from growth.api.growthpools import GROWTH_POOL, GrowthPool
+from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool, NodeRequest
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS
-from growth.api.meta import Condition, ObjectMeta, Struct
+from growth.api.meta import ObjectMeta, Struct
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.api.nodes import NODE, Node
 from growth.api.overlays import NODE_OVERLAY, NodeOverlay
@@ -50,10 +50,11 @@ from growth.cli.manifests.documents import Document
 from growth.cli.manifests.spelling import SPELLINGS, respelled
 from growth.cli.manifests.workloads import Present, Workloads, missing_claims, missing_pods
 from growth.cluster.assemble import Objects
+from growth.cluster.pools import NodeClassView
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
-OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, *NODE_CLASSES)
+OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, *NODE_CLASSES)
 TEMPLATED: Final = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB)
 PLAIN: Final = (
     NODE,
@@ -204,6 +205,7 @@ class Collection:
             claims=cast("tuple[NodeClaim, ...]", tuple(self._all(NODE_CLAIM))),
             pools=self.pools,
             growth_pools=self.growth_pools,
+            node_requests=cast("tuple[NodeRequest, ...]", tuple(self._all(NODE_REQUEST))),
             node_classes=dict(self._node_classes()),
             daemon_sets=cast("tuple[DaemonSet, ...]", tuple(self._all(DAEMON_SET))),
             namespaces=cast("tuple[Namespace, ...]", tuple(self._all(NAMESPACE))),
@@ -243,11 +245,12 @@ class Collection:
             refuse = self._refusals[kinds[owner.kind], pod.metadata.namespace, owner.name]
             self._take_pod(pod, "spec.template.spec", refuse)
 
-    def _node_classes(self) -> Iterator[tuple[NodeClassReference, tuple[Condition, ...]]]:
+    def _node_classes(self) -> Iterator[tuple[NodeClassReference, NodeClassView]]:
         for kind in NODE_CLASSES:
             for item in self._all(kind):
                 reference = NodeClassReference(group=kind.group, kind=kind.kind, name=item.metadata.name)
-                yield reference, item.status.conditions
+                zones = item.spec.locations if kind is HETZNER_NODE_CLASS else ()
+                yield reference, NodeClassView(item.status.conditions, zones)
 
     def _prioritised(self) -> Iterator[CachedPod]:
         """The pods with their priority as admission would fill it in."""
