@@ -464,9 +464,13 @@ def test_a_growth_pool_knows_its_types_whatever_their_case() -> None:
 def test_an_unknown_server_type_harms_only_itself() -> None:
     """A warning names it; the pool goes on with the others."""
     found = assembled(
-        growth_pool("p", {"name": "CX31", "max": 1}, {"name": "CX33", "max": 1}), catalogue=builtin("hetzner")
+        growth_pool("p", {"name": "CX31", "max": 1}, {"name": "CX33", "max": 1}, {"name": "ZX80", "max": 1}),
+        catalogue=builtin("hetzner"),
     )
-    assert found.warnings == ("NodePool growth.dev/p: server type CX31 is not sold by hetzner",)
+    assert found.warnings == (
+        "NodePool growth.dev/p: server type CX31 is no longer sold by hetzner: name cx33 instead",
+        "NodePool growth.dev/p: server type ZX80 is not sold by hetzner",
+    )
     assert found.snapshot.pools[0].problem == ""
 
 

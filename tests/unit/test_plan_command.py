@@ -248,7 +248,7 @@ def test_warnings_go_to_stderr_and_leave_the_json_alone(asked: Asked) -> None:
     assert err.splitlines() == [
         "growth: apiVersion growth/v1alpha1 (1 object) is read as growth.dev/v1alpha1: write that instead",
         "growth: v1 Service (1 object) is skipped: it decides nothing about where pods fit",
-        "growth: NodePool growth.dev/default: server type CX31 is not sold by hetzner",
+        "growth: NodePool growth.dev/default: server type CX31 is no longer sold by hetzner: name cx33 instead",
     ]
 
 

@@ -95,7 +95,7 @@ async def _list(api: "Api", kind: Kind[Any]) -> list[Any] | None:
                 return None
             raise
         except Forbidden as error:
-            advice = f"growth plan reads {kind}: grant get and list on it, or give the objects as files with -f"
+            advice = f"growth plan reads {kind}: grant list on it, or give the objects as files with -f"
             raise Forbidden(f"{error.message}; {advice}", reason=error.reason, details=error.details) from error
         except Gone:
             if attempt + 1 == ATTEMPTS:

@@ -149,7 +149,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
     for asked in pool.spec.server_types:
         kind = known.get(asked.name.lower())
         if kind is None:
-            warnings.append(f"NodePool {ref}: server type {asked.name} is not sold by {market.catalogue.cloud}")
+            warnings.append(f"NodePool {ref}: server type {asked.name} {_not_sold(asked.name, market.catalogue)}")
             continue
         sold.append(_without_stock(kind) if kind.name.lower() in unmet else kind)
         most[kind.name] = asked.max
@@ -172,6 +172,13 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         problem=problem,
     )
     return view, warnings
+
+
+def _not_sold(name: str, catalogue: Catalogue) -> str:
+    successor = catalogue.successors.get(name.lower())
+    if successor is None:
+        return f"is not sold by {catalogue.cloud}"
+    return f"is no longer sold by {catalogue.cloud}: name {successor} instead"
 
 
 def _without_stock(kind: InstanceType) -> InstanceType:
