@@ -73,6 +73,19 @@ def test_a_node_of_another_machine_is_not_the_claims() -> None:
     assert [view.name for view in found.snapshot.nodes] == ["c", "n"]
 
 
+def test_a_node_that_does_not_know_its_id_yet_is_found_by_name() -> None:
+    """Kubelets register before a cloud's controller has filled in the provider ID: that is no second machine."""
+    launched = claim("c", status={"providerID": "hcloud://1", "capacity": ROOM, "allocatable": ROOM})
+    assert not only_node(launched, node("c")).initialized
+
+
+def test_a_claim_in_flight_with_the_name_of_a_foreign_node_is_a_machine_of_its_own() -> None:
+    """Neither hides the other."""
+    launched = claim("n", status={"providerID": "kwok://1", "capacity": ROOM, "allocatable": ROOM})
+    found = assembled(launched, node("n", provider="kwok://2"), pod("p", nodeName="n"))
+    assert [(view.name, len(view.pods)) for view in found.snapshot.nodes] == [("NodeClaim n", 0), ("n", 1)]
+
+
 def test_a_claim_in_flight_is_capacity() -> None:
     """With its own labels, taints and allocatable, and a host name of its own."""
     view = only_node(
@@ -199,6 +212,14 @@ def test_a_machine_that_goes_is_no_capacity_and_its_pods_want_a_place() -> None:
     assert found.snapshot.nodes == ()
     assert [demand.key for demand in found.demands] == ["default/moves"]
     assert found.snapshot.pools[0].used["nodes"] == 1
+
+
+def test_deleting_the_node_of_a_claim_deletes_the_machine() -> None:
+    """Whoever begins with it."""
+    held = claim("c", labels=POOL, status={"providerID": "x", "capacity": ROOM, "allocatable": ROOM})
+    gone = node("n", provider="x", labels=READY, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert assembled(held, gone).snapshot.nodes == ()
+    assert assembled(gone).snapshot.nodes == ()
 
 
 # --- pods on nodes
