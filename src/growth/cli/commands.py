@@ -23,6 +23,9 @@ class Command:
 # In the order of a newcomer's questions, not of the alphabet.
 COMMANDS: Final = {
     "demo": Command("growth.cli.demo:demo", "See Growth at work; needs no account and no cluster."),
+    "plan": Command(
+        "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
+    ),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
 }
 

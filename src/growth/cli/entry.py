@@ -49,8 +49,10 @@ def _command(arguments: list[str]) -> None:
 
     from growth.cli.app import build
 
+    # The parser takes a lone dash for an option without a name.
+    words = ["/dev/stdin" if word == "-" else word for word in arguments]
     try:
-        command, bound, _ = build(arguments[0]).parse_args(arguments, exit_on_error=False, print_error=False)
+        command, bound, _ = build(words[0]).parse_args(words, exit_on_error=False, print_error=False)
     except UnusedCliTokensError as error:
         surplus = " ".join(error.unused_tokens or ())
         raise UsageError(_advice(f"{surplus!r} is more than the command takes", arguments)) from error
