@@ -47,6 +47,21 @@ def raw(kind: str, name: str, *, api: str = "v1", **fields: Any) -> Json:
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **fields}
 
 
+def launched(name: str) -> Json:
+    claim = raw(
+        "NodeClaim",
+        name,
+        api="karpenter.sh/v1",
+        spec={
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+            "requirements": [],
+        },
+        status={"providerID": f"kwok://machine-of-{name}", "capacity": ROOM, "allocatable": ROOM},
+    )
+    claim["metadata"]["labels"] = {"karpenter.sh/nodepool": "default", ZONE: "test-zone-a"}
+    return claim
+
+
 def test_twenty_pods_get_one_machine() -> None:
     """Requests add up, and the price is that of the cheapest type that holds them."""
     answer = ask(mixes.node_pool(), *(pod(f"p{i}", cpu=150, memory=256) for i in range(20)))
@@ -119,19 +134,17 @@ def test_anti_affinity_of_bound_pods_holds() -> None:
 
 def test_a_claim_in_flight_takes_pods() -> None:
     """A launched NodeClaim without a Node counts with the capacity of its status."""
-    claim = raw(
-        "NodeClaim",
-        "flying",
-        api="karpenter.sh/v1",
-        spec={
-            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-            "requirements": [],
-        },
-        status={"providerID": "kwok://flying", "capacity": ROOM, "allocatable": ROOM},
-    )
-    claim["metadata"]["labels"] = {"karpenter.sh/nodepool": "default", ZONE: "test-zone-a"}
-    answer = ask(mixes.node_pool(), claim, pod("p1"))
+    answer = ask(mixes.node_pool(), launched("flying"), pod("p1"))
     assert [(n.name, n.pods) for n in answer.existing_nodes] == [("flying", ("default/p1",))]
+
+
+def test_a_claim_and_its_node_are_one_machine() -> None:
+    """They are matched by name where the Node has no provider ID: four cpus are there once, not twice."""
+    arrived = launched("claim")
+    arrived["status"]["nodeName"] = "n1"
+    answer = ask(mixes.node_pool(), arrived, node("n1"), *(pod(f"p{i}", cpu=3000) for i in range(2)))
+    assert len(answer.existing_nodes) == 1
+    assert len(answer.claims) == 1
 
 
 def test_daemonsets_take_their_share() -> None:
