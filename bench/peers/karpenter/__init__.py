@@ -201,5 +201,5 @@ def _build() -> Build:
         programs={PROGRAM: "."},
         target=keyed_folder("peer-karpenter", [*parts, " ".join(FLAGS).encode()]),
         flags=FLAGS,
-        expected="once; about two minutes",
+        expected="once; about two minutes after the control plane, more with empty Go caches",
     )
