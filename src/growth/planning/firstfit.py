@@ -242,13 +242,14 @@ class FirstFit:
                 return True
         if not attempt.hosts_allow({}):
             return False
-        for pinned in choices:
-            claim = self._open_new(attempt, pinned)
-            if claim is not None:
-                fit = self._takes(claim, attempt, pinned, 1)
-                assert fit is not None
-                self._put_planned(claim, attempt, fit, [key])
-                return True
+        for shelf in attempt.open:  # a pool of greater weight comes before a better domain
+            for pinned in choices:
+                claim = self._open_on(attempt, shelf, pinned)
+                if claim is not None:
+                    fit = self._takes(claim, attempt, pinned, 1)
+                    assert fit is not None
+                    self._put_planned(claim, attempt, fit, [key])
+                    return True
         return False
 
     def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
@@ -303,14 +304,16 @@ class FirstFit:
     # -- one machine --------------------------------------------------------------------------------------------------
 
     def _open_new(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
-        for shelf in attempt.open:
-            if (pinned, shelf) in attempt.closed:
-                continue
-            ports = self._daemon_ports.get(shelf, frozenset())
-            claim = Claim(shelf, self._resources, ports, at=len(self.claims))
-            if self._takes(claim, attempt, pinned, 1) is not None:
-                return claim
-            attempt.closed.add((pinned, shelf))
+        return next((claim for shelf in attempt.open if (claim := self._open_on(attempt, shelf, pinned))), None)
+
+    def _open_on(self, attempt: Attempt, shelf: Shelf, pinned: Pinned) -> Claim | None:
+        if (pinned, shelf) in attempt.closed:
+            return None
+        ports = self._daemon_ports.get(shelf, frozenset())
+        claim = Claim(shelf, self._resources, ports, at=len(self.claims))
+        if self._takes(claim, attempt, pinned, 1) is not None:
+            return claim
+        attempt.closed.add((pinned, shelf))
         return None
 
     def _takes(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:

@@ -75,10 +75,10 @@ def _claim(stage: Stage, claim: PlannedClaim, where: str, *, strict_min_values: 
     yield from (Complaint("labels", where, wrong) for wrong in _labels(pool, chosen, offering, claim))
     host = stage.bought("it", pool, chosen, claim.labels, open_labels=unsettled(chosen, offering, claim.labels))
     pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
-    least = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
+    least = add(*(requests(pod.spec) for pod in (*host.uncounted, *pods)))
     choices = {key: values for key, values in sold_labels(chosen, offering).items() if len(values) > 1}
     wide = stage.bought("it", pool, chosen, claim.labels, open_labels=choices)
-    most = add(*(requests(pod.spec) for pod in (*wide.pods, *pods)))
+    most = add(*(requests(pod.spec) for pod in (*wide.uncounted, *pods)))
     names_ = {*least, *most, *claim.requests}
     if not all(least.get(name, 0) <= claim.requests.get(name, 0) <= most.get(name, 0) for name in names_):
         yield Complaint("requests", where, f"says {dict(claim.requests)}, its pods and DaemonSets ask for {least}")

@@ -128,7 +128,7 @@ class Stage:
             allocatable=kind.allocatable,
             volume_limits=kind.volume_limits,
         )
-        host.pods.extend(self.daemons(host, open_labels=open_labels))
+        host.uncounted.extend(self.daemons(host, open_labels=open_labels))
         return host
 
     def machines(self, pool: PoolView, kind: InstanceType, offering: Offering) -> Iterator[Mapping[str, str]]:
