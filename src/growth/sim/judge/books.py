@@ -121,6 +121,7 @@ def _labels(pool: PoolView, kind: InstanceType, offering: Offering, claim: Plann
 def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planned: Offering) -> Iterator[Complaint]:
     """Each listed type alone would hold all the pods, and they are listed cheapest first."""
     kinds = {kind.name: kind for kind in pool.instance_types}
+    pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
     prices: list[int] = []
     for name in claim.instance_types:
         if name not in kinds:
@@ -140,6 +141,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
         not (pool.limits or pool.type_max)
         and planned.capacity_type != names.RESERVED
         and not steered(stage)
+        and pinned_keys(stage, pods, everybody=True) == pinned_keys(stage, pods)
         and not any(preferring(stage, stage.pods[key]) for key in claim.pods)
     )
     if unbounded and prices != sorted(prices):
