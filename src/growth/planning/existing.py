@@ -237,11 +237,11 @@ class Existing:
         most = min((int(row[resource]) // amount for resource, amount in pods.needs), default=PLENTY)
         if most <= 0:
             return 0
-        if pods.ports:
-            return 0 if ports_conflict(self._held_ports(index), pods.ports) else 1
+        if pods.ports and ports_conflict(self._held_ports(index), pods.ports):
+            return 0
         if pods.volumes.attach or pods.volumes.fresh:
-            return min(most, self._attachable(index, pods))
-        return most
+            most = min(most, self._attachable(index, pods))
+        return min(most, 1) if pods.ports else most
 
     def _held_ports(self, index: int) -> frozenset[Port]:
         held = self._ports.get(index)

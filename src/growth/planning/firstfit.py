@@ -327,15 +327,20 @@ class FirstFit:
             if fit is None:
                 return None
             state, mask, _ = fit
-            values = claim.shelf.values(key, state, mask)
-            if len(values) < 2:
+            shelf = claim.shelf
+            domains = [
+                (_lowest(shelf.options_with(key, value) & mask), self._constraints.one(key, value))
+                for value in shelf.values(key, state, mask)
+            ]
+            if without := shelf.without(key, mask):
+                domains.append((_lowest(without), self._constraints.of({key: ABSENT})))
+            if len(domains) < 2:
                 continue
-            ranked = sorted((_lowest(claim.shelf.options_with(key, value) & mask), value) for value in values)
-            for _, value in ranked:
-                narrower = (*pinned, self._constraints.one(key, value))
-                fit = self._fits(claim, attempt, narrower, number)
+            domains.sort(key=lambda domain: domain[0])
+            for _, domain in domains:
+                fit = self._fits(claim, attempt, (*pinned, domain), number)
                 if fit is not None:
-                    pinned = narrower
+                    pinned = (*pinned, domain)
                     break
         return fit
 
@@ -425,7 +430,7 @@ class FirstFit:
                 group.total += number
                 continue
             values = claim.shelf.values(group.key, claim.state, claim.mask)
-            if len(values) == 1:
+            if len(values) == 1 and not claim.shelf.without(group.key, claim.mask):
                 group.record(values[0], number)
 
     def _counts(self, group: Group, claim: Claim) -> bool:
@@ -442,9 +447,14 @@ class FirstFit:
 
 
 def pinned_keys(pods: PodClass) -> list[str]:
-    """Labels other than the host name by which some rule that must hold counts these pods."""
-    groups = (*pods.counted, *pods.keeps_away)
-    return list(dict.fromkeys(group.key for group in groups if group.firm and not group.by_host))
+    """Labels by which some rule that must hold counts these pods: its key, and what it asks of nodes that count."""
+    keys: dict[str, None] = {}
+    for group in (*pods.counted, *pods.keeps_away):
+        if group.firm:
+            keys.update(dict.fromkeys(key for constraint in group.filters for key in constraint.requirements))
+            if not group.by_host:
+                keys[group.key] = None
+    return list(keys)
 
 
 def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:

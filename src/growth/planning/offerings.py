@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
 from growth.cluster.snapshot import PoolView
-from growth.planning.requirements import NEVER, Requirement, from_labels, gather, key_of, one_of, parse
+from growth.planning.requirements import NEVER, Requirement, any_value, from_labels, gather, key_of, one_of, parse
 from growth.units.resources import Amounts
 
 
@@ -205,19 +205,17 @@ class Shelf:
                 for value, options in by_value.items()
                 if options & mask and (requirement is None or requirement.allows(value))
             )
-        if requirement is not None and not requirement.complement:
-            return sorted(requirement.values)
-        return []
+        if requirement is None or requirement.tolerates_absence:
+            return []
+        return [any_value(requirement)] if requirement.complement else sorted(requirement.values)
 
-    def has_value(self, key: str, value: str, state: State, mask: int) -> bool:
-        """Whether the label can still be `value`."""
-        requirement = state.requirements.get(key)
-        if requirement is not None and not requirement.allows(value):
-            return False
-        by_value = self._by_value.get(key)
-        if by_value is not None:
-            return bool(by_value.get(value, 0) & mask)
-        return requirement is not None
+    def without(self, key: str, mask: int) -> int:
+        """The options of the mask whose machines will not carry the label at all."""
+        if key in self.pool.labels:
+            return 0
+        if key in self._defined:
+            return mask & ~self._defined[key]
+        return 0 if key in self.template and not self.template[key].tolerates_absence else mask
 
     def options_with(self, key: str, value: str) -> int:
         """The options whose label can be `value`; all of them where options do not define the label."""

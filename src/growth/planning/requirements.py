@@ -169,6 +169,18 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
             raise RequirementError(f"{expression.key}: operator {other} is not known")
 
 
+def any_value(requirement: Requirement) -> str:
+    """Some value that a requirement allows: the first of its list, or the smallest number that is not excluded."""
+    if not requirement.complement:
+        return min(requirement.values)
+    number = requirement.at_least if requirement.at_least is not None else 0
+    if requirement.at_most is not None and requirement.at_least is None:
+        number = min(number, requirement.at_most)
+    while not requirement.allows(str(number)):
+        number += 1
+    return str(number)
+
+
 def key_of(key: str) -> str:
     """The label's name today: beta names of zone, region, architecture, system and type are read as their successors."""
     return names.NORMALISED_LABELS.get(key, key)

@@ -15,7 +15,7 @@ from growth.planning.offerings import Constraint, Constraints, Option, Shelf, St
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
 from growth.planning.requests import PODS, Port
-from growth.planning.requirements import Requirement
+from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
@@ -281,18 +281,6 @@ def claim_labels(requirements: Mapping[str, Requirement], option: Option) -> dic
         offered_values = option.labels.get(key)
         if offered_values is not None:
             labels[key] = next(value for value in offered_values if requirement.allows(value))
-        elif not requirement.complement and requirement.values:
-            labels[key] = min(requirement.values)
-        elif requirement.complement:
+        elif not requirement.tolerates_absence:
             labels[key] = any_value(requirement)
     return labels
-
-
-def any_value(requirement: Requirement) -> str:
-    """Some value that a requirement without a list allows: the smallest number that is not excluded."""
-    number = requirement.at_least if requirement.at_least is not None else 0
-    if requirement.at_most is not None and requirement.at_least is None:
-        number = min(number, requirement.at_most)
-    while not requirement.allows(str(number)):
-        number += 1
-    return str(number)
