@@ -628,7 +628,7 @@ class _Maker:
                 template = PersistentVolumeClaimTemplate(
                     spec=PersistentVolumeClaimSpec(storage_class_name=self.random.choice(("fast", "zonal")))
                 )
-                found.append(Volume(name="own", ephemeral=EphemeralVolumeSource(volume_claim_template=template)))
+                found.append(Volume(name=f"own-{at}", ephemeral=EphemeralVolumeSource(volume_claim_template=template)))
                 continue
             if draw > 0.97:
                 found.append(

@@ -8,7 +8,7 @@ from growth.api.meta import LabelSelector
 from growth.api.placement import PodAffinityTerm
 from growth.api.pods import Pod
 from growth.sim.judge.stage import Stage, pod_of
-from growth.sim.predicates.among_pods import about, selects
+from growth.sim.predicates.among_pods import about, narrowed, selects
 from growth.sim.predicates.hosts import Scene
 
 
@@ -43,7 +43,8 @@ class _Rule:
 def _rules(pod: Pod) -> Iterator[_Rule]:
     for rule in pod.spec.topology_spread_constraints:
         if rule.when_unsatisfiable == "DoNotSchedule":
-            yield _Rule(rule.topology_key, None, rule.label_selector, lasts=False)
+            selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
+            yield _Rule(rule.topology_key, None, selector, lasts=False)
     affinity = pod.spec.affinity
     for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
         for term in side.required_during_scheduling_ignored_during_execution if side else ():

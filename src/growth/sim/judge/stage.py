@@ -182,6 +182,8 @@ class Stage:
                     labels[key] = wish if wish in fine else fine[0]
             else:
                 left = unsettled(kind, offering, labels)
+                if not all(holds_too(each, labels) for each in pool.requirements if _today(each.key) not in left):
+                    continue
                 yield offering, self.bought(f"{kind.name}-{offering.zone}", pool, kind, labels, open_labels=left)
 
 
