@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import NODES, PoolView
 from growth.planning.classes import PodClass, Variant
-from growth.planning.firstfit import open_to
+from growth.planning.firstfit import open_to, without_ports
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.plan import Filter, Reason
-from growth.planning.requests import Port, ports_conflict
+from growth.planning.requests import Port
 from growth.planning.taints import untolerated
 from growth.units.resources import print_amount
 
@@ -27,7 +27,7 @@ class Explainer:
         constraints: Constraints,
         *,
         resources: Sequence[str],
-        daemon_ports: Mapping[Shelf, frozenset[Port]],
+        daemon_ports: Mapping[Shelf, Sequence[tuple[frozenset[Port], int]]],
         whole: Callable[[PoolView], Shelf],
         in_use: Set[tuple[str, str]],
     ) -> None:
@@ -113,7 +113,8 @@ class Explainer:
             return Reason(ref, Filter.RESOURCES, short)
         for resource, amount in pods.needs:
             mask &= shelf.with_room(resource, amount)
-        if pods.ports and ports_conflict(self._daemon_ports.get(shelf, frozenset()), pods.ports):
+        mask = without_ports(self._daemon_ports.get(shelf, ()), pods.ports, mask)
+        if not mask:
             return Reason(ref, Filter.PORTS, "a DaemonSet binds one of the pod's host ports on every node")
         crowded = self._crowded(shelf, mask, pods)
         if crowded:

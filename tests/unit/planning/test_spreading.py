@@ -219,3 +219,13 @@ def test_pods_that_state_no_spread_are_counted_by_those_who_do() -> None:
     """A pod with the label counts, whether it has the rule or not."""
     made = plan(pool(), pod("plain", cpu="2", labels=WEB), pods(2, labels=WEB, spread=[spread(app="web")]))
     assert by_zone(made) == [1, 1, 1]
+
+
+def test_a_node_counts_for_two_spreads_only_if_it_has_both_labels() -> None:
+    """Pods on a node that lacks one of the labels count for neither, as in kube-scheduler."""
+    rules = [spread(app="web"), spread("example.com/row", app="web")]
+    labelled = {"example.com/row": "1"}
+    half = node("half", *pods(2, "w", cpu="100m", labels=WEB), zone="a", cpu="1")
+    full = node("full", zone="a", labels=labelled)
+    other = node("other", pod("x", cpu="100m", labels=WEB), zone="b", labels=labelled)
+    assert plan(half, full, other, pod(labels=WEB, spread=rules)).where() == "full"
