@@ -231,7 +231,7 @@ class _Maker:
             weight=self.random.choice((0, 0, 10, 50)),
             requirements=self.requirements(types),
             labels={TEAM: self.random.choice(TEAMS)} if self.chance(0.3) else {},
-            taints=tuple(taint for taint in TAINTS if self.chance(0.15)),
+            taints=tuple(taint for taint in TAINTS if self.chance(0.1)),
             startup_taints=(Taint(key="starting", effect="NoSchedule"),) if self.chance(0.2) else (),
             limits=limits,
             used={name: self.random.choice((0, limit // 2)) for name, limit in limits.items()},
@@ -304,6 +304,7 @@ class _Maker:
             names.ZONE_LABEL: zone,
             names.ARCH_LABEL: self.random.choice(("amd64", "amd64", "arm64")),
             names.OS_LABEL: "linux",
+            names.REGION_LABEL: "here",
             names.CAPACITY_TYPE_LABEL: self.random.choice((names.ON_DEMAND, names.SPOT)),
             names.KWOK_INSTANCE_CPU_LABEL: "4",
         }
@@ -426,6 +427,8 @@ class _Maker:
             "cpu": self.random.choice(("50m", "250m", "500m", "1", "1900m", "3")),
             "memory": self.random.choice(("64Mi", "256Mi", "1Gi", "3Gi")),
         }
+        if self.chance(0.5):
+            wanted = {"cpu": "250m", "memory": "256Mi"}
         if self.chance(0.1):
             wanted = {}
         if self.chance(0.07):
@@ -458,19 +461,19 @@ class _Maker:
 
     def selector(self) -> dict[str, str]:
         found = {}
-        if self.chance(0.12):
+        if self.chance(0.08):
             found[names.ZONE_LABEL] = self.random.choice(ZONES)
-        if self.chance(0.06):
+        if self.chance(0.03):
             found["failure-domain.beta.kubernetes.io/zone"] = self.random.choice(ZONES)
         if self.chance(0.1):
             found[names.ARCH_LABEL] = self.random.choice(("amd64", "arm64"))
         if self.chance(0.04):
             found[DISK] = "ssd"
-        if self.chance(0.08):
-            found[TEAM] = self.random.choice(TEAMS)
-        if self.chance(0.07):
-            found[names.POOL_LABEL] = self.random.choice(("default", "special"))
         if self.chance(0.05):
+            found[TEAM] = self.random.choice(TEAMS)
+        if self.chance(0.04):
+            found[names.POOL_LABEL] = self.random.choice(("default", "special"))
+        elif self.chance(0.03):
             found[names.NODE_POOL_LABEL] = "pool-0"
         return found
 
@@ -488,7 +491,9 @@ class _Maker:
             "absent": ("x",),
         }[key]
         operators: tuple[str, ...] = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-        if key not in {names.KWOK_INSTANCE_CPU_LABEL, SIZE}:
+        if key == names.ZONE_LABEL:
+            operators = ("In", "NotIn", "Exists")
+        elif key not in {names.KWOK_INSTANCE_CPU_LABEL, SIZE}:
             operators = operators[:4]
         operator = self.random.choice(operators)
         if operator in {"Exists", "DoesNotExist"}:
@@ -505,7 +510,7 @@ class _Maker:
         )
 
     def affinity(self, labels: dict[str, str]) -> Affinity | None:
-        if self.chance(0.45):
+        if self.chance(0.55):
             return None
         on = near = far = None
         if self.chance(0.4):
@@ -623,9 +628,9 @@ class _Maker:
                 template = PersistentVolumeClaimTemplate(
                     spec=PersistentVolumeClaimSpec(storage_class_name=self.random.choice(("fast", "zonal")))
                 )
-                found.append(Volume(name="own", ephemeral=EphemeralVolumeSource(volume_claim_template=template)))
+                found.append(Volume(name=f"own-{at}", ephemeral=EphemeralVolumeSource(volume_claim_template=template)))
                 continue
-            if draw > 0.04 + 0.93:
+            if draw > 0.97:
                 found.append(
                     Volume(name="gone", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="gone"))
                 )

@@ -272,11 +272,11 @@ class Compiler:
         self, shape: PodShape, affinity: Affinity, selector: Mapping[str, Requirement], terms: list[NodeSelectorTerm]
     ) -> list[Group]:
         filters = self._filters(selector, terms)
-        rules = [
-            self._groups.spread(shape, each, filters)
-            for each in shape.spec.topology_spread_constraints
-            if each.when_unsatisfiable == DO_NOT_SCHEDULE
+        spreads = [
+            each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == DO_NOT_SCHEDULE
         ]
+        keys = tuple(dict.fromkeys(each.topology_key for each in spreads))
+        rules = [self._groups.spread(shape, each, filters, keys=keys) for each in spreads]
         near = (
             affinity.pod_affinity.required_during_scheduling_ignored_during_execution if affinity.pod_affinity else ()
         )

@@ -30,13 +30,13 @@ class Claim:
 
     __slots__ = ("at", "attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
 
-    def __init__(self, shelf: Shelf, resources: int, ports: frozenset[Port], *, at: int) -> None:
+    def __init__(self, shelf: Shelf, resources: int, *, at: int) -> None:
         self.at = at  # its place among the planned machines
         self.shelf = shelf
         self.state = shelf.start
         self.mask = shelf.start.mask
         self.used = [0] * resources
-        self.ports = ports  # those of DaemonSets, to begin with
+        self.ports: frozenset[Port] = frozenset()
         self.attached: dict[str, set[str]] = {}
         self.fresh: dict[str, int] = {}
         self.counts: dict[Group, int] = {}
@@ -112,7 +112,7 @@ class FirstFit:
         ledgers: Mapping[PoolRef, Ledger],
         *,
         resources: int,
-        daemon_ports: dict[Shelf, frozenset[Port]],
+        daemon_ports: Mapping[Shelf, Sequence[tuple[frozenset[Port], int]]],
         budget: int,
         in_use: set[tuple[str, str]],
     ) -> None:
@@ -242,13 +242,14 @@ class FirstFit:
                 return True
         if not attempt.hosts_allow({}):
             return False
-        for pinned in choices:
-            claim = self._open_new(attempt, pinned)
-            if claim is not None:
-                fit = self._takes(claim, attempt, pinned, 1)
-                assert fit is not None
-                self._put_planned(claim, attempt, fit, [key])
-                return True
+        for shelf in attempt.open:  # a pool of greater weight comes before a better domain
+            for pinned in choices:
+                claim = self._open_on(attempt, shelf, pinned)
+                if claim is not None:
+                    fit = self._takes(claim, attempt, pinned, 1)
+                    assert fit is not None
+                    self._put_planned(claim, attempt, fit, [key])
+                    return True
         return False
 
     def _choices(self, pods: PodClass, rules: tuple[Group, ...]) -> list[Pinned]:
@@ -303,14 +304,15 @@ class FirstFit:
     # -- one machine --------------------------------------------------------------------------------------------------
 
     def _open_new(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
-        for shelf in attempt.open:
-            if (pinned, shelf) in attempt.closed:
-                continue
-            ports = self._daemon_ports.get(shelf, frozenset())
-            claim = Claim(shelf, self._resources, ports, at=len(self.claims))
-            if self._takes(claim, attempt, pinned, 1) is not None:
-                return claim
-            attempt.closed.add((pinned, shelf))
+        return next((claim for shelf in attempt.open if (claim := self._open_on(attempt, shelf, pinned))), None)
+
+    def _open_on(self, attempt: Attempt, shelf: Shelf, pinned: Pinned) -> Claim | None:
+        if (pinned, shelf) in attempt.closed:
+            return None
+        claim = Claim(shelf, self._resources, at=len(self.claims))
+        if self._takes(claim, attempt, pinned, 1) is not None:
+            return claim
+        attempt.closed.add((pinned, shelf))
         return None
 
     def _takes(self, claim: Claim, attempt: Attempt, pinned: Pinned, number: int) -> Fit | None:
@@ -375,8 +377,12 @@ class FirstFit:
 
     def _settled(self, claim: Claim, pods: PodClass, state: State, mask: int, number: int) -> Fit | None:
         shelf = claim.shelf
-        if pods.ports and ports_conflict(claim.ports, pods.ports):
-            return None
+        if pods.ports:
+            if ports_conflict(claim.ports, pods.ports):
+                return None
+            mask = without_ports(self._daemon_ports.get(shelf, ()), pods.ports, mask)
+            if not mask:
+                return None
         if pods.volumes.attach or pods.volumes.fresh:
             mask = self._attachable(claim, pods, mask, number)
             if not mask:
@@ -463,6 +469,14 @@ def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:
     if by_name and names.POOL_LABEL not in variant.constraint.requirements:
         return False
     return untolerated(pods.tolerations, shelf.pool.taints, soft=variant.soft) is None
+
+
+def without_ports(taken: Iterable[tuple[frozenset[Port], int]], wanted: frozenset[Port], mask: int) -> int:
+    """The options of the mask on which no DaemonSet binds one of the ports."""
+    for ports, options in taken:
+        if ports_conflict(ports, wanted):
+            mask &= ~options
+    return mask
 
 
 def _lowest(mask: int) -> int:

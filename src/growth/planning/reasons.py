@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import NODES, PoolView
 from growth.planning.classes import PodClass, Variant
-from growth.planning.firstfit import open_to
+from growth.planning.firstfit import open_to, without_ports
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.plan import Filter, Reason
-from growth.planning.requests import Port, ports_conflict
+from growth.planning.requests import Port
 from growth.planning.taints import untolerated
 from growth.units.resources import print_amount
 
@@ -27,7 +27,7 @@ class Explainer:
         constraints: Constraints,
         *,
         resources: Sequence[str],
-        daemon_ports: Mapping[Shelf, frozenset[Port]],
+        daemon_ports: Mapping[Shelf, Sequence[tuple[frozenset[Port], int]]],
         whole: Callable[[PoolView], Shelf],
         in_use: Set[tuple[str, str]],
     ) -> None:
@@ -65,7 +65,10 @@ class Explainer:
         if not shelves:
             return Reason(pool.ref, Filter.UNAVAILABLE, "none of its offerings can be bought now")
         variant = pods.variants[-1]
-        found = max((self._on_shelf(shelf, pods, variant) for shelf in shelves), key=lambda reason: _FAR[reason.filter])
+        reasons = [self._on_shelf(shelf, pods, variant) for shelf in shelves]
+        if None in reasons:
+            return Reason(pool.ref, Filter.RESOURCES, "no place was left")
+        found = max((reason for reason in reasons if reason), key=lambda reason: _FAR[reason.filter])
         return self._out_of_stock(pool, pods, variant, found) or found
 
     def _out_of_stock(self, pool: PoolView, pods: PodClass, variant: Variant, found: Reason) -> Reason | None:
@@ -80,12 +83,14 @@ class Explainer:
             return None
         if pool.ref not in self._wholes:
             self._wholes[pool.ref] = self._make_whole(pool)
-        if _FAR[self._on_shelf(self._wholes[pool.ref], pods, variant).filter] <= _FAR[Filter.RESOURCES]:
+        then = self._on_shelf(self._wholes[pool.ref], pods, variant)
+        if then is not None and _FAR[then.filter] <= _FAR[Filter.RESOURCES]:
             return None
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         return Reason(pool.ref, Filter.UNAVAILABLE, f"what could hold it cannot be bought now ({shown})")
 
-    def _on_shelf(self, shelf: Shelf, pods: PodClass, variant: Variant) -> Reason:
+    def _on_shelf(self, shelf: Shelf, pods: PodClass, variant: Variant) -> Reason | None:
+        """What keeps the pods out of the shelf; None: nothing that can be named."""
         ref = shelf.pool.ref
         taint = untolerated(pods.tolerations, shelf.pool.taints, soft=False)
         if taint is not None:
@@ -108,8 +113,12 @@ class Explainer:
             return Reason(ref, Filter.RESOURCES, short)
         for resource, amount in pods.needs:
             mask &= shelf.with_room(resource, amount)
-        if pods.ports and ports_conflict(self._daemon_ports.get(shelf, frozenset()), pods.ports):
+        mask = without_ports(self._daemon_ports.get(shelf, ()), pods.ports, mask)
+        if not mask:
             return Reason(ref, Filter.PORTS, "a DaemonSet binds one of the pod's host ports on every node")
+        crowded = self._crowded(shelf, mask, pods)
+        if crowded:
+            return Reason(ref, Filter.VOLUMES, crowded)
         rigid = shelf.too_rigid(state, mask)
         if rigid is not None:
             key, left, needed = rigid
@@ -121,7 +130,7 @@ class Explainer:
         if rules:
             texts = " and ".join(dict.fromkeys(group.text for group in rules))
             return Reason(ref, Filter.TOPOLOGY, f"{texts} leaves no place")
-        return Reason(ref, Filter.RESOURCES, "no place was left")
+        return None
 
     def _unmet(self, shelf: Shelf, state: State, constraint: Constraint) -> str:
         """Which label keeps them apart, and what each side says."""
@@ -165,6 +174,16 @@ class Explainer:
             f"{print_amount(self._resources[at], amount)} {self._resources[at]}" for at, amount in pods.needs
         )
         return f"no single type has {wanted} at once"
+
+    def _crowded(self, shelf: Shelf, mask: int, pods: PodClass) -> str:
+        """The driver of which the pod has more volumes than any option attaches; empty where one takes them all."""
+        for driver in sorted({*pods.volumes.attach, *pods.volumes.fresh}):
+            count = len(pods.volumes.attach.get(driver, ())) + pods.volumes.fresh.get(driver, 0)
+            limits = [option.type.volume_limits.get(driver) for option in shelf.chosen(mask)]
+            most = max((limit for limit in limits if limit is not None), default=0)
+            if None not in limits and count > most:
+                return f"the pod has {count} volumes of {driver}, and no machine attaches more than {most}"
+        return ""
 
     def _limited(self, shelf: Shelf, state: State, mask: int) -> str:
         ledger = self._ledgers[shelf.pool.ref]

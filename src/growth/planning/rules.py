@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from growth.api import names
 from growth.api.meta import LabelSelector, LabelSelectorRequirement
 from growth.api.placement import PodAffinityTerm, TopologySpreadConstraint
 from growth.cluster.shapes import PodShape
 from growth.planning.offerings import Constraint, Constraints
+from growth.planning.requirements import ANY, gather
 from growth.planning.selectors import Test, compiled
 from growth.planning.topology import Group, Rule
 
@@ -24,12 +26,21 @@ class Groups:
         self._constraints = constraints
         self._encode = msgspec.msgpack.Encoder().encode
 
-    def spread(self, shape: PodShape, rule: TopologySpreadConstraint, filters: tuple[Constraint, ...]) -> Group:
+    def spread(
+        self,
+        shape: PodShape,
+        rule: TopologySpreadConstraint,
+        filters: tuple[Constraint, ...],
+        *,
+        keys: Sequence[str] = (),
+    ) -> Group:
+        """The rule of a spread. `keys` are those of all firm spreads of the pod: a node counts if it has every label."""
         selector = with_label_keys(rule.label_selector, shape.labels, match=rule.match_label_keys, mismatch=())
         if selector == LabelSelector():
             selector = None  # to kube-scheduler a spread over every pod counts none
         honours = rule.node_taints_policy == HONOR
         kept = filters if rule.node_affinity_policy in {None, "", HONOR} else ()
+        kept = self._having([key for key in keys if key not in {rule.topology_key, names.HOSTNAME_LABEL}], kept)
         tolerations = shape.spec.tolerations if honours else ()
         key = (
             Rule.SPREAD,
@@ -55,6 +66,16 @@ class Groups:
                 honours_taints=honours,
                 tolerations=tolerations,
             ),
+        )
+
+    def _having(self, keys: Sequence[str], filters: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+        """The filters narrowed to nodes that have the labels."""
+        if not keys:
+            return filters
+        labels = [(key, ANY) for key in keys]
+        return tuple(
+            self._constraints.of(gather([*each.requirements.items(), *labels]))
+            for each in filters or (self._constraints.none,)
         )
 
     def affinity(

@@ -171,9 +171,9 @@ class _Pass:
             return None
         return self._constraints.one(names.ARCH_LABEL, known[0][0])
 
-    def _reserve(self, shelf: Shelf, daemons: Iterable[PodClass]) -> frozenset[Port]:
-        """Books what DaemonSets will take of each option; the ports that they bind on every one of them."""
-        ports: frozenset[Port] = frozenset()
+    def _reserve(self, shelf: Shelf, daemons: Iterable[PodClass]) -> list[tuple[frozenset[Port], int]]:
+        """Books what DaemonSets will take of each option; the ports that they bind, with the options they run on."""
+        ports: list[tuple[frozenset[Port], int]] = []
         for daemon in daemons:
             if untolerated(daemon.tolerations, shelf.pool.taints, soft=False) is not None:
                 continue
@@ -183,7 +183,8 @@ class _Pass:
                 mask |= state.mask if state is not None else 0
             if not mask:
                 continue
-            ports |= daemon.ports
+            if daemon.ports:
+                ports.append((daemon.ports, mask))
             together = {name: amount * len(daemon.pods) for name, amount in daemon.requests.items()}
             for index in range(len(shelf.options)):
                 if mask >> index & 1:

@@ -94,3 +94,10 @@ def test_several_daemonsets_add_up() -> None:
     """All DaemonSets of a type are kept room for together."""
     agents = [pod(f"agent-{at}", containers=[container("1", "64Mi")]) for at in range(3)]
     assert plan(pool("default", MEDIUM), pods(2, cpu="1"), daemons=agents).sizes == [1, 1]
+
+
+def test_host_ports_of_daemonsets_are_taken_type_by_type() -> None:
+    """A DaemonSet for one architecture leaves its port free on the other."""
+    agent = pod("agent", cpu="100m", ports=[9100], selector={ARCH: "amd64"})
+    made = plan(pool("default", MEDIUM, kind("arm", arch="arm64", price=9)), pod(ports=[9100]), daemons=[agent])
+    assert made.claim.instance_types == ("arm",)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from growth.cluster.snapshot import Demand, Snapshot
 from growth.planning.plan import Plan
-from growth.sim.judge.books import books
+from growth.sim.judge.books import accounts, books
 from growth.sim.judge.complaint import Complaint
 from growth.sim.judge.replay import replay
 from growth.sim.judge.stage import Stage
@@ -24,7 +24,7 @@ def judge(
 ) -> list[Complaint]:
     """What is wrong with the plan; empty: nothing. `strict_min_values` False lets claims have fewer values."""
     stage = Stage(snapshot, demands, placed=(key for key, _ in plan.order))
-    wrong = list(books(stage, plan, strict_min_values=strict_min_values))
-    if any(complaint.rule == "accounts" for complaint in wrong):
+    wrong = list(accounts(stage, plan))
+    if wrong:
         return wrong  # the plan contradicts itself: there is nothing to replay
-    return [*wrong, *replay(stage, plan)]
+    return [*books(stage, plan, strict_min_values=strict_min_values), *replay(stage, plan)]

@@ -21,14 +21,13 @@ MOST_TYPES = 60
 
 
 def books(stage: Stage, plan: Plan, *, strict_min_values: bool) -> Iterator[Complaint]:
-    yield from _accounts(stage, plan)
     for number, claim in enumerate(plan.claims):
         yield from _claim(stage, claim, f"claim {number} of {claim.pool}", strict_min_values=strict_min_values)
     for pool in stage.snapshot.pools:
         yield from _limits(pool, [claim for claim in plan.claims if claim.pool == pool.ref])
 
 
-def _accounts(stage: Stage, plan: Plan) -> Iterator[Complaint]:
+def accounts(stage: Stage, plan: Plan) -> Iterator[Complaint]:
     """Every pod is placed once or unplaced once; the order, the claims and the nodes tell the same story."""
     seen = collections.Counter([key for key, _ in plan.order] + [each.pod for each in plan.unplaced])
     for key in {*stage.demands, *seen}:
@@ -74,11 +73,11 @@ def _claim(stage: Stage, claim: PlannedClaim, where: str, *, strict_min_values: 
         return
     yield from (Complaint("labels", where, wrong) for wrong in _labels(pool, chosen, offering, claim))
     host = stage.bought("it", pool, chosen, claim.labels, open_labels=unsettled(chosen, offering, claim.labels))
-    pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
-    least = add(*(requests(pod.spec) for pod in (*host.pods, *pods)))
+    pods = [stage.pods[key] for key in claim.pods]
+    least = add(*(requests(pod.spec) for pod in (*host.uncounted, *pods)))
     choices = {key: values for key, values in sold_labels(chosen, offering).items() if len(values) > 1}
     wide = stage.bought("it", pool, chosen, claim.labels, open_labels=choices)
-    most = add(*(requests(pod.spec) for pod in (*wide.pods, *pods)))
+    most = add(*(requests(pod.spec) for pod in (*wide.uncounted, *pods)))
     names_ = {*least, *most, *claim.requests}
     if not all(least.get(name, 0) <= claim.requests.get(name, 0) <= most.get(name, 0) for name in names_):
         yield Complaint("requests", where, f"says {dict(claim.requests)}, its pods and DaemonSets ask for {least}")
@@ -121,6 +120,7 @@ def _labels(pool: PoolView, kind: InstanceType, offering: Offering, claim: Plann
 def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planned: Offering) -> Iterator[Complaint]:
     """Each listed type alone would hold all the pods, and they are listed cheapest first."""
     kinds = {kind.name: kind for kind in pool.instance_types}
+    pods = [stage.pods[key] for key in claim.pods]
     prices: list[int] = []
     for name in claim.instance_types:
         if name not in kinds:
@@ -140,6 +140,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
         not (pool.limits or pool.type_max)
         and planned.capacity_type != names.RESERVED
         and not steered(stage)
+        and pinned_keys(stage, pods, everybody=True) == pinned_keys(stage, pods)
         and not any(preferring(stage, stage.pods[key]) for key in claim.pods)
     )
     if unbounded and prices != sorted(prices):
@@ -155,7 +156,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
 
 def holding(stage: Stage, claim: PlannedClaim, kind: InstanceType) -> Iterator[tuple[Offering, Host]]:
     """The offerings of the type on which all pods of the claim could run, in the domains that were planned for them."""
-    pods = [stage.pods[key] for key in claim.pods if key in stage.pods]
+    pods = [stage.pods[key] for key in claim.pods]
     pinned = pinned_keys(stage, pods)
     for offering, host in stage.alternatives(claim, kind):
         if any(host.labels.get(key) != claim.labels.get(key) for key in pinned):

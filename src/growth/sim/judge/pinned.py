@@ -1,5 +1,6 @@
 """Labels of a machine that may not turn out otherwise than planned, because somebody counts pods by them."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from growth.api import names
@@ -7,39 +8,54 @@ from growth.api.meta import LabelSelector
 from growth.api.placement import PodAffinityTerm
 from growth.api.pods import Pod
 from growth.sim.judge.stage import Stage, pod_of
-from growth.sim.predicates.among_pods import about, selects
+from growth.sim.predicates.among_pods import about, narrowed, selects
 from growth.sim.predicates.hosts import Scene
 
 
 def pinned_keys(stage: Stage, pods: Sequence[Pod], *, everybody: bool = False) -> set[str]:
     """The keys, other than the host name, of firm rules that these pods state or that speak of them.
 
-    Rules of pods that find no place bind nobody, unless `everybody` is asked.
+    Of pods that are there already only anti-affinity goes on to bind others; rules of pods that find no place bind
+    nobody, unless `everybody` is asked.
     """
     scene = stage.scene([])
-    found = {key for pod in pods for key, _, _ in _rules(pod)}
-    others = [
-        *(pod for key, pod in stage.pods.items() if everybody or key in stage.placed),
-        *(pod_of(f"{shape.namespace}/there", shape) for node in stage.snapshot.nodes for shape, _ in node.pods),
-    ]
-    for other in others:
-        for key, term, selector in _rules(other):
-            if key not in found and any(_speaks(other, term, selector, pod, scene) for pod in pods):
-                found.add(key)
+    found = {rule.key for pod in pods for rule in _rules(pod)}
+    there = [pod_of(f"{shape.namespace}/there", shape) for node in stage.snapshot.nodes for shape, _ in node.pods]
+    coming = [pod for key, pod in stage.pods.items() if everybody or key in stage.placed]
+    rules = [(owner, rule) for owner in coming for rule in _rules(owner)]
+    rules += [(owner, rule) for owner in there for rule in _rules(owner) if rule.lasts]
+    for owner, rule in rules:
+        if rule.key not in found and any(_speaks(owner, rule, pod, scene) for pod in pods):
+            found.add(rule.key)
     return found - {names.HOSTNAME_LABEL}
 
 
-def _rules(pod: Pod) -> Iterator[tuple[str, PodAffinityTerm | None, LabelSelector | None]]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rule:
+    """A firm rule: by which label, about whom. `lasts`: it still binds others once its pod is placed."""
+
+    key: str
+    term: PodAffinityTerm | None
+    selector: LabelSelector | None
+    lasts: bool
+
+
+def _rules(pod: Pod) -> Iterator[_Rule]:
     for rule in pod.spec.topology_spread_constraints:
         if rule.when_unsatisfiable == "DoNotSchedule":
-            yield rule.topology_key, None, rule.label_selector
+            selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
+            yield _Rule(rule.topology_key, None, selector, lasts=False)
     affinity = pod.spec.affinity
     for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
         for term in side.required_during_scheduling_ignored_during_execution if side else ():
-            yield term.topology_key, term, None
+            yield _Rule(
+                term.topology_key, term, None, lasts=affinity is not None and side is affinity.pod_anti_affinity
+            )
 
 
-def _speaks(owner: Pod, term: PodAffinityTerm | None, selector: LabelSelector | None, pod: Pod, scene: Scene) -> bool:
-    if term is not None:
-        return about(term, owner, pod, scene)
-    return owner.metadata.namespace == pod.metadata.namespace and selects(selector, pod.metadata.labels)
+def _speaks(owner: Pod, rule: _Rule, pod: Pod, scene: Scene) -> bool:
+    if rule.term is not None:
+        return about(rule.term, owner, pod, scene)
+    if rule.selector is None or rule.selector == LabelSelector():
+        return False  # a spread over everybody counts nobody
+    return owner.metadata.namespace == pod.metadata.namespace and selects(rule.selector, pod.metadata.labels)

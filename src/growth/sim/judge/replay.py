@@ -13,7 +13,7 @@ from growth.api import names
 from growth.api.instance_types import InstanceType
 from growth.api.pods import Pod
 from growth.cluster.snapshot import PoolView
-from growth.planning.plan import Plan, PlannedClaim
+from growth.planning.plan import Filter, Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
 from growth.sim.judge.pinned import pinned_keys
 from growth.sim.judge.preferences import preferring
@@ -54,7 +54,8 @@ class Replay:
                     self._opened.append(place)
             host.pods.append(pod)
         for each in self._plan.unplaced:
-            yield from self._left(self._stage.pods[each.pod], each.pod)
+            if each.reasons[0].filter is not Filter.CAPS:  # such a pod was not tried at all
+                yield from self._left(self._stage.pods[each.pod], each.pod)
 
     def _everything(self) -> list[Host]:
         """The nodes, the machines bought so far, and one of each that could be bought."""

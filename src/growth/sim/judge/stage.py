@@ -128,7 +128,7 @@ class Stage:
             allocatable=kind.allocatable,
             volume_limits=kind.volume_limits,
         )
-        host.pods.extend(self.daemons(host, open_labels=open_labels))
+        host.uncounted.extend(self.daemons(host, open_labels=open_labels))
         return host
 
     def machines(self, pool: PoolView, kind: InstanceType, offering: Offering) -> Iterator[Mapping[str, str]]:
@@ -182,6 +182,8 @@ class Stage:
                     labels[key] = wish if wish in fine else fine[0]
             else:
                 left = unsettled(kind, offering, labels)
+                if not all(holds_too(each, labels) for each in pool.requirements if _today(each.key) not in left):
+                    continue
                 yield offering, self.bought(f"{kind.name}-{offering.zone}", pool, kind, labels, open_labels=left)
 
 

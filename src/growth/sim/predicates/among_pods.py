@@ -44,7 +44,7 @@ def _holds(expression: LabelSelectorRequirement, labels: Mapping[str, str]) -> b
             return False
 
 
-def _narrowed(
+def narrowed(
     selector: LabelSelector | None, labels: Mapping[str, str], keys: Iterable[str], operator: str
 ) -> LabelSelector | None:
     """With matchLabelKeys or mismatchLabelKeys written out, as API servers do when a pod is created."""
@@ -67,7 +67,7 @@ def spread(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
         if rule.topology_key not in host.labels:
             yield f"spread: the node has no label {rule.topology_key}"
             continue
-        selector = _narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
+        selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
         counts: dict[str, int] = {}
         for each in scene.hosts:
             if all(key in each.labels for key in keys) and _counts(rule, pod, each):
@@ -168,6 +168,6 @@ def about(term: PodAffinityTerm, owner: Pod, other: Pod, scene: Scene) -> bool:
         known = not term.namespaces and namespace == owner.metadata.namespace
     if not known and namespace not in term.namespaces:
         return False
-    selector = _narrowed(term.label_selector, owner.metadata.labels, term.match_label_keys, "In")
-    selector = _narrowed(selector, owner.metadata.labels, term.mismatch_label_keys, "NotIn")
+    selector = narrowed(term.label_selector, owner.metadata.labels, term.match_label_keys, "In")
+    selector = narrowed(selector, owner.metadata.labels, term.mismatch_label_keys, "NotIn")
     return selects(selector, other.metadata.labels)

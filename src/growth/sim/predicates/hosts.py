@@ -15,7 +15,10 @@ POD_LEVEL = frozenset({"cpu", "memory"})  # resources that a pod may ask for as 
 
 @dataclasses.dataclass(slots=True)
 class Host:
-    """A node and its pods. `volume_limits` are by CSI driver; `attached` are volumes that no listed pod accounts for."""
+    """A node and its pods. `volume_limits` are by CSI driver; `attached` are volumes that no listed pod accounts for.
+
+    `uncounted` are pods that take room and ports, and that rules about other pods do not see.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -25,6 +28,7 @@ class Host:
     volume_limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     attached: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     pods: list[Pod] = dataclasses.field(default_factory=list)
+    uncounted: list[Pod] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, node: Node, csi: CSINode | None = None) -> "Host":

@@ -105,7 +105,7 @@ def whole_number(text: str) -> int | None:
 
 def room(pod: Pod, host: Host) -> Iterator[str]:
     wanted = requests(pod.spec)
-    taken = add(*(requests(each.spec) for each in host.pods))
+    taken = add(*(requests(each.spec) for each in (*host.pods, *host.uncounted)))
     for name, amount in wanted.items():
         free = host.allocatable.get(name, 0) - taken.get(name, 0)
         if amount > free:
@@ -116,7 +116,7 @@ def room(pod: Pod, host: Host) -> Iterator[str]:
 
 
 def ports(pod: Pod, host: Host) -> Iterator[str]:
-    held = {port for each in host.pods for port in bound_ports(each.spec)}
+    held = {port for each in (*host.pods, *host.uncounted) for port in bound_ports(each.spec)}
     for address, number, protocol in sorted(bound_ports(pod.spec)):
         for other, other_number, other_protocol in sorted(held):
             if (number, protocol) != (other_number, other_protocol):
