@@ -1,181 +1,99 @@
-"""A cluster that has run for a while: full of Deployments, with a few pods waiting. For `bench steady` and its like."""
+"""A few pods pending in a large, settled cluster: from the snapshot to the plan, beside Karpenter on the same state.
 
-import dataclasses
-import random
-import uuid
-from collections.abc import Sequence
+Ours is timed from the snapshot (which watches keep up to date in a running Growth) to the finished plan, best of five,
+the collector off; making the snapshot from all objects at once stands beside it as `assemble_seconds`. Karpenter is timed
+over NewTopology + NewScheduler + Solve; the copy that it makes of its state before is printed apart.
+"""
+
+import argparse
+import gc
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bench.catalogues import CAPACITY_TYPE, KWOK_ZONES, ZONE
-from bench.mixes import HOSTNAME, SEED, WEB_SIZES, anti_affinity, node_pool, raw_pod, spread
+import msgspec
+
+from bench import catalogues
+from bench.peers import karpenter
+from bench.scheduling import NANO, NOW, catalogue_of
+from bench.settled import steady
+from growth.api.core import Namespace
+from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.kinds import Json
+from growth.api.nodes import Node
+from growth.api.pods import Pod
+from growth.cluster.assemble import Assembled, Objects, assemble
+from growth.cluster.shapes import Shapes
+from growth.planning.solve import solve
 
-POOL: Final = "default"
-ZONES: Final = KWOK_ZONES[:3]
-# One type of the KWOK catalogue; 15 pods of the web mix's sizes fill about two thirds of it.
-INSTANCE_TYPE: Final = "s-8x-amd64-linux"
-CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "128", "ephemeral-storage": "20Gi"}
-ALLOCATABLE: Final = {"cpu": "7900m", "memory": "32758Mi", "pods": "128", "ephemeral-storage": "20Gi"}
-CPU_MILLI: Final = 7900
-MEMORY_MIB: Final = 32758
-
-NAMESPACES: Final = 20
-CREATED: Final = "2026-01-01T00:00:00Z"
-# Fits an empty machine of the type above and none that holds pods: it needs a new one.
-LARGE_CPU_MILLI: Final = 7800
-LARGE_MEMORY_MIB: Final = 8192
-LARGE_EVERY: Final = 10
+REPEATS: Final = 5
+STRUCTS: Final[Mapping[str, type]] = {
+    "Pod": Pod,
+    "Node": Node,
+    "NodePool": NodePool,
+    "NodeClaim": NodeClaim,
+    "Namespace": Namespace,
+}
 
 
-@dataclasses.dataclass(slots=True)
-class _Node:
-    name: str
-    zone: str
-    cpu: int = CPU_MILLI
-    memory: int = MEMORY_MIB
-    apps: set[str] = dataclasses.field(default_factory=set)
-
-    def takes(self, app: "_App") -> bool:
-        return app.name not in self.apps and self.cpu >= app.cpu and self.memory >= app.memory
-
-    def add(self, app: "_App") -> None:
-        self.apps.add(app.name)
-        self.cpu -= app.cpu
-        self.memory -= app.memory
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nodes", type=int, nargs="*", default=[1000, 5000, 10000], help="sizes of the cluster")
+    parser.add_argument("--peer-nodes", type=int, nargs="*", default=[1000, 5000], help="sizes at which Karpenter runs")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _App:
-    """One shape: a Deployment's pods are equal but for their names."""
-
-    name: str
-    namespace: str
-    cpu: int
-    memory: int
-    spec: dict[str, Any]
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    result: dict[str, Any] = {"karpenter": karpenter.version()}
+    for nodes in options.nodes:
+        result[f"{nodes} nodes"] = _row(steady(nodes), peer=nodes in options.peer_nodes)
+    return result
 
 
-def steady(nodes: int = 5000, *, pods_per_node: int = 15, shapes: int = 300, pending: int = 100) -> list[Json]:
-    """A pool, its nodes with their claims, their pods, and pods that wait.
+def _row(raw: Sequence[Json], *, peer: bool) -> dict[str, Any]:
+    types = catalogues.kwok_types()
+    start = time.perf_counter()
+    assembled = assembled_from(raw, types)
+    assembling = time.perf_counter() - start
+    seconds = float("inf")
+    for _ in range(REPEATS):
+        gc.collect()
+        gc.disable()
+        start = time.perf_counter()
+        plan = solve(assembled.snapshot, assembled.demands)
+        seconds = min(seconds, time.perf_counter() - start)
+        gc.enable()
+    row: dict[str, Any] = {
+        "bound_pods": sum(number for node in assembled.snapshot.nodes for _, number in node.pods),
+        "pending": len(assembled.demands),
+        "assemble_seconds": round(assembling, 3),
+        "seconds": round(seconds, 4),
+        "new_nodes": len(plan.claims),
+        "hourly": plan.hourly / NANO,
+        "unplaced": len(plan.unplaced),
+    }
+    if peer:
+        theirs = karpenter.solve(raw, instance_types=types)
+        row |= {
+            "karpenter_seconds": round(theirs.best.seconds, 3),
+            "karpenter_solve_seconds": round(theirs.best.solve_seconds, 3),
+            "karpenter_copy_seconds": round(theirs.best.copy_seconds, 3),
+            "karpenter_new_nodes": len(theirs.claims),
+            "karpenter_unplaced": len(theirs.errors),
+            "times_faster": round(theirs.best.seconds / seconds, 1),
+        }
+    return row
 
-    Each shape has equally many replicas, one a node at most, spread evenly over three zones. Of the constrained third,
-    one in three shapes has a zonal spread, one a hostname spread, one anti-affinity to itself; every rule holds. Of the
-    pending pods nine in ten are further replicas, one in ten fits no machine that holds pods.
-    """
-    drawn = random.Random(SEED)
-    apps = [_app(i, drawn) for i in range(shapes)]
-    machines = [_Node(name=f"node-{i:05}", zone=ZONES[i % len(ZONES)]) for i in range(nodes)]
-    bound = _place(apps, machines, nodes * pods_per_node, drawn)
-    waiting = [_waiting(i, drawn.choice(apps), drawn) for i in range(pending)]
-    pairs = [raw for machine in machines for raw in _machine(machine)]
-    namespaces = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _namespace(i)}} for i in range(NAMESPACES)
-    ]
-    return [node_pool(POOL), *namespaces, *pairs, *bound, *waiting]
 
-
-def _app(index: int, drawn: random.Random) -> _App:
-    cpu, memory = drawn.choice(WEB_SIZES)
-    name = f"app-{index:03}"
-    labels = {"app": name}
-    rules: Sequence[dict[str, Any]] = (
-        {"topologySpreadConstraints": [spread(ZONE, labels)]},
-        {"topologySpreadConstraints": [spread(HOSTNAME, labels)]},
-        {"affinity": anti_affinity(HOSTNAME, labels)},
+def assembled_from(raw: Sequence[Json], types: Sequence[Json]) -> Assembled:
+    """The snapshot and the demands of raw objects."""
+    found: dict[str, list[Any]] = {kind: [] for kind in STRUCTS}
+    for each in raw:
+        found[each["kind"]].append(msgspec.convert(each, STRUCTS[each["kind"]]))
+    shapes = Shapes()
+    objects = Objects(
+        pods=[shapes.keep(pod) for pod in found["Pod"]],
+        nodes=found["Node"],
+        claims=found["NodeClaim"],
+        pools=found["NodePool"],
+        namespaces=found["Namespace"],
     )
-    spec = rules[index // 3 % 3] if index % 3 == 0 else {}
-    return _App(name=name, namespace=_namespace(index % NAMESPACES), cpu=cpu, memory=memory, spec=spec)
-
-
-def _place(apps: Sequence[_App], machines: Sequence[_Node], total: int, drawn: random.Random) -> list[Json]:
-    by_zone = [[machine for machine in machines if machine.zone == zone] for zone in ZONES]
-    next_in_zone = [0] * len(ZONES)
-    pods = []
-    for i, app in enumerate(apps):
-        replicas = total // len(apps) + (i < total % len(apps))
-        for j in range(replicas):
-            zone = (i + j) % len(ZONES)
-            at = _next(by_zone[zone], app, next_in_zone[zone])
-            next_in_zone[zone] = at + 1
-            machine = by_zone[zone][at % len(by_zone[zone])]
-            machine.add(app)
-            pods.append(_pod(f"{app.name}-{j}", app, drawn, nodeName=machine.name))
-    return pods
-
-
-def _next(machines: Sequence[_Node], app: _App, start: int) -> int:
-    """The next place at or after `start`, round and round, that takes the app's pod."""
-    for at in range(start, start + len(machines)):
-        if machines[at % len(machines)].takes(app):
-            return at
-    raise ValueError(f"no node takes another pod of {app.name}; ask for fewer pods a node or more nodes")
-
-
-def _waiting(index: int, app: _App, drawn: random.Random) -> Json:
-    if index % LARGE_EVERY == 0:
-        large = _App(f"large-{index}", app.namespace, LARGE_CPU_MILLI, LARGE_MEMORY_MIB, {})
-        return _pod(large.name, large, drawn)
-    return _pod(f"{app.name}-pending-{index}", app, drawn)
-
-
-def _pod(name: str, app: _App, drawn: random.Random, **spec: Any) -> Json:
-    return raw_pod(
-        name,
-        uid=str(uuid.UUID(int=drawn.getrandbits(128), version=4)),
-        cpu_milli=app.cpu,
-        memory_mib=app.memory,
-        labels={"app": app.name},
-        namespace=app.namespace,
-        **app.spec,
-        **spec,
-    )
-
-
-def _machine(machine: _Node) -> tuple[Json, Json]:
-    provider_id = f"kwok://{machine.name}"
-    labels = {
-        "karpenter.sh/nodepool": POOL,
-        CAPACITY_TYPE: "on-demand",
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": INSTANCE_TYPE,
-        ZONE: machine.zone,
-    }
-    on_node = {HOSTNAME: machine.name, "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": machine.name, "labels": {**labels, **on_node}},
-        "spec": {"providerID": provider_id},
-        "status": {
-            "capacity": CAPACITY,
-            "allocatable": ALLOCATABLE,
-            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-        },
-    }
-    claim = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {"name": f"{POOL}-{machine.name}", "labels": labels},
-        "spec": {
-            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-            "requirements": [
-                {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [INSTANCE_TYPE]},
-            ],
-        },
-        "status": {
-            "nodeName": machine.name,
-            "providerID": provider_id,
-            "capacity": CAPACITY,
-            "allocatable": ALLOCATABLE,
-            "conditions": [
-                {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": CREATED}
-                for kind in ("Launched", "Registered", "Initialized", "Ready")
-            ],
-        },
-    }
-    return node, claim
-
-
-def _namespace(index: int) -> str:
-    return f"team-{index:02}"
+    return assemble(objects, catalogue_of(types), now=NOW)

@@ -13,7 +13,7 @@ from typing import Final
 from bench import catalogues, mixes
 from bench.peers import karpenter
 from bench.peers.karpenter import PeerError, PreferencePolicy
-from bench.steady import steady
+from bench.settled import steady
 from growth.api.kinds import Json
 from tools.gobuild import BuildError
 
