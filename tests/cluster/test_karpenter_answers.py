@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench import catalogues, mixes, steady
+from bench import catalogues, mixes, settled
 from bench.peers import karpenter
 from bench.peers.karpenter import Answer, PeerError
 from growth.api.kinds import Json
@@ -253,7 +253,7 @@ def test_min_values_are_strict_or_best_effort() -> None:
 
 def test_repeats_start_from_the_same_state() -> None:
     """Nothing that one pass placed is there for the next."""
-    objects = steady.steady(12, pods_per_node=5, shapes=10, pending=20)
+    objects = settled.steady(12, pods_per_node=5, shapes=10, pending=20)
     answer = ask(*objects, repeat=3)
     assert len(answer.runs) == 3
     assert len({run.nodes for run in answer.runs}) == 1

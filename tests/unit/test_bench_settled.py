@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench import steady
+from bench import settled
 from growth.api.kinds import Json
 
 NODES = 90
@@ -13,7 +13,7 @@ NODES = 90
 
 @pytest.fixture(scope="module")
 def objects() -> list[Json]:
-    return steady.steady(NODES, pods_per_node=15, shapes=60, pending=50)
+    return settled.steady(NODES, pods_per_node=15, shapes=60, pending=50)
 
 
 def of_kind(objects: list[Json], kind: str) -> Iterator[Json]:
@@ -60,7 +60,7 @@ def test_its_rules_hold(objects: list[Json]) -> None:
     }
     ruled = set()
     zones: dict[str, collections.Counter[str]] = collections.defaultdict(
-        lambda: collections.Counter(dict.fromkeys(steady.ZONES, 0))
+        lambda: collections.Counter(dict.fromkeys(settled.ZONES, 0))
     )
     nodes: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for pod in bound(objects):
@@ -87,4 +87,4 @@ def test_a_tenth_of_the_pending_fits_no_node(objects: list[Json]) -> None:
 def test_too_full_a_cluster_is_refused() -> None:
     """More pods of a shape than nodes cannot be placed apart."""
     with pytest.raises(ValueError, match="no node takes another pod of app-000"):
-        steady.steady(3, pods_per_node=4, shapes=2)
+        settled.steady(3, pods_per_node=4, shapes=2)
