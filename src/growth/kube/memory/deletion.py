@@ -11,7 +11,7 @@ from growth.api.kinds import Json
 from growth.kube.errors import BadRequest, Conflict
 from growth.kube.memory import failures
 from growth.kube.memory.cluster import Cluster, timestamp
-from growth.kube.memory.fields import invalid_value, not_supported
+from growth.kube.memory.fields import not_supported
 from growth.kube.memory.resources import Resource
 from growth.kube.memory.store import Key, Stored
 
@@ -48,9 +48,6 @@ def check_options(resource: Resource, options: DeleteOptions) -> None:
         raise BadRequest("foreground deletion is not supported by this server: use Background or Orphan")
     if options.propagation not in {"", "Background", "Orphan"}:
         wrong = not_supported("propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil"))
-        raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
-    if options.grace_seconds is not None and options.grace_seconds < 0:
-        wrong = invalid_value("gracePeriodSeconds", options.grace_seconds, "must be greater than or equal to 0")
         raise failures.invalid(dataclasses.replace(resource, kind="DeleteOptions", group="meta.k8s.io"), "", [wrong])
 
 

@@ -46,6 +46,10 @@ def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldErro
     )
 
 
+def not_found(field: str, value: Any) -> FieldError:
+    return FieldError(field, "FieldValueNotFound", f"Not found: {quoted(value)}")
+
+
 def duplicate(field: str, value: Any) -> FieldError:
     return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
 

@@ -105,6 +105,9 @@ class MemoryServer:
             raise failures.not_found(resource, name)
         return stored
 
+    def has(self, resource: Resource, name: str, *, namespace: str = "") -> bool:
+        return self._cluster.store.get(resource.id, (namespace if resource.namespaced else "", name)) is not None
+
     def scale_of(self, resource: Resource, stored: Stored) -> Json:
         """The Scale of a workload, as it is shown."""
         return scale.shown(scale.scale_of(resource, stored.object))
@@ -179,9 +182,12 @@ class MemoryServer:
         user: str = "",
         strict: bool = False,
     ) -> Stored:
-        old = self.get(resource, name, namespace=namespace)
+        """Replaces an object. Of a few kinds, leases among them, one that is not there is created."""
         self.check_subresource(resource, subresource)
         new = fresh(body)
+        if resource.strategy.create_on_update and not subresource and not self.has(resource, name, namespace=namespace):
+            return self.create(resource, new, namespace=namespace, user=user, strict=strict)
+        old = self.get(resource, name, namespace=namespace)
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
         stored = writes.change(

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Final
 from growth.api.kinds import Json
 from growth.kube.errors import BadRequest
 from growth.kube.memory.builtin import shapes
-from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, required
+from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
 from growth.kube.memory.names import label_1035_faults, label_faults, path_segment_faults
 from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy, unchanged
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
+NODE_PORTS: Final = range(30_000, 32_768)
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
@@ -21,6 +22,13 @@ _CONFIG_KEY_TEXT: Final = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
     "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
+_NEEDED: Final = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+_UNHEALTHY: Final = ("AlwaysAllow", "IfHealthyBudget")
+_PREEMPTION: Final = ("PreemptLowerPriority", "Never")
 _PERCENT: Final = re.compile(r"[0-9]+%", re.ASCII)
 _PERCENT_TEXT: Final = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -111,6 +119,9 @@ class SecretStrategy(Strategy):
         for key in new.get("data") or ():
             if not _CONFIG_KEY.fullmatch(key):
                 yield invalid_value(f"data[{key}]", key, _CONFIG_KEY_TEXT)
+        for key in _NEEDED.get(new["type"], ()):
+            if key not in (new.get("data") or ()):
+                yield required(f"data[{key}]")
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         yield from self.validate(new)
@@ -145,6 +156,10 @@ class ServiceStrategy(Strategy):
             spec.setdefault("ipFamilies", ["IPv4"])
             spec.setdefault("ipFamilyPolicy", "SingleStack")
             spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec["type"] in {"NodePort", "LoadBalancer"}:
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if spec["type"] == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         spec = new["spec"]
@@ -155,17 +170,29 @@ class ServiceStrategy(Strategy):
             free = (_SERVICE_NETWORK.format(number // 254, number % 254 + 1) for number in range(1, 254 * 254))
             spec["clusterIP"] = next(address for address in free if address not in taken)
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        if spec["type"] in {"NodePort", "LoadBalancer"}:
+            used = [
+                port.get("nodePort") for one in cluster.every("", "services") for port in one["spec"].get("ports", ())
+            ]
+            for port in spec.get("ports") or ():
+                if not port.get("nodePort"):
+                    port["nodePort"] = next(number for number in NODE_PORTS if number not in used)
+                used.append(port["nodePort"])
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         spec = new["spec"]
         if not spec.get("ports") and spec.get("clusterIP") != "None" and spec["type"] != "ExternalName":
             yield required("spec.ports")
+        ports = spec.get("ports") or ()
+        for index, port in enumerate(ports if len(ports) > 1 else ()):
+            if not port.get("name"):
+                yield required(f"spec.ports[{index}].name")
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         yield from self.validate(new)
         before, after = old["spec"].get("clusterIP"), new["spec"].get("clusterIP")
         if before and after != before and new["spec"]["type"] != "ExternalName":
-            yield invalid_value("spec.clusterIP", after, "field is immutable")
+            yield invalid_value("spec.clusterIPs[0]", [after], "may not change once set")
 
     def name_faults(self, name: str) -> list[str]:
         return label_1035_faults(name)
@@ -205,6 +232,7 @@ class LeaseStrategy(Strategy):
 
     def default(self, new: Json, old: Json | None) -> None:
         shapes.read(new, shapes.Lease, "Lease")
+        new.setdefault("spec", {})
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         spec = new.get("spec") or {}
@@ -234,6 +262,9 @@ class BudgetStrategy(Strategy):
         spec = new.get("spec") or {}
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             yield invalid_value("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        policy = spec.get("unhealthyPodEvictionPolicy")
+        if policy not in {None, *_UNHEALTHY}:
+            yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _UNHEALTHY)
         for name in ("minAvailable", "maxUnavailable"):
             yield from _int_or_percent_errors(spec.get(name), f"spec.{name}")
 
@@ -254,6 +285,8 @@ class PriorityClassStrategy(Strategy):
         shapes.read(new, shapes.PriorityClass, "PriorityClass")
         if not new.get("preemptionPolicy"):
             new["preemptionPolicy"] = "PreemptLowerPriority"
+        if new.get("globalDefault") is False:
+            del new["globalDefault"]
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         name, value = new["metadata"].get("name", ""), new.get("value", 0)
@@ -267,6 +300,8 @@ class PriorityClassStrategy(Strategy):
         elif value > HIGHEST_USER_PRIORITY:
             text = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
             yield forbidden_value("value", text)
+        if new["preemptionPolicy"] not in _PREEMPTION:
+            yield not_supported("preemptionPolicy", new["preemptionPolicy"], _PREEMPTION)
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
         for field in ("value", "preemptionPolicy"):

@@ -67,9 +67,7 @@ class NodeStrategy(Strategy):
         seen: list[tuple[str, str]] = []
         for index, taint in enumerate((spec.taints if spec is not None else None) or ()):
             place = f"metadata.taints[{index}]"  # the real server's own slip; people search for its words
-            if not taint.key:
-                yield required(f"{place}.key")
-            for fault in qualified_name_faults(taint.key) if taint.key else ():
+            for fault in qualified_name_faults(taint.key):
                 yield invalid_value(f"{place}.key", taint.key, fault)
             for fault in label_value_faults(taint.value):
                 yield invalid_value(f"{place}.value", taint.value, fault)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from growth.api.kinds import Json
 from growth.kube.memory import failures
 from growth.kube.memory.builtin import podspec, shapes
-from growth.kube.memory.fields import FieldError, forbidden_value
+from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value
 from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy, unchanged
 from growth.units.quantity import Quantity
 
@@ -116,6 +116,10 @@ def _default_status(status: Json) -> None:
                 container.setdefault(field, value)
             container.setdefault("image", "")
             container.setdefault("imageID", "")
+            for state in (container["state"], container["lastState"]):
+                for name, times in (("running", ("startedAt",)), ("terminated", ("startedAt", "finishedAt"))):
+                    if state.get(name) is not None:
+                        state[name] = {**dict.fromkeys(times), **state[name]}
     if status.get("podIP") and (status.get("podIPs") or [{}])[0].get("ip") != status["podIP"]:
         status["podIPs"] = [{"ip": status["podIP"]}]
 
@@ -206,6 +210,10 @@ def _change_errors(new: Json, old: Json) -> Iterator[FieldError]:
         if len(new.get(part) or ()) != len(old.get(part) or ()):
             yield forbidden_value(f"spec.{part}", f"pod updates may not add or remove {part}")
             return
+    before_deadline, deadline = old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds")
+    if before_deadline is not None and (deadline is None or deadline > before_deadline):
+        text = "must be less than or equal to previous value"
+        yield invalid_value("spec.activeDeadlineSeconds", deadline, text)
     gated = bool(old.get("schedulingGates"))
     known = [gate["name"] for gate in old.get("schedulingGates") or ()]
     for index, gate in enumerate(new.get("schedulingGates") or ()):

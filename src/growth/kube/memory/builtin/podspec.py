@@ -13,6 +13,7 @@ from growth.kube.memory.fields import (
     FieldError,
     duplicate,
     invalid_value,
+    not_found,
     not_supported,
     required,
 )
@@ -23,6 +24,7 @@ from growth.units.quantity import Quantity
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STANDARD: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _DNS: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _FILE_MODE: Final = 0o644
 
@@ -102,9 +104,18 @@ def _default_container(container: Json, *, pod: bool) -> None:
             for field, value in _PROBE.items():
                 if not probe.get(field):
                     probe[field] = value
-            if probe.get("httpGet") is not None:
-                probe["httpGet"].setdefault("path", "/")
-                probe["httpGet"].setdefault("scheme", "HTTP")
+            _default_handler(probe)
+    for hook in (container.get("lifecycle") or {}).values():
+        if isinstance(hook, dict):
+            _default_handler(hook)
+
+
+def _default_handler(handler: Json) -> None:
+    if handler.get("httpGet") is not None:
+        handler["httpGet"].setdefault("path", "/")
+        handler["httpGet"].setdefault("scheme", "HTTP")
+    if handler.get("grpc") is not None:
+        handler["grpc"].setdefault("service", "")
 
 
 def _default_volumes(volumes: Any) -> None:
@@ -114,6 +125,9 @@ def _default_volumes(volumes: Any) -> None:
         for source in ("secret", "configMap", "projected", "downwardAPI"):
             if volume.get(source) is not None:
                 volume[source].setdefault("defaultMode", _FILE_MODE)
+        for item in (volume.get("downwardAPI") or {}).get("items") or ():
+            if item.get("fieldRef") is not None:
+                item["fieldRef"].setdefault("apiVersion", "v1")
         if volume.get("hostPath") is not None:
             volume["hostPath"].setdefault("type", "")
 
@@ -124,11 +138,23 @@ def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]
         yield required(f"{field}.containers")
     if spec is None:
         return
+    volumes = [str(volume.get("name") or "") for volume in spec.volumes or ()]
+    for index, name in enumerate(volumes):
+        place = f"{field}.volumes[{index}].name"
+        if not name:
+            yield required(place)
+        for fault in label_faults(name) if name else ():
+            yield invalid_value(place, name, fault)
+        if name in volumes[:index]:
+            yield duplicate(place, name)
+    if spec.hostname:
+        for fault in label_faults(spec.hostname):
+            yield invalid_value(f"{field}.hostname", spec.hostname, fault)
     names: dict[str, None] = {}
     for part, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers or ()):
             place = f"{field}.{part}[{index}]"
-            yield from _container_errors(container, place)
+            yield from _container_errors(container, place, volumes)
             if container.name in names:
                 yield duplicate(f"{place}.name", container.name)
             elif container.name:
@@ -161,7 +187,7 @@ def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]
         seen.append(gate.name)
 
 
-def _container_errors(container: shapes.Container, field: str) -> Iterator[FieldError]:
+def _container_errors(container: shapes.Container, field: str, volumes: list[str]) -> Iterator[FieldError]:
     if not container.name:
         yield required(f"{field}.name")
     else:
@@ -169,6 +195,17 @@ def _container_errors(container: shapes.Container, field: str) -> Iterator[Field
             yield invalid_value(f"{field}.name", container.name, fault)
     if not container.image:
         yield required(f"{field}.image")
+    if container.image_pull_policy not in _PULL_POLICIES:
+        yield not_supported(f"{field}.imagePullPolicy", container.image_pull_policy, _PULL_POLICIES)
+    for index, variable in enumerate(container.env or ()):
+        if not variable.get("name"):
+            yield required(f"{field}.env[{index}].name")
+    for index, mount in enumerate(container.volume_mounts or ()):
+        name = mount.get("name") or ""
+        if name not in volumes:
+            yield not_found(f"{field}.volumeMounts[{index}].name", name)
+        if not mount.get("mountPath"):
+            yield required(f"{field}.volumeMounts[{index}].mountPath")
     for index, port in enumerate(container.ports or ()):
         place = f"{field}.ports[{index}]"
         if not port.container_port:
@@ -255,15 +292,21 @@ def _affinity_errors(affinity: shapes.Affinity, field: str) -> Iterator[FieldErr
         if pods is None:
             continue
         for index, term in enumerate(pods.required_during_scheduling_ignored_during_execution or ()):
-            if not term.topology_key:
-                place = f"{field}.{name}.requiredDuringSchedulingIgnoredDuringExecution[{index}].topologyKey"
-                yield required(place, "can not be empty")
+            place = f"{field}.{name}.requiredDuringSchedulingIgnoredDuringExecution[{index}].topologyKey"
+            yield from _topology_key_errors(term.topology_key, place)
         for index, weighted in enumerate(pods.preferred_during_scheduling_ignored_during_execution or ()):
             place = f"{field}.{name}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
             if not 1 <= weighted.weight <= 100:
                 yield invalid_value(f"{place}.weight", weighted.weight, "must be in the range 1-100")
-            if weighted.pod_affinity_term is None or not weighted.pod_affinity_term.topology_key:
-                yield required(f"{place}.podAffinityTerm.topologyKey", "can not be empty")
+            key = weighted.pod_affinity_term.topology_key if weighted.pod_affinity_term is not None else ""
+            yield from _topology_key_errors(key, f"{place}.podAffinityTerm.topologyKey")
+
+
+def _topology_key_errors(key: str, field: str) -> Iterator[FieldError]:
+    if not key:
+        yield required(field, "can not be empty")
+    for fault in qualified_name_faults(key):
+        yield invalid_value(field, key, fault)
 
 
 def _node_affinity_errors(node: shapes.NodeAffinity, field: str) -> Iterator[FieldError]:

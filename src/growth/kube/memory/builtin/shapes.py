@@ -50,6 +50,8 @@ class Container(Outline):
     resources: Resources | None = None
     ports: list[Port] | None = None
     env: Many = None
+    volume_mounts: Many = None
+    image_pull_policy: str = ""
     restart_policy: Text = None
 
 
@@ -136,6 +138,7 @@ class PodSpec(Outline):
     scheduling_gates: list[Gate] | None = None
     overhead: Amounts = None
     volumes: Many = None
+    hostname: str = ""
     resources: Resources | None = None
 
 
@@ -151,6 +154,7 @@ class Template(Outline):
 
 class WorkloadSpec(Outline):
     replicas: Int = None
+    min_ready_seconds: Int = None
     selector: Selector | None = None
     template: Template | None = None
     strategy: Json | None = None

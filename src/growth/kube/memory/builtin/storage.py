@@ -44,13 +44,14 @@ class ClaimStrategy(Strategy):
         _protect(new, "kubernetes.io/pvc-protection")
 
     def default(self, new: Json, old: Json | None) -> None:
+        if not unchanged(new, old, "status"):
+            canonical((new.get("status") or {}).get("capacity"))
         if unchanged(new, old, "spec"):
             return
         shapes.read(new, shapes.Claim, "PersistentVolumeClaim")
         spec = new["spec"] = dict(new.get("spec") or {})
         spec.setdefault("volumeMode", "Filesystem")
         canonical((spec.get("resources") or {}).get("requests"))
-        canonical((new.get("status") or {}).get("capacity"))
 
     def admit(self, new: Json, *, cluster: Lookup) -> None:
         """A claim without a class gets the default one, where there is one: the newest, then by name."""
@@ -118,6 +119,8 @@ class VolumeStrategy(Strategy):
         spec.setdefault("volumeMode", "Filesystem")
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         canonical(spec.get("capacity"))
+        if spec.get("hostPath") is not None:
+            spec["hostPath"].setdefault("type", "")
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         spec = new["spec"]

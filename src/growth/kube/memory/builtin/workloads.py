@@ -1,5 +1,6 @@
 """Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
@@ -22,6 +23,16 @@ _STATEFUL_TEXT: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
+
+
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+def _defaulted(template: Json | None) -> Json:
+    """A template as it will be stored."""
+    whole: Json = {"template": copy.deepcopy(template) if template else {}}
+    _default_template(whole)
+    return dict(whole["template"])
 
 
 def _fill(where: Json, **defaults: Any) -> None:
@@ -66,11 +77,14 @@ class WorkloadStrategy(Strategy):
         raw = new["spec"]
         if spec.replicas is not None and spec.replicas < 0:
             yield invalid_value("spec.replicas", spec.replicas, "must be greater than or equal to 0")
+        if (spec.min_ready_seconds or 0) < 0:
+            yield invalid_value("spec.minReadySeconds", spec.min_ready_seconds, "must be greater than or equal to 0")
         template = raw.get("template") or {}
         labels = (template.get("metadata") or {}).get("labels") or {}
         selector = raw.get("selector")
         if selector is None:
-            yield required("spec.selector")
+            if self.kind != "DaemonSet":  # which only says that nothing matches
+                yield required("spec.selector")
         elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
             yield invalid_value("spec.selector", selector, f"empty selector is invalid for {self.kind.lower()}")
         if not label_selector(selector)(labels):
@@ -121,10 +135,15 @@ class DeploymentStrategy(WorkloadStrategy):
         yield from super().validate(new)
         strategy = new["spec"]["strategy"]
         if strategy["type"] not in {"Recreate", "RollingUpdate"}:
-            yield not_supported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+            shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
+            yield not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))
         elif strategy["type"] == "Recreate" and strategy.get("rollingUpdate"):
             text = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden_value("spec.strategy.rollingUpdate", text)
+        rolling = strategy.get("rollingUpdate") or {}
+        if {rolling.get("maxSurge"), rolling.get("maxUnavailable")} <= {0, "0%"} and rolling:
+            place = "spec.strategy.rollingUpdate.maxUnavailable"
+            yield invalid_value(place, rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
 
 
 class ReplicaSetStrategy(WorkloadStrategy):
@@ -139,7 +158,7 @@ class StatefulSetStrategy(WorkloadStrategy):
     first_status: ClassVar[Json] = {"replicas": 0, "availableReplicas": 0}
 
     def default_spec(self, spec: Json) -> None:
-        _fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
+        _fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10, serviceName="")
         _fill(spec, persistentVolumeClaimRetentionPolicy={"whenDeleted": "Retain", "whenScaled": "Retain"})
         update = spec["updateStrategy"] = dict(spec.get("updateStrategy") or {})
         _fill(update, type="RollingUpdate")
@@ -150,6 +169,7 @@ class StatefulSetStrategy(WorkloadStrategy):
             claim.setdefault("apiVersion", "v1")
             claim.setdefault("kind", "PersistentVolumeClaim")
             _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+            podspec.canonical((claim["spec"].get("resources") or {}).get("requests"))
             claim.setdefault("status", {"phase": "Pending"})
 
     def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
@@ -177,7 +197,16 @@ class DaemonSetStrategy(WorkloadStrategy):
         super().prepare_create(new)
         metadata = new["metadata"]
         annotations = metadata.get("annotations") or {}
-        metadata["annotations"] = {**annotations, "deprecated.daemonset.template.generation": "1"}
+        metadata["annotations"] = {**annotations, _TEMPLATE_GENERATION: "1"}
+
+    def prepare_update(self, new: Json, old: Json) -> None:
+        super().prepare_update(new, old)
+        before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0")
+        after = (new.get("spec") or {}).get("template")
+        changed = after is not old["spec"]["template"] and _defaulted(after) != old["spec"]["template"]
+        count = str(int(before) + 1) if changed else before
+        metadata = new["metadata"]
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), _TEMPLATE_GENERATION: count}
 
     def default_spec(self, spec: Json) -> None:
         _fill(spec, revisionHistoryLimit=10)
@@ -231,7 +260,7 @@ class JobStrategy(Strategy):
         if new["spec"] == old["spec"]:
             return
         yield from self.validate(new)
-        for field in ("selector", "completionMode", "template"):
+        for field in ("selector", "completionMode", "template", "completions"):
             if new["spec"].get(field) != old["spec"].get(field):
                 yield invalid_value(f"spec.{field}", new["spec"].get(field), "field is immutable")
 

@@ -201,15 +201,16 @@ class _Call:
             case "GET":
                 return Answer(200, self._show(self.server.get(self.resource, self.name, **where)))
             case "PUT":
-                body = self.request.json()
-                return Answer(
-                    200,
-                    self._show(
-                        self.server.update(
-                            self.resource, self.name, body, user=self.request.user, strict=self._strict, **where
-                        )
-                    ),
+                code = 200 if self.server.has(self.resource, self.name, **where) else 201
+                stored = self.server.update(
+                    self.resource,
+                    self.name,
+                    self.request.json(),
+                    user=self.request.user,
+                    strict=self._strict,
+                    **where,
                 )
+                return Answer(code, self._show(stored))
             case "PATCH":
                 return Answer(200, self._show(self._patch("")))
             case "DELETE":
