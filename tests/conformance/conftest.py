@@ -31,26 +31,6 @@ BACKENDS = [HTTP, "memory", "memory-http"]
 WIRE_BACKENDS = [HTTP, "memory-http"]
 
 
-# Fixture of a law → the group of laws that share its real server: one worker runs a group, so each server starts once.
-GROUPS = {
-    "world": "real-server",
-    "wire": "real-server",
-    "real_backend": "real-server",
-    "forgetful": "forgetful-server",
-    "cluster": "real-plane",
-}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps laws of one real server on one worker."""
-    for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("plane"):
-            for fixture, group in GROUPS.items():
-                if fixture in item.fixturenames:
-                    item.add_marker(pytest.mark.xdist_group(group))
-                    break
-
-
 @pytest.fixture(scope="session")
 def real_backend(control_plane: None) -> Iterator[Backend]:
     """One API server for all laws of this process."""

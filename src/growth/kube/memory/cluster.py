@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest
+from growth.kube.memory.fields import Undecodable
 from growth.kube.memory.resources import Catalogue, Resource
 from growth.kube.memory.store import Key, Store, Stored
 from growth.ports import Clock, Random
@@ -70,7 +70,7 @@ def check_shape(body: Json, resource: Resource) -> None:
         for field in [field for field in metadata if field not in _METADATA]:
             del metadata[field]  # of metadata nothing unknown is kept, whatever the kind
     except msgspec.ValidationError as error:
-        raise BadRequest(
+        raise Undecodable(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: metadata: {error}'
         ) from error
 

@@ -23,6 +23,12 @@ def invalid(resource: Resource, name: str, wrong: Iterable[FieldError]) -> error
     return errors.Invalid(f'{shown} "{name}" is invalid: {body}', details=details)
 
 
+def bad_patch(text: str) -> errors.Invalid:
+    """A patch whose result cannot be read. Unlike the real server we do not repeat the object, which may be a Secret."""
+    cause = {"reason": "FieldValueInvalid", "message": f"Invalid value: {text}", "field": "patch"}
+    return errors.Invalid(f' "" is invalid: patch: Invalid value: {text}', details={"causes": [cause]})
+
+
 def _details(resource: Resource, name: str) -> dict[str, Any]:
     whole = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in whole.items() if value}

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
+class Undecodable(Exception):
+    """An object that cannot be read as what it should be. A request's body is then a bad one, a patch an invalid one."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldError:
     """One field that breaks a rule; `reason` is the cause's reason in the Status, `detail` the text after the path."""

@@ -10,7 +10,7 @@ import importlib.resources
 from typing import Any, Final
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest
+from growth.kube.memory.fields import Undecodable
 
 Fields = dict[int, tuple[str, str]]
 
@@ -62,7 +62,7 @@ def types_of(message: str) -> dict[str, str]:
 def conform(kind: str, new: Json, old: Json | None) -> list[str]:
     """Drops, in place, nulls, empty lists and maps, and fields that the kind does not have; gives the paths of the latter.
 
-    400 where a field has the wrong type. Metadata, and what is the very same as in `old`, is not looked at.
+    `Undecodable` where a field has the wrong type. Metadata, and what is the very same as in `old`, is not looked at.
     """
     dropped: list[str] = []
     if kind not in messages():
@@ -125,10 +125,10 @@ def _conform_members(kind: str, value: Json, path: str, root: str, dropped: list
             _conform(inner, item, f"{path}.{name}", root, dropped)
 
 
-def _mismatch(root: str, path: str, expected: str, value: Any) -> BadRequest:
+def _mismatch(root: str, path: str, expected: str, value: Any) -> Undecodable:
     given = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
     shown = given.get(type(value), "null")
-    return BadRequest(
+    return Undecodable(
         f'{root} in version "v1" cannot be handled as a {root}: json: cannot unmarshal {shown} into field {path} of '
         f"type {expected}"
     )

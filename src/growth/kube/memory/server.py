@@ -36,6 +36,7 @@ from growth.kube.memory.builtin.core import SYSTEM_PRIORITIES
 from growth.kube.memory.cluster import Cluster
 from growth.kube.memory.custom import definitions, establish
 from growth.kube.memory.deletion import DeleteOptions
+from growth.kube.memory.fields import Undecodable
 from growth.kube.memory.resources import Catalogue, Resource
 from growth.kube.memory.store import RING, Store, Stored, Watch
 from growth.ports import Clock, Random
@@ -167,7 +168,10 @@ class MemoryServer:
         """`strict` refuses fields that the kind does not have; otherwise they are dropped."""
         if resource.namespaced and not namespace:
             raise failures.method_not_allowed()
-        stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace, strict=strict)
+        try:
+            stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace, strict=strict)
+        except Undecodable as error:
+            raise BadRequest(str(error)) from error
         self._wrote(user)
         return stored
 
@@ -190,15 +194,18 @@ class MemoryServer:
         old = self.get(resource, name, namespace=namespace)
         if subresource == "scale":
             new = scale.scaled(resource, old.object, new)
-        stored = writes.change(
-            self._cluster,
-            resource,
-            old,
-            new,
-            subresource=subresource,
-            replaces=subresource != "scale",
-            strict=strict,
-        )
+        try:
+            stored = writes.change(
+                self._cluster,
+                resource,
+                old,
+                new,
+                subresource=subresource,
+                replaces=subresource != "scale",
+                strict=strict,
+            )
+        except Undecodable as error:
+            raise BadRequest(str(error)) from error
         self._wrote(user)
         return stored
 
@@ -223,7 +230,10 @@ class MemoryServer:
         else:
             new = patched(resource, old.object, fresh(patch), patch_type)
         new = own_copy(new, old.object)
-        stored = writes.change(self._cluster, resource, old, new, subresource=subresource, strict=strict)
+        try:
+            stored = writes.change(self._cluster, resource, old, new, subresource=subresource, strict=strict)
+        except Undecodable as error:
+            raise failures.bad_patch(str(error)) from error
         self._wrote(user)
         return stored
 

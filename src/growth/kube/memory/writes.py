@@ -12,7 +12,7 @@ from growth.api.kinds import Json
 from growth.kube.errors import BadRequest, ServerError
 from growth.kube.memory import deletion, failures, names
 from growth.kube.memory.cluster import Cluster, check_shape
-from growth.kube.memory.fields import FieldError, invalid_value, quoted
+from growth.kube.memory.fields import FieldError, Undecodable, invalid_value, quoted
 from growth.kube.memory.resources import Generation, Resource
 from growth.kube.memory.store import Key, Stored
 
@@ -31,14 +31,15 @@ def check_type(body: Json, resource: Resource) -> None:
         name = (body.get("metadata") or {}).get("name", "")
         raise failures.invalid(named, name, [invalid_value("kind", kind, f"must be {resource.kind}")])
     if kind != resource.kind:
-        raise BadRequest(
+        raise Undecodable(
             f'{kind} in version "{version}" cannot be handled as a {resource.kind}: the kind of the object and of the '
             "path differ"
         )
     if version != resource.api_version:
-        raise BadRequest(
+        text = (
             f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
         )
+        raise BadRequest(text) if resource.custom else Undecodable(text)
     body["kind"] = kind
     body["apiVersion"] = resource.storage_api_version
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest
 from growth.kube.memory.builtin import shapes
-from growth.kube.memory.fields import FieldError, forbidden_value, invalid_value, not_supported, required
+from growth.kube.memory.fields import FieldError, Undecodable, forbidden_value, invalid_value, not_supported, required
 from growth.kube.memory.names import label_1035_faults, label_faults, path_segment_faults
 from growth.kube.memory.resources import Generation, Lookup, Resource, Strategy, unchanged
 
@@ -113,7 +112,9 @@ class SecretStrategy(Strategy):
                 base64.b64decode(value, validate=True)
             except binascii.Error as error:
                 # The value itself stays out of the message.
-                raise BadRequest('Secret in version "v1" cannot be handled as a Secret: illegal base64 data') from error
+                raise Undecodable(
+                    'Secret in version "v1" cannot be handled as a Secret: illegal base64 data'
+                ) from error
 
     def validate(self, new: Json) -> Iterator[FieldError]:
         for key in new.get("data") or ():

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest
 from growth.kube.memory.builtin import shapes
 from growth.kube.memory.fields import (
     FieldError,
+    Undecodable,
     duplicate,
     invalid_value,
     not_found,
@@ -30,12 +30,12 @@ _FILE_MODE: Final = 0o644
 
 
 def canonical(amounts: Json | None) -> None:
-    """Rewrites quantities as the server prints them; 400 for what is none."""
+    """Rewrites quantities as the server prints them; `Undecodable` for what is none."""
     for name, amount in (amounts or {}).items():
         try:
             amounts[name] = str(Quantity.parse(amount))  # type: ignore[index]  # the loop runs only where there is one
         except QuantityError as error:
-            raise BadRequest(
+            raise Undecodable(
                 f"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$': {error}"
             ) from error
 
@@ -130,6 +130,12 @@ def _default_volumes(volumes: Any) -> None:
                 item["fieldRef"].setdefault("apiVersion", "v1")
         if volume.get("hostPath") is not None:
             volume["hostPath"].setdefault("type", "")
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            template.setdefault("metadata", {})
+            claim = template.setdefault("spec", {})
+            claim.setdefault("volumeMode", "Filesystem")
+            canonical((claim.get("resources") or {}).get("requests"))
 
 
 def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]:

@@ -1,6 +1,6 @@
 """The outlines of built-in kinds: which types their fields have, as far as the rules here look at them.
 
-The real server decodes into full types and answers 400 to a wrong one. Here the fields that defaults and rules walk are
+The real server decodes into full types and refuses a wrong one. Here the fields that defaults and rules walk are
 checked first, so that those may trust what they find; other fields are kept as they come.
 """
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from growth.api.kinds import Json
-from growth.kube.errors import BadRequest
+from growth.kube.memory.fields import Undecodable
 
 T = TypeVar("T")
 
@@ -341,8 +341,8 @@ class Namespace(Outline):
 
 
 def read(whole: Any, outline: type[T], kind: str) -> T:
-    """The object's outline, or 400 where a field has the wrong type."""
+    """The object's outline, or `Undecodable` where a field has the wrong type."""
     try:
         return msgspec.convert(whole, outline)
     except msgspec.ValidationError as error:
-        raise BadRequest(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from error
+        raise Undecodable(f'{kind} in version "v1" cannot be handled as a {kind}: {error}') from error
