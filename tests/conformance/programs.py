@@ -12,7 +12,7 @@ from typing import Any
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Api, PatchType
 from growth.kube.errors import ApiError, Invalid, NotFound
-from tests.conformance.kinds import CONFIG_MAP, DEPLOYMENT, NODE, POD
+from tests.conformance.kinds import BUDGET, CONFIG_MAP, DEPLOYMENT, NODE, POD
 
 NAMES = ("a", "b", "c")
 LABELS: Sequence[Json | None] = (None, {}, {"x": "1"}, {"x": "2", "y": ""}, {"bad key": "v"}, {"x": "bad value"})
@@ -42,7 +42,7 @@ class Step:
 def program(seed: int, *, length: int, invented: Kind[Json]) -> list[Step]:
     """A program that is the same for the same seed. It holds right and wrong calls in about equal measure."""
     chooser = random.Random(seed)
-    kinds = (CONFIG_MAP, invented, POD, NODE, DEPLOYMENT)
+    kinds = (CONFIG_MAP, invented, POD, POD, NODE, DEPLOYMENT, BUDGET)
     return [_step(chooser, chooser.choice(kinds), invented) for _ in range(length)]
 
 
@@ -53,6 +53,10 @@ def _step(chooser: random.Random, kind: Kind[Json], invented: Kind[Json]) -> Ste
         verbs += ["bind", "evict", "bind", "evict", "strategic", "strategic"]
     elif kind in (DEPLOYMENT, invented):
         verbs += ["scale", "strategic"]
+    elif kind is BUDGET:
+        verbs += ["status"] * 4
+    elif kind is NODE:
+        verbs += ["strategic", "strategic status"]
     verb = chooser.choice(verbs)
     hold = chooser.choice(("", "", "", "uid", "revision", "both", "wrong uid", "old revision"))
     match verb:
@@ -61,14 +65,17 @@ def _step(chooser: random.Random, kind: Kind[Json], invented: Kind[Json]) -> Ste
         case "patch":
             return Step(verb, kind, name, _patch(chooser, kind), hold)
         case "strategic":
-            return Step(verb, kind, name, _patch(chooser, kind), "")
+            return Step(verb, kind, name, _strategic(chooser, kind))
+        case "strategic status":
+            condition = {"type": chooser.choice(("Ready", "DiskPressure")), "status": chooser.choice(("True", "False"))}
+            return Step(verb, kind, name, {"status": {"conditions": [condition]}})
         case "json":
             return Step(verb, kind, name, _operations(chooser, kind))
         case "status":
             return Step(verb, kind, name, {"status": _status(chooser, kind)}, hold)
         case "update":
             # A pod's spec is never sent in part: how many of its fields are then missed is nobody's concern.
-            body = {"metadata": _metadata(chooser)} if kind is POD else _patch(chooser, kind)
+            body = {"metadata": _metadata(chooser, kind)} if kind is POD else _patch(chooser, kind)
             return Step(verb, kind, name, body, hold)
         case "scale":
             return Step(verb, kind, name, {"spec": {"replicas": chooser.choice((0, 3, -1))}})
@@ -76,7 +83,8 @@ def _step(chooser: random.Random, kind: Kind[Json], invented: Kind[Json]) -> Ste
             options = {"grace_seconds": chooser.choice((None, None, 0, 5))}
             return Step(verb, kind, name, None, hold, options)
         case "evict":
-            return Step(verb, kind, name, None, chooser.choice(("", "uid", "wrong uid")))
+            # A wrong uid keeps a real server trying for ten seconds when a budget is involved.
+            return Step(verb, kind, name, None, chooser.choice(("", "uid", "uid")))
         case "bind":
             return Step(verb, kind, name, chooser.choice(("n1", "n2")), chooser.choice(("", "uid", "wrong uid")))
         case "list":
@@ -85,7 +93,9 @@ def _step(chooser: random.Random, kind: Kind[Json], invented: Kind[Json]) -> Ste
             return Step(verb, kind, name)
 
 
-def _metadata(chooser: random.Random) -> Json:
+def _metadata(chooser: random.Random, kind: Kind[Json]) -> Json:
+    if kind is BUDGET:  # servers check a budget's metadata last and by laxer rules than that of other built-in kinds
+        return {"labels": {"x": chooser.choice(("1", "2"))}}
     chosen = {"labels": chooser.choice(LABELS), "finalizers": chooser.choice(FINALIZERS)}
     if chooser.random() < 0.2:
         chosen["annotations"] = chooser.choice(({"a": "1"}, {}, None))
@@ -93,7 +103,7 @@ def _metadata(chooser: random.Random) -> Json:
 
 
 def _object(chooser: random.Random, kind: Kind[Json], name: str) -> Json:
-    body: Json = {"metadata": {"name": name, **_metadata(chooser)}}
+    body: Json = {"metadata": {"name": name, **_metadata(chooser, kind)}}
     return {**body, **_content(chooser, kind, whole=True)}
 
 
@@ -103,6 +113,12 @@ def _content(chooser: random.Random, kind: Kind[Json], *, whole: bool) -> Json:
     if kind is NODE:
         taint = {"key": "t", "effect": chooser.choice(("NoSchedule", "NoExecute", "Never"))}
         return {"spec": chooser.choice(({}, {"unschedulable": True}, {"taints": [taint]}, {"taints": None}))}
+    if kind is BUDGET:
+        bounds = chooser.choice(
+            ({"minAvailable": 1}, {"maxUnavailable": "50%"}, {"minAvailable": 1, "maxUnavailable": 1})
+        )
+        selector = chooser.choice(({"matchLabels": {"x": "1"}}, {}, {"matchLabels": {"x": "2"}}))
+        return {"spec": {**bounds, "selector": selector} if whole else bounds}
     if kind is POD:
         if not whole:
             return {"spec": chooser.choice(({"activeDeadlineSeconds": 9}, {"nodeName": "n3"}, {"priority": 3}))}
@@ -142,8 +158,35 @@ def _content(chooser: random.Random, kind: Kind[Json], *, whole: bool) -> Json:
 def _patch(chooser: random.Random, kind: Kind[Json]) -> Json:
     body = _content(chooser, kind, whole=False) if chooser.random() < 0.7 else {}
     if chooser.random() < 0.6 or not body:
-        body["metadata"] = _metadata(chooser)
+        body["metadata"] = _metadata(chooser, kind)
     return body
+
+
+def _strategic(chooser: random.Random, kind: Kind[Json]) -> Json:
+    """A strategic patch that merges lists by their keys, or any patch."""
+    if kind is DEPLOYMENT and chooser.random() < 0.7:
+        containers: Sequence[Json] = (
+            {"name": "main", "env": [{"name": "A", "value": "1"}]},
+            {"name": "main", "env": [{"name": "B", "value": "2"}, {"name": "A", "$patch": "delete"}]},
+            {"name": "main", "ports": [{"containerPort": 80}]},
+            {"name": "main", "ports": [{"containerPort": 81, "protocol": "UDP"}]},
+            {"name": "main", "resources": {"limits": {"cpu": "1000m"}}},
+            {"name": "side", "image": "img"},
+            {"name": "side", "$patch": "delete"},
+            {"name": "side", "image": None},
+        )
+        pod: Json = {"containers": [chooser.choice(containers)]}
+        if chooser.random() < 0.3:
+            pod["volumes"] = [{"name": "v", **chooser.choice(({"emptyDir": {}}, {"$patch": "delete"}))}]
+        return {"spec": {"template": {"spec": pod}}}
+    if chooser.random() < 0.4:
+        directives: Sequence[Json] = (
+            {"labels": {"$patch": "replace", "z": "1"}},
+            {"finalizers": ["growth.dev/b"]},
+            {"$deleteFromPrimitiveList/finalizers": ["growth.dev/a"]},
+        )
+        return {"metadata": chooser.choice(directives)}
+    return _patch(chooser, kind)
 
 
 def _status(chooser: random.Random, kind: Kind[Json]) -> Json:
@@ -152,6 +195,9 @@ def _status(chooser: random.Random, kind: Kind[Json]) -> Json:
         return {"phase": chooser.choice(("Running", "Succeeded", "Pending")), "conditions": [ready]}
     if kind is NODE:
         return {"conditions": [{"type": "Ready", "status": "True"}], "capacity": {"cpu": "4000m"}}
+    if kind is BUDGET:
+        counts = {"disruptionsAllowed": chooser.choice((0, 1, 2)), "observedGeneration": chooser.choice((1, 2, 9))}
+        return {**counts, "currentHealthy": chooser.choice((1, 3)), "desiredHealthy": 2, "expectedPods": 3}
     if kind is DEPLOYMENT:
         return {"replicas": chooser.choice((1, -1)), "observedGeneration": 1}
     return chooser.choice(({"count": 1}, {"count": -1}, {"odd": 1}, {}))
@@ -202,6 +248,8 @@ async def _call(api: Api, step: Step, *, namespace: str) -> Any:
             return await api.patch(kind, name, step.body, **where, **held)
         case "strategic":
             return await api.patch(kind, name, step.body, **where, patch_type=PatchType.STRATEGIC)
+        case "strategic status":
+            return await api.patch(kind, name, step.body, **where, subresource="status", patch_type=PatchType.STRATEGIC)
         case "json":
             return await api.patch(kind, name, step.body, **where, patch_type=PatchType.JSON)
         case "status":

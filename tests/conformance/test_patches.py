@@ -260,6 +260,13 @@ async def test_a_strategic_patch_can_replace_a_map(world: World) -> None:
     assert changed["metadata"]["labels"] == {"c": "3"}
 
 
+async def test_a_map_that_is_not_there_cannot_be_replaced(world: World) -> None:
+    """`$patch: replace` for a map that the object lacks sets nothing."""
+    made = await world.pod()
+    changed = await strategic_pod(world, made, {"metadata": {"labels": {"$patch": "replace", "c": "3"}}})
+    assert "labels" not in changed["metadata"]
+
+
 async def test_null_in_a_strategic_patch_deletes(world: World) -> None:
     """A null removes the key, as in a merge patch."""
     made = await world.pod(labels={"a": "1", "b": "2"})

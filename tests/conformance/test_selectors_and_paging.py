@@ -1,12 +1,10 @@
 """Laws of lists: label and field selectors, order, pages."""
 
-import asyncio
-
 import pytest
 
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Page
-from growth.kube.errors import BadRequest, Gone
+from growth.kube.errors import BadRequest
 from tests.conformance.kinds import CONFIG_MAP, EVENT, NAMESPACE, NODE, POD
 from tests.conformance.world import FREE, World, name_of, refused
 
@@ -236,16 +234,3 @@ async def test_invented_kinds_have_pages_too(world: World) -> None:
     first = await world.api.list(kind, namespace=world.namespace, limit=2)
     second = await world.api.list(kind, namespace=world.namespace, limit=2, page=first.next)
     assert (names(first), names(second)) == (["a", "b"], ["c"])
-
-
-async def test_pages_expire_when_history_is_forgotten(forgetful: World) -> None:
-    """A page of a moment that the server no longer keeps is Gone: the list begins anew."""
-    for name in ("a", "b", "c"):
-        await forgetful.config_map(name=name)
-    first = await forgetful.api.list(CONFIG_MAP, namespace=forgetful.namespace, limit=1)
-    await asyncio.gather(*(forgetful.config_map() for _ in range(5)))
-    await forgetful.compact()
-    error = await refused(
-        Gone, forgetful.api.list(CONFIG_MAP, namespace=forgetful.namespace, limit=1, page=first.next), reason="Expired"
-    )
-    assert error.code == 410

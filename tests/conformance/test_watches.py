@@ -5,7 +5,7 @@ import asyncio
 from growth.api import meta
 from growth.api.kinds import Json, Kind
 from growth.kube.api import EventType, WatchEvent
-from growth.kube.errors import Gone, NotFound
+from growth.kube.errors import NotFound
 from tests.conformance.kinds import CONFIG_MAP, NAMESPACE, POD
 from tests.conformance.world import FREE, PATIENCE_SECONDS, World, name_of, refused, revision_of
 
@@ -240,22 +240,6 @@ async def test_bookmarks_tell_how_far_a_watch_has_come(world: World) -> None:
     assert int(event.revision) > int(start)
     assert event.object.metadata.resource_version == event.revision
     assert event.object.metadata.name == ""
-
-
-async def test_a_watch_of_a_forgotten_revision_is_gone(forgetful: World) -> None:
-    """A revision that the server no longer keeps is Gone: list again."""
-    start = await now(forgetful)
-    for _ in range(3):
-        await forgetful.config_map()
-    await forgetful.compact()
-
-    async def watch() -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS), forgetful.api.watch(CONFIG_MAP, revision=start) as stream:
-            async for event in stream:
-                raise AssertionError(f"told {event.type} {name_of(event.object)}")
-
-    error = await refused(Gone, watch())
-    assert error.code == 410
 
 
 async def test_a_watch_of_an_unknown_kind_is_not_found(world: World) -> None:

@@ -92,6 +92,8 @@ def _merge_map(old: Json, patch: Json, path: Path, keys: MergeKeys) -> Json:
             there = result.get(name)
             if value.get("$patch") == "delete":
                 result.pop(name, None)
+            elif value.get("$patch") == "replace" and not isinstance(there, dict):
+                continue  # servers replace only what is there
             else:
                 result[name] = _merge_map(there if isinstance(there, dict) else {}, value, place, keys)
         elif isinstance(value, list) and place in keys:

@@ -130,6 +130,12 @@ def _default_volumes(volumes: Any) -> None:
                 item["fieldRef"].setdefault("apiVersion", "v1")
         if volume.get("hostPath") is not None:
             volume["hostPath"].setdefault("type", "")
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            template.setdefault("metadata", {})
+            claim = template.setdefault("spec", {})
+            claim.setdefault("volumeMode", "Filesystem")
+            canonical((claim.get("resources") or {}).get("requests"))
 
 
 def spec_errors(spec: shapes.PodSpec | None, field: str) -> Iterator[FieldError]:
