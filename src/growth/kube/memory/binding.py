@@ -1,7 +1,7 @@
 """Binding a pod to a node, as a scheduler does: once, and not while the pod is gated or being deleted."""
 
 from growth.api.kinds import Json
-from growth.kube.errors import Conflict, ServerError
+from growth.kube.errors import BadRequest, Conflict, ServerError
 from growth.kube.memory import failures
 from growth.kube.memory.cluster import Cluster
 from growth.kube.memory.resources import Resource
@@ -11,7 +11,9 @@ from growth.kube.memory.store import Stored
 def bind(cluster: Cluster, pods: Resource, key: tuple[str, str], binding: Json) -> Stored:
     """The bound pod; `binding` is the Binding object, whose uid and resourceVersion are preconditions."""
     stored = cluster.store.get(pods.id, key)
-    target = binding.get("target") or {}
+    target, asked = binding.get("target") or {}, binding.get("metadata") or {}
+    if not isinstance(target, dict) or not isinstance(asked, dict):
+        raise BadRequest("Binding: target and metadata are objects")
     if not target.get("name"):
         raise ServerError("target.name: Required value", reason="InternalError")
     if target.get("kind") not in {None, "", "Node"}:
@@ -23,7 +25,6 @@ def bind(cluster: Cluster, pods: Resource, key: tuple[str, str], binding: Json) 
         raise failures.not_found(pods, key[1])
     pod = stored.object
     metadata, spec = pod["metadata"], pod["spec"]
-    asked = binding.get("metadata") or {}
     if asked.get("uid") and asked["uid"] != metadata["uid"]:
         raise failures.conflict(
             pods,

@@ -34,10 +34,13 @@ def options_from(body: Json) -> DeleteOptions:
     if body.get("orphanDependents"):
         propagation = "Orphan"
     preconditions = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds")
+    if not isinstance(preconditions, dict) or not isinstance(grace, int | None):
+        raise BadRequest("DeleteOptions: preconditions are an object and gracePeriodSeconds is a whole number")
     return DeleteOptions(
         uid=preconditions.get("uid") or "",
         revision=preconditions.get("resourceVersion") or "",
-        grace_seconds=body.get("gracePeriodSeconds"),
+        grace_seconds=grace,
         propagation=propagation,
     )
 

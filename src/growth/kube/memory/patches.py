@@ -43,6 +43,8 @@ def _refused(why: str) -> Invalid:
 def _apply(document: Any, operation: Any) -> Any:
     if not isinstance(operation, dict) or "op" not in operation or "path" not in operation:
         raise BadRequest("an operation of a JSON patch needs op and path")
+    if operation["op"] in ("move", "copy") and "from" not in operation:
+        raise BadRequest(f"the operation {operation['op']} of a JSON patch needs from")
     name, path = operation["op"], _pointer(operation["path"])
     match name:
         case "add":
@@ -80,10 +82,10 @@ def _apply(document: Any, operation: Any) -> Any:
             raise BadRequest(f"unknown operation of a JSON patch: {name!r}")
 
 
-def _pointer(text: str) -> list[str]:
+def _pointer(text: Any) -> list[str]:
     if text == "":
         return []
-    if not text.startswith("/"):
+    if not isinstance(text, str) or not text.startswith("/"):
         raise BadRequest(f"a path of a JSON patch starts with a slash: {text!r}")
     return [part.replace("~1", "/").replace("~0", "~") for part in text[1:].split("/")]
 

@@ -169,7 +169,7 @@ class MemoryServer:
         if resource.namespaced and not namespace:
             raise failures.method_not_allowed()
         try:
-            stored = writes.create(self._cluster, resource, fresh(body), namespace=namespace, strict=strict)
+            stored = writes.create(self._cluster, resource, an_object(body), namespace=namespace, strict=strict)
         except Undecodable as error:
             raise BadRequest(str(error)) from error
         self._wrote(user)
@@ -188,7 +188,7 @@ class MemoryServer:
     ) -> Stored:
         """Replaces an object. Of a few kinds, leases among them, one that is not there is created."""
         self.check_subresource(resource, subresource)
-        new = fresh(body)
+        new = an_object(body)
         if resource.strategy.create_on_update and not subresource and not self.has(resource, name, namespace=namespace):
             return self.create(resource, new, namespace=namespace, user=user, strict=strict)
         old = self.get(resource, name, namespace=namespace)
@@ -300,6 +300,14 @@ def fresh(body: Any) -> Any:
         return msgspec.json.decode(msgspec.json.encode(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise BadRequest(f"the object is no JSON: {error}") from error
+
+
+def an_object(body: Any) -> Json:
+    """The caller's own copy of a whole object; 400 for any other JSON."""
+    whole = fresh(body)
+    if not isinstance(whole, dict):
+        raise BadRequest(f"an object is expected here, not {type(whole).__name__}")
+    return whole
 
 
 def own_copy(new: Json, old: Json) -> Json:

@@ -67,13 +67,12 @@ def merge(kind: str, old: Json, patch: Json) -> Json:
 
 
 def _merge_map(old: Json, patch: Json, path: Path, keys: MergeKeys) -> Json:
+    _check_directives(patch)
     directive = patch.get("$patch")
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != "$patch"}
     if directive == "delete":
         return {}
-    if directive not in {None, "merge"}:
-        raise BadRequest(f"unknown $patch directive: {directive!r}")
     result = dict(old)
     retained = patch.get("$retainKeys")
     if retained is not None:
@@ -110,12 +109,26 @@ def _merge_map(old: Json, patch: Json, path: Path, keys: MergeKeys) -> Json:
     return result
 
 
+def _check_directives(patch: Json) -> None:
+    """Refuses directives that are none, before anything is merged."""
+    for name, value in patch.items():
+        if name == "$patch" and value not in ("merge", "replace", "delete"):
+            raise BadRequest(f"unknown $patch directive: {value!r}")
+        lists = name == "$retainKeys" or name.startswith((_DELETE_PRIMITIVE, _SET_ORDER))
+        if lists and not isinstance(value, list):
+            raise BadRequest(f"the directive {name} needs a list")
+
+
 def _identity(item: Any, key: str) -> Any:
     if not key:
+        if isinstance(item, dict | list):
+            raise BadRequest("a list of plain values is patched with plain values")
         return item
     if not isinstance(item, dict) or key not in item:
         shown = " ".join(f"{name}:{value}" for name, value in item.items()) if isinstance(item, dict) else item
         raise ServerError(f"map: map[{shown}] does not contain declared merge key: {key}", reason="InternalError")
+    if isinstance(item[key], dict | list):
+        raise BadRequest(f"the merge key {key} is a plain value")
     return item[key]
 
 
@@ -123,6 +136,8 @@ def _merge_list(old: list[Any], patch: list[Any], order: list[Any] | None, path:
     key = keys[path]
     changes: list[Any] = []
     for item in patch:
+        if isinstance(item, dict):
+            _check_directives(item)
         if isinstance(item, dict) and item.get("$patch") == "replace":
             return [one for one in patch if not (isinstance(one, dict) and one.get("$patch") == "replace")]
         changes.append(item)

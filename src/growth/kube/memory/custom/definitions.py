@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from growth.api.kinds import Json
-from growth.kube.memory.custom import validation
+from growth.kube.memory.custom import outlines, validation
 from growth.kube.memory.custom.rules import RuleError, compiled, unknown_field
 from growth.kube.memory.custom.schema import Schema
 from growth.kube.memory.custom.strategy import CustomStrategy
@@ -31,13 +31,15 @@ class DefinitionStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, new: Json) -> None:
+        outlines.check(new)
         stored = [one["name"] for one in (new.get("spec") or {}).get("versions") or () if one.get("storage")]
         names = {"plural": "", "kind": ""}
         new["status"] = {"conditions": None, "acceptedNames": names, "storedVersions": stored}
 
     def default(self, new: Json, old: Json | None) -> None:
+        outlines.check(new)
         spec = new.get("spec")
-        if not isinstance(spec, dict):
+        if spec is None:
             return
         spec.setdefault("conversion", {"strategy": "None"})
         names = spec.get("names")

@@ -69,6 +69,21 @@ class Request:
         except msgspec.DecodeError as error:
             raise BadRequest(f"the body of the request is no JSON: {error}") from error
 
+    def whole(self) -> Json:
+        """The body, which must be an object."""
+        body = self.json()
+        if not isinstance(body, dict):
+            raise BadRequest("the body of the request is no object")
+        return body
+
+    def number(self, name: str) -> int:
+        """A number of the query, 0 where there is none."""
+        text = self.query.get(name) or "0"
+        try:
+            return int(text)
+        except ValueError:
+            raise BadRequest(f"{name}: {text!r} is no number") from None
+
     @property
     def accept(self) -> str:
         return self.headers.get("accept", "")
@@ -155,7 +170,7 @@ def _review(request: Request, parts: list[str]) -> Answer:
     """Everybody may do everything, and is who they say they are."""
     if request.method != "POST":
         raise failures.method_not_allowed()
-    body = request.json()
+    body = request.whole()
     match parts:
         case ["selfsubjectaccessreviews"]:
             status: Json = {"allowed": True, "reason": "this server does not authorise"}
@@ -224,12 +239,11 @@ class _Call:
             case "status" | "scale":
                 return self._on_status_or_scale(method)
             case "eviction" if self.resource.id == ("", "pods") and method == "POST":
-                body = self.request.json()
-                options = options_from(body.get("deleteOptions") or {})
+                options = options_from(_object(self.request.whole().get("deleteOptions")))
                 self.server.evict(self.name, namespace=self.namespace, options=options, user=self.request.user)
                 return _created()
             case "binding" if self.resource.id == ("", "pods") and method == "POST":
-                self.server.bind_as(self.name, self.request.json(), self.namespace, self.request.user)
+                self.server.bind_as(self.name, self.request.whole(), self.namespace, self.request.user)
                 return _created()
             case "finalize" if self.resource.id == ("", "namespaces") and method == "PUT":
                 return Answer(200, self._show(self.server.get(self.resource, self.name)))
@@ -275,10 +289,10 @@ class _Call:
         )
 
     def _options(self) -> DeleteOptions:
-        body = self.request.json() if self.request.body else {}
+        body = self.request.whole() if self.request.body else {}
         query = self.request.query
         if "gracePeriodSeconds" in query:
-            body.setdefault("gracePeriodSeconds", int(query["gracePeriodSeconds"]))
+            body.setdefault("gracePeriodSeconds", self.request.number("gracePeriodSeconds"))
         if "propagationPolicy" in query:
             body.setdefault("propagationPolicy", query["propagationPolicy"])
         return options_from(body)
@@ -325,7 +339,7 @@ class _Call:
             namespace=self.namespace,
             labels=query.get("labelSelector", ""),
             fields=query.get("fieldSelector", ""),
-            limit=int(query.get("limit") or 0),
+            limit=self.request.number("limit"),
             page=query.get("continue", ""),
             revision=query.get("resourceVersion", ""),
             exact=query.get("resourceVersionMatch") == "Exact",
@@ -400,7 +414,7 @@ class _Call:
             watch.pending.append(("INITIAL", None))
         return Streaming(
             watch=watch,
-            timeout_seconds=float(query.get("timeoutSeconds") or LONGEST_WATCH_SECONDS),
+            timeout_seconds=float(self.request.number("timeoutSeconds") or LONGEST_WATCH_SECONDS),
             bookmarks=query.get("allowWatchBookmarks") in _YES,
             line=_Lines(self).line,
             end=lambda: self.server.unwatch(self.resource, watch),
@@ -440,6 +454,14 @@ class _Lines:
             whole = self._call.event_object(stored, headed=self._first)
             self._first = False
         return msgspec.json.encode({"type": event, "object": whole}) + b"\n"
+
+
+def _object(value: Any) -> Json:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadRequest("an object is expected here")
+    return value
 
 
 def _created() -> Answer:
