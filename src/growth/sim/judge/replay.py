@@ -33,7 +33,7 @@ class Replay:
         self._stage = stage
         self._plan = plan
         self._existing = stage.existing()
-        self._planned = [_planned(stage, claim, number) for number, claim in enumerate(plan.claims)]
+        self._planned = [planned_host(stage, claim, number) for number, claim in enumerate(plan.claims)]
         self._probes = _probes(stage)
         self._opened: list[int] = []
 
@@ -126,7 +126,8 @@ def replay(stage: Stage, plan: Plan) -> Iterator[Complaint]:
     return Replay(stage, plan).complaints()
 
 
-def _planned(stage: Stage, claim: PlannedClaim, number: int) -> Host:
+def planned_host(stage: Stage, claim: PlannedClaim, number: int) -> Host:
+    """The machine that the plan expects, empty but for its DaemonSets."""
     pool = stage.pools[claim.pool]
     kind = next((kind for kind in pool.instance_types if kind.name == claim.instance_type), None)
     if kind is None:
