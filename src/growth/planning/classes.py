@@ -280,10 +280,13 @@ class Compiler:
         near = (
             affinity.pod_affinity.required_during_scheduling_ignored_during_execution if affinity.pod_affinity else ()
         )
-        rules.extend(
+        together = [
             self._groups.affinity(shape, term, Rule.AFFINITY, also=[other for other in near if other is not term])
             for term in near
-        )
+        ]
+        for group in together:
+            group.siblings = tuple(other for other in together if other is not group)
+        rules.extend(together)
         anti = affinity.pod_anti_affinity
         far = anti.required_during_scheduling_ignored_during_execution if anti else ()
         rules.extend(self._groups.affinity(shape, term, Rule.ANTI_AFFINITY) for term in far)

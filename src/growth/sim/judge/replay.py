@@ -64,10 +64,15 @@ class Replay:
 
     def _takes(self, pod: Pod, hosts: list[Host]) -> Host | None:
         """The first of the hosts to which the pod could be bound."""
-        scene = self._stage.scene(self._everything())
-        return next(
-            (host for host in hosts if not any(on_one_node(pod, host)) and not refusals(pod, host, scene)), None
-        )
+        everything = self._everything()
+        for host in hosts:
+            if any(on_one_node(pod, host)):
+                continue
+            # A new node is always possible: to a spread over hosts there is always an empty one.
+            empty = Host(name="empty", labels={**host.labels, names.HOSTNAME_LABEL: "empty"}, taints=host.taints)
+            if not refusals(pod, host, self._stage.scene([*everything, empty])):
+                return host
+        return None
 
     def _opening(self, pod: Pod, key: str, place: int) -> Iterator[Complaint]:
         """Was it right to buy this machine for the pod?"""
