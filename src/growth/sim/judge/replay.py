@@ -124,7 +124,7 @@ class Replay:
         return all(
             len({labels[each.key] for labels in alone if each.key in labels}) >= (each.min_values or 0)
             for each in wanted
-        ) and not pinned_keys(self._stage, [pod], everybody=True)  # which narrow it further
+        ) and not (pod.spec.volumes or pinned_keys(self._stage, [pod], everybody=True))  # which narrow it further
 
 
 def replay(stage: Stage, plan: Plan) -> Iterator[Complaint]:
