@@ -202,6 +202,9 @@ class Compiler:
         )
 
     def _unsupported(self, spec: PodSpec) -> str:
+        if spec.scheduling_gates:
+            gates = ", ".join(gate.name for gate in spec.scheduling_gates)
+            return f"schedulingGates ({gates}) hold the pod back: it is placed when they are removed"
         if spec.resource_claims:
             return "resourceClaims (dynamic resource allocation) are not supported"
         if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
@@ -214,6 +217,8 @@ class Compiler:
         """One step of relaxation after the other, in Karpenter's order."""
         spec = shape.spec
         terms = [term for term in required_terms(spec) if term.match_expressions or term.match_fields]
+        if required_terms(spec) and not terms:
+            raise RequirementError("required node affinity: every term is empty, and an empty term matches no node")
         selector = from_labels(spec.node_selector)
         affinity = spec.affinity or Affinity()
         near, far, prefer = self._preferences(affinity)
