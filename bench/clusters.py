@@ -91,13 +91,14 @@ class Cluster:
     demands: tuple[Demand, ...]
 
 
-def cluster(seed: int) -> Cluster:
-    """The cluster of the seed."""
-    return _Maker(seed).make()
+def cluster(seed: int, *, overhead: bool = True) -> Cluster:
+    """The cluster of the seed; without `overhead` no pod has a runtime that takes room of its own."""
+    return _Maker(seed, overhead=overhead).make()
 
 
 class _Maker:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, overhead: bool) -> None:
+        self.overhead = overhead
         self.random = random.Random(seed)
         self.seed = seed
         self.shapes = Shapes()
@@ -409,14 +410,12 @@ class _Maker:
         spec = PodSpec(
             containers=self.containers(),
             init_containers=self.init_containers(),
-            resources=ResourceRequirements(requests={"cpu": "1500m"}) if self.chance(0.04) else None,
-            overhead={"cpu": "50m", "memory": "20Mi"} if self.chance(0.1) else {},
+            resources=ResourceRequirements(requests={"cpu": "7"}) if self.chance(0.03) else None,
+            overhead={"cpu": "50m", "memory": "20Mi"} if self.chance(0.1) and self.overhead else {},
             node_selector=self.selector(),
             affinity=self.affinity(labels),
             tolerations=self.tolerations(),
-            topology_spread_constraints=tuple(
-                self.spread(labels) for _ in range(self.random.choice((0, 0, 0, 1, 1, 2)))
-            ),
+            topology_spread_constraints=self.spreads(labels),
             priority=self.random.choice((None, None, 0, 100, -5)),
             volumes=self.claimed(space, number),
         )
@@ -442,7 +441,8 @@ class _Maker:
                     host_ip=self.random.choice(("", "", "127.0.0.1", "10.0.0.1")),
                 ),
             )
-        first = Container(name="main", resources=ResourceRequirements(requests=wanted), ports=ports)
+        limits = {name: amount for name, amount in wanted.items() if name == GPU}  # devices are not overcommitted
+        first = Container(name="main", resources=ResourceRequirements(requests=wanted, limits=limits), ports=ports)
         if self.chance(0.2):
             return (first, Container(name="side", resources=ResourceRequirements(limits={"cpu": "100m"})))
         return (first,)
@@ -544,15 +544,17 @@ class _Maker:
         )
 
     def pod_term(self, labels: dict[str, str]) -> PodAffinityTerm:
+        selector = self.about(labels)
+        narrows = self.random.random() if selector is not None else 1.0
         return PodAffinityTerm(
             topology_key=self.random.choice(KEYS),
-            label_selector=self.about(labels),
+            label_selector=selector,
             namespaces=self.some(SPACES) if self.chance(0.2) else (),
             namespace_selector=self.random.choice((LabelSelector(), LabelSelector(match_labels={"tier": "front"})))
             if self.chance(0.15)
             else None,
-            match_label_keys=("version",) if self.chance(0.1) else (),
-            mismatch_label_keys=("version",) if self.chance(0.05) else (),
+            match_label_keys=("version",) if narrows < 0.1 else (),
+            mismatch_label_keys=("version",) if 0.1 <= narrows < 0.15 else (),
         )
 
     def about(self, labels: dict[str, str]) -> LabelSelector | None:
@@ -570,15 +572,21 @@ class _Maker:
             )
         return self.random.choice((None, LabelSelector()))
 
+    def spreads(self, labels: dict[str, str]) -> tuple[TopologySpreadConstraint, ...]:
+        """None, one or two; servers refuse two of one key and kind."""
+        found = [self.spread(labels) for _ in range(self.random.choice((0, 0, 0, 1, 1, 2)))]
+        return tuple({(each.topology_key, each.when_unsatisfiable): each for each in found}.values())
+
     def spread(self, labels: dict[str, str]) -> TopologySpreadConstraint:
         forbids = self.chance(0.75)
+        selector = self.about(labels)
         return TopologySpreadConstraint(
             max_skew=self.random.choice((1, 1, 2, 3)),
             topology_key=self.random.choice(KEYS),
             when_unsatisfiable="DoNotSchedule" if forbids else "ScheduleAnyway",
-            label_selector=self.about(labels),
+            label_selector=selector,
             min_domains=self.random.choice((2, 3, 5)) if forbids and self.chance(0.2) else None,
-            match_label_keys=("version",) if self.chance(0.1) else (),
+            match_label_keys=("version",) if selector is not None and self.chance(0.1) else (),
             node_affinity_policy=self.random.choice((None, None, "Honor", "Ignore")),
             node_taints_policy=self.random.choice((None, None, "Honor", "Ignore")),
         )

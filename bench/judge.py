@@ -56,6 +56,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "machines": machines,
         "clusters_with_unplaced_by_filter": dict(sorted(reasons.items())),
         "seconds": round(seconds, 1),
-        "broken": {rule: f"{len(seeds)} clusters, such as {seeds[:5]}" for rule, seeds in sorted(broken.items())}
+        "broken": {rule: f"{len(seeds)} clusters, such as {seeds[:12]}" for rule, seeds in sorted(broken.items())}
         or "nothing",
     }

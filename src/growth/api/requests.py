@@ -12,7 +12,8 @@ def requests_of(spec: PodSpec) -> dict[str, int]:
     """Amounts by resource, one of `pods` included.
 
     Containers run together, and sidecars (init containers that stay) beside them; the other init containers run one
-    after the other, each beside the sidecars started before it. Pod-level requests stand in for the sum where given.
+    after the other, each beside the sidecars started before it. Pod-level requests stand in for the sum where given, and
+    pod-level limits where nobody asks for anything.
     The runtime's overhead comes on top.
     """
     running = add(*(_asked(container.resources) for container in spec.containers))
@@ -27,7 +28,8 @@ def requests_of(spec: PodSpec) -> dict[str, int]:
             starting = largest(starting, add(sidecars, asked))
     total = largest(add(running, sidecars), starting)
     if spec.resources is not None:
-        total = {**total, **_asked(spec.resources)}
+        whole = amounts(spec.resources.limits) | {name: amount for name, amount in total.items() if amount}
+        total = {**total, **whole, **amounts(spec.resources.requests)}
     total = add(total, amounts(spec.overhead))
     total = {name: amount for name, amount in total.items() if amount > 0}
     total[PODS] = 1

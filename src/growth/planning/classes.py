@@ -202,6 +202,9 @@ class Compiler:
         )
 
     def _unsupported(self, spec: PodSpec) -> str:
+        if spec.scheduling_gates:
+            gates = ", ".join(gate.name for gate in spec.scheduling_gates)
+            return f"schedulingGates ({gates}) hold the pod back: it is placed when they are removed"
         if spec.resource_claims:
             return "resourceClaims (dynamic resource allocation) are not supported"
         if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
@@ -214,6 +217,8 @@ class Compiler:
         """One step of relaxation after the other, in Karpenter's order."""
         spec = shape.spec
         terms = [term for term in required_terms(spec) if term.match_expressions or term.match_fields]
+        if required_terms(spec) and not terms:
+            raise RequirementError("required node affinity: every term is empty, and an empty term matches no node")
         selector = from_labels(spec.node_selector)
         affinity = spec.affinity or Affinity()
         near, far, prefer = self._preferences(affinity)
@@ -280,10 +285,13 @@ class Compiler:
         near = (
             affinity.pod_affinity.required_during_scheduling_ignored_during_execution if affinity.pod_affinity else ()
         )
-        rules.extend(
+        together = [
             self._groups.affinity(shape, term, Rule.AFFINITY, also=[other for other in near if other is not term])
             for term in near
-        )
+        ]
+        for group in together:
+            group.siblings = tuple(other for other in together if other is not group)
+        rules.extend(together)
         anti = affinity.pod_anti_affinity
         far = anti.required_during_scheduling_ignored_during_execution if anti else ()
         rules.extend(self._groups.affinity(shape, term, Rule.ANTI_AFFINITY) for term in far)

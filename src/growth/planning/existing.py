@@ -220,7 +220,7 @@ class Existing:
                 case Rule.SPREAD:
                     fine = counts + selects_itself <= group.max_skew
                 case Rule.AFFINITY:
-                    fine = (counts > 0) | (group.total == 0 and selects_itself)
+                    fine = (counts > 0) | (group.unmet and selects_itself)
                 case _:
                     fine = counts == 0
             named = np.array([value is not None for value in values], dtype=np.bool_)[column]
@@ -260,7 +260,10 @@ class Existing:
         most = int(PLENTY)
         for driver in {*pods.volumes.attach, *pods.volumes.fresh}:
             if driver in limits:
-                together = len(held.get(driver, set()) | pods.volumes.attach.get(driver, frozenset()))
+                more = pods.volumes.attach.get(driver, frozenset())
+                if driver not in pods.volumes.fresh and more <= held.get(driver, set()):
+                    continue  # all there already: even a node beyond its limit takes the pod
+                together = len(held.get(driver, set()) | more)
                 left = limits[driver] - together - fresh.get(driver, 0)
                 if left < 0:
                     return 0

@@ -17,7 +17,7 @@ from growth.planning.existing import Bools, Existing
 from growth.planning.ledger import Hold, Ledger
 from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.requests import Port, ports_conflict
-from growth.planning.requirements import ABSENT
+from growth.planning.requirements import ABSENT, Requirement
 from growth.planning.taints import untolerated
 from growth.planning.topology import Group, Rule
 
@@ -322,18 +322,19 @@ class FirstFit:
         would disagree.
         """
         fit = self._fits(claim, attempt, pinned, number)
-        for key in attempt.pins:
+        for key, asked in attempt.pins.items():
             if fit is None:
                 return None
             state, mask, _ = fit
             shelf = claim.shelf
+            values = shelf.values(key, state, mask)
             domains = [
-                (_lowest(shelf.options_with(key, value) & mask), self._constraints.one(key, value))
-                for value in shelf.values(key, state, mask)
+                (_lowest(shelf.options_with(key, value) & mask), self._constraints.one(key, value)) for value in values
             ]
-            if without := shelf.without(key, mask):
+            without = shelf.without(key, mask)
+            if without:
                 domains.append((_lowest(without), self._constraints.of({key: ABSENT})))
-            if len(domains) < 2:
+            if len(domains) < 2 or (asked is not None and settled(asked, values, absent=bool(without))):
                 continue
             domains.sort(key=lambda domain: domain[0])
             for _, domain in domains:
@@ -441,7 +442,8 @@ class FirstFit:
         shelf = claim.shelf
         if group.honours_taints and untolerated(group.tolerations, shelf.pool.taints, soft=False) is not None:
             return False
-        return not group.filters or any(shelf.step(claim.state, each) is not None for each in group.filters)
+        reached = (shelf.step(claim.state, each) for each in group.filters)
+        return not group.filters or any(each is not None and each.mask & claim.mask for each in reached)
 
     def _put_existing(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
         self._existing.put(index, pods, keys)
@@ -449,15 +451,32 @@ class FirstFit:
         self.order.extend((key, name) for key in keys)
 
 
-def pinned_keys(pods: PodClass) -> list[str]:
-    """Labels by which some rule that must hold counts these pods: its key, and what it asks of nodes that count."""
-    keys: dict[str, None] = {}
+def pinned_keys(pods: PodClass) -> dict[str, tuple[Requirement, ...] | None]:
+    """Labels by which some rule that must hold counts these pods.
+
+    The rule's own key (None: one value must be chosen), and what it asks of nodes that count at all (it is enough that
+    all values left, or none, satisfy it).
+    """
+    keys: dict[str, tuple[Requirement, ...] | None] = {}
     for group in (*pods.counted, *pods.keeps_away):
-        if group.firm:
-            keys.update(dict.fromkeys(key for constraint in group.filters for key in constraint.requirements))
-            if not group.by_host:
-                keys[group.key] = None
-    return list(keys)
+        if not group.firm:
+            continue
+        for constraint in group.filters:
+            for key, asked in constraint.requirements.items():
+                known = keys.get(key, ())
+                keys[key] = None if known is None else (*known, asked)
+        if not group.by_host:
+            keys[group.key] = None
+    return keys
+
+
+def settled(asked: Iterable[Requirement], values: Iterable[str], *, absent: bool) -> bool:
+    """Whether all values that a label can still have meet each requirement, or none does."""
+    many = list(values)
+    return all(
+        len({each.allows(value) for value in many} | ({each.tolerates_absence} if absent else set())) < 2
+        for each in asked
+    )
 
 
 def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:

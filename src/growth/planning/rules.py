@@ -83,7 +83,7 @@ class Groups:
     ) -> Group:
         """The rule of a term; `also` are terms that the same pods must match too."""
         parts = [self._part(shape, each) for each in (term, *also)]
-        key = (rule, term.topology_key, *sorted(part[0] for part in parts))
+        key = (rule, term.topology_key, *sorted(part[0] for part in parts), *sorted(each.topology_key for each in also))
         spaces = _common([part[2] for part in parts])
         tests = [part[1] for part in parts]
 

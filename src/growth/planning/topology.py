@@ -38,6 +38,7 @@ class Group:
         "min_domains",
         "namespaces",
         "rule",
+        "siblings",
         "test",
         "text",
         "tolerations",
@@ -71,11 +72,18 @@ class Group:
         self.tolerations = tolerations
         self.counts: dict[str, int] = {}
         self.total = 0
+        # The rules of the same pod's other affinity terms, which the same pods must meet.
+        self.siblings: tuple[Group, ...] = ()
         self.firm = False  # somebody must keep it; otherwise it is a preference of all who state it
 
     @property
     def by_host(self) -> bool:
         return self.key == names.HOSTNAME_LABEL
+
+    @property
+    def unmet(self) -> bool:
+        """No pod that an affinity wants is anywhere: the first that wants its own kind may begin."""
+        return self.total == 0 and all(each.total == 0 for each in self.siblings)
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether the rule is about such a pod."""
@@ -99,7 +107,7 @@ class Group:
             case Rule.SPREAD:
                 return count + selects_itself - self.least <= self.max_skew
             case Rule.AFFINITY:
-                return count > 0 or (self.total == 0 and selects_itself)
+                return count > 0 or (self.unmet and selects_itself)
             case Rule.ANTI_AFFINITY | Rule.KEEPS_AWAY:
                 return count == 0
 
@@ -123,6 +131,6 @@ class Group:
             case Rule.SPREAD:
                 return count + selects_itself <= self.max_skew
             case Rule.AFFINITY:
-                return count > 0 or (self.total == 0 and selects_itself)
+                return count > 0 or (self.unmet and selects_itself)
             case Rule.ANTI_AFFINITY | Rule.KEEPS_AWAY:
                 return count == 0

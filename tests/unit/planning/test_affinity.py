@@ -255,3 +255,11 @@ def test_pods_placed_in_the_own_zone_count_once_the_machine_is_pinned() -> None:
     homes = {claim.zone for claim in made.claims if "default/db" in claim.pods}
     others = {claim.zone for claim in made.claims if "default/db" not in claim.pods}
     assert not homes & others
+
+
+def test_a_kind_that_lives_somewhere_is_not_founded_anew_by_another_label() -> None:
+    """Of two terms, friends in the zone of a node without rack are friends: the rack is not begun without them."""
+    racks = kind("racks", 8, offerings=[offering("a", 0.1, labels={"rack": "r1"})])
+    there = node("one", pod("w", labels=WEB), zone="a", cpu="1")
+    both = near(term(ZONE, app="web"), term("rack", app="web"))
+    assert plan(there, pool("default", racks), pod(labels=WEB, affinity=both)).unplaced == ["pod"]

@@ -124,3 +124,23 @@ def test_a_resource_limit_is_named() -> None:
     made = plan(pool(limits={"cpu": "1"}), pod())
     assert made.reason().filter is Filter.LIMITS
     assert "cpu" in made.reason().message
+
+
+def test_nodes_of_no_pool_are_not_counted() -> None:
+    """Nodes that nobody manages use up no pool's limit."""
+    made = plan(
+        node("static", cpu="100m"), node("other", cpu="100m"), pool("default", MEDIUM, limits={"nodes": 1}), pod()
+    )
+    assert made.sizes == [1]
+
+
+@pytest.mark.parametrize("burst", [1, 7, 60])
+def test_a_burst_stays_within_the_limit(burst: int) -> None:
+    """However many pods come at once, no more machines are planned than the limit leaves."""
+    made = plan(
+        pool("a", MEDIUM, weight=9, limits={"nodes": 3}, used={"nodes": 1}),
+        pool("b", SMALL, limits={"nodes": 2}),
+        pods(burst, cpu="1500m"),
+    )
+    assert sum(str(claim.pool) == "a" for claim in made.claims) <= 2
+    assert sum(str(claim.pool) == "b" for claim in made.claims) <= 2

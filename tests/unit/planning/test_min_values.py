@@ -1,7 +1,8 @@
 """`minValues`: a claim keeps as many different values of a label as the pool asks for."""
 
+from growth.planning.offerings import Shelf
 from growth.planning.plan import Filter
-from growth.planning.solve import Options
+from growth.planning.solve import Options, offered
 from tests.unit.planning.builders import (
     ARCH,
     CPU,
@@ -172,3 +173,11 @@ def test_strict_claims_are_never_marked() -> None:
     """With Strict no wish is lowered."""
     made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pod())
     assert not made.claim.min_values_relaxed
+
+
+def test_counts_are_remembered() -> None:
+    """A mask of options is counted once a label, however often a claim is asked."""
+    shelf = Shelf(pool("default", *SIX, needs=[need(FAMILY, "Exists", least=2)]), offered(pool("default", *SIX)))
+    asked = [shelf.too_rigid(shelf.start, shelf.start.mask) for _ in range(100)]
+    assert set(asked) == {None}
+    assert len(shelf._flexible) == 1

@@ -168,6 +168,12 @@ def test_pod_level_requests_take_the_place_of_the_sum() -> None:
     assert requests_of(spec) == {"cpu": 3000, "memory": 1 << 30, "pods": 1}
 
 
+def test_pod_level_limits_count_only_where_nobody_asks() -> None:
+    """A pod-level limit is a request of what no container asks for, as API servers fill it in."""
+    spec = PodSpec(containers=(container("1"),), resources=ResourceRequirements(limits={"cpu": "4", "memory": "1Gi"}))
+    assert requests_of(spec) == {"cpu": 1000, "memory": 1 << 30, "pods": 1}
+
+
 def test_a_limit_without_a_request_is_a_request() -> None:
     """API servers fill in requests from limits."""
     spec = PodSpec(containers=(Container(resources=ResourceRequirements(limits={"cpu": "2"})),))

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from growth.api.pods import PodResourceClaim, PodSchedulingGroup
+from growth.api.pods import PodResourceClaim, PodSchedulingGate, PodSchedulingGroup
 from growth.planning.plan import Filter
 from tests.unit.planning.builders import MEDIUM, expression, node, on_nodes, plan, pod, pods, pool
 
@@ -45,6 +45,14 @@ def test_groups_of_pods_are_refused_with_that_reason() -> None:
     """All or none of a group cannot be promised yet."""
     spec = msgspec.structs.replace(pod().spec, scheduling_group=PodSchedulingGroup(pod_group_name="g"))
     assert plan(pool(), pod(spec=spec)).reason().filter is Filter.UNSUPPORTED
+
+
+def test_gated_pods_get_no_machine() -> None:
+    """A pod that is not to be scheduled yet is told which gate holds it."""
+    spec = msgspec.structs.replace(pod().spec, scheduling_gates=(PodSchedulingGate(name="example.com/quota"),))
+    made = plan(node("one"), pool(), pod(spec=spec))
+    assert made.unplaced == ["pod"]
+    assert "example.com/quota" in made.reason().message
 
 
 def test_one_unsupported_pod_harms_no_other() -> None:

@@ -256,3 +256,9 @@ def test_offerings_without_a_price_are_not_for_sale() -> None:
     """An offering for which the cloud names no price is not bought."""
     odd = kind("odd", offerings=[offering("a", None), offering("b", 0.2)])
     assert plan(pool("default", odd, MEDIUM), pod(selector={TYPE: "odd"})).claim.zone == "b"
+
+
+def test_an_empty_term_matches_nothing() -> None:
+    """Required node affinity with empty terms alone excludes every machine; beside others they are passed over."""
+    assert plan(pool(), pod(affinity=on_nodes([]))).reason().filter is Filter.REQUIREMENTS
+    assert plan(pool(), pod(affinity=on_nodes([], [expression(ZONE, "In", "b")]))).claim.zone == "b"

@@ -229,3 +229,24 @@ def test_a_node_counts_for_two_spreads_only_if_it_has_both_labels() -> None:
     full = node("full", zone="a", labels=labelled)
     other = node("other", pod("x", cpu="100m", labels=WEB), zone="b", labels=labelled)
     assert plan(half, full, other, pod(labels=WEB, spread=rules)).where() == "full"
+
+
+def test_a_machine_settled_by_its_size_counts_as_what_it_is() -> None:
+    """A machine that only one architecture can be any more is not counted by a spread over the other."""
+    types = [kind("amd", 8, zones="a"), kind("arm", 2, arch="arm64", zones="a", price=9)]
+    other = node("other", zone="b", labels={"kubernetes.io/arch": "arm64"}, cpu="1")
+    arm = {"kubernetes.io/arch": "arm64"}
+    made = plan(
+        pool("default", *types),
+        other,
+        pods(2, "wide", cpu="2", labels=WEB),
+        pod("x", labels=WEB, selector=arm, spread=[spread(app="web")]),
+    )
+    assert made.where("x") == "other"
+
+
+def test_a_filter_that_everything_meets_narrows_nothing() -> None:
+    """A spread of pods that ask only that a label exists leaves the machine open to all its values."""
+    wish = on_nodes([expression("karpenter.kwok.sh/instance-cpu", "Exists")])
+    made = plan(pool(), pod(labels=WEB, affinity=wish, spread=[spread(HOST, app="web")]))
+    assert len(made.claim.instance_types) == 3

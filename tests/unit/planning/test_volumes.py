@@ -246,3 +246,9 @@ def test_a_volumes_zone_does_not_narrow_spread() -> None:
         view,
     )
     assert made.zones == ["a", "b", "c"]
+
+
+def test_a_node_beyond_its_limit_takes_pods_that_attach_nothing_new() -> None:
+    """A limit is about what is attached, and a pod whose volumes are there attaches nothing."""
+    view = storage(claim("data", volume="v"), volume("v", handle="h"), csi_node("one", 1))
+    assert plan(node("one", attached=["h", "other"]), pool(), pod(claims=["data"]), view).on("one") == ["pod"]

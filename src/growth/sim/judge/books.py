@@ -10,7 +10,7 @@ from growth.planning.plan import Plan, PlannedClaim
 from growth.sim.judge.complaint import Complaint
 from growth.sim.judge.pinned import pinned_keys
 from growth.sim.judge.preferences import preferring, steered
-from growth.sim.judge.stage import Stage, holds_too, sold_labels, unsettled
+from growth.sim.judge.stage import Stage, expressions, holds_too, pool_label, sold_labels, unsettled
 from growth.sim.predicates.hosts import Host, requests
 from growth.sim.predicates.of_volumes import of_volumes
 from growth.sim.predicates.on_one_node import on_one_node
@@ -141,6 +141,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
         and planned.capacity_type != names.RESERVED
         and not steered(stage)
         and pinned_keys(stage, pods, everybody=True) == pinned_keys(stage, pods)
+        and claim.requirements.keys() <= _spoken_of(stage, pool, claim)
         and not any(preferring(stage, stage.pods[key]) for key in claim.pods)
     )
     if unbounded and prices != sorted(prices):
@@ -152,6 +153,15 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
         yield Complaint("types", where, f"lists {len(claim.instance_types)} types")
     if claim.next_best is not None and claim.next_best[0] != (*claim.instance_types, "", "")[1]:
         yield Complaint("types", where, f"the next best {claim.next_best[0]} is not the second listed")
+
+
+def _spoken_of(stage: Stage, pool: PoolView, claim: PlannedClaim) -> set[str]:
+    """The labels that the pool or the claim's pods name. One narrowed beyond them was narrowed for others' sake."""
+    pods = [stage.pods[key] for key in claim.pods]
+    named = {each.key for each in pool.requirements} | pool.labels.keys() | {pool_label(pool)}
+    for pod in pods:
+        named |= pod.spec.node_selector.keys() | {each.key for each in expressions(pod.spec)}
+    return {names.NORMALISED_LABELS.get(key, key) for key in named} | pinned_keys(stage, pods)
 
 
 def holding(stage: Stage, claim: PlannedClaim, kind: InstanceType) -> Iterator[tuple[Offering, Host]]:

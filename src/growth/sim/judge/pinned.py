@@ -8,7 +8,7 @@ from growth.api.meta import LabelSelector
 from growth.api.placement import PodAffinityTerm
 from growth.api.pods import Pod
 from growth.sim.judge.stage import Stage, pod_of
-from growth.sim.predicates.among_pods import about, narrowed, selects
+from growth.sim.predicates.among_pods import about, narrowed, required_anti_affinity, selects
 from growth.sim.predicates.hosts import Scene
 
 
@@ -35,7 +35,7 @@ class _Rule:
     """A firm rule: by which label, about whom. `lasts`: it still binds others once its pod is placed."""
 
     key: str
-    term: PodAffinityTerm | None
+    terms: tuple[PodAffinityTerm, ...]
     selector: LabelSelector | None
     lasts: bool
 
@@ -44,18 +44,19 @@ def _rules(pod: Pod) -> Iterator[_Rule]:
     for rule in pod.spec.topology_spread_constraints:
         if rule.when_unsatisfiable == "DoNotSchedule":
             selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
-            yield _Rule(rule.topology_key, None, selector, lasts=False)
+            yield _Rule(rule.topology_key, (), selector, lasts=False)
     affinity = pod.spec.affinity
-    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
-        for term in side.required_during_scheduling_ignored_during_execution if side else ():
-            yield _Rule(
-                term.topology_key, term, None, lasts=affinity is not None and side is affinity.pod_anti_affinity
-            )
+    near = affinity.pod_affinity if affinity else None
+    terms = near.required_during_scheduling_ignored_during_execution if near else ()
+    for term in terms:  # only pods that all terms speak of count for any of them
+        yield _Rule(term.topology_key, terms, None, lasts=False)
+    for term in required_anti_affinity(pod):
+        yield _Rule(term.topology_key, (term,), None, lasts=True)
 
 
 def _speaks(owner: Pod, rule: _Rule, pod: Pod, scene: Scene) -> bool:
-    if rule.term is not None:
-        return about(rule.term, owner, pod, scene)
+    if rule.terms:
+        return all(about(term, owner, pod, scene) for term in rule.terms)
     if rule.selector is None or rule.selector == LabelSelector():
         return False  # a spread over everybody counts nobody
     return owner.metadata.namespace == pod.metadata.namespace and selects(rule.selector, pod.metadata.labels)

@@ -33,7 +33,7 @@ class Replay:
         self._stage = stage
         self._plan = plan
         self._existing = stage.existing()
-        self._planned = [_planned(stage, claim, number) for number, claim in enumerate(plan.claims)]
+        self._planned = [planned_host(stage, claim, number) for number, claim in enumerate(plan.claims)]
         self._probes = _probes(stage)
         self._opened: list[int] = []
 
@@ -64,10 +64,15 @@ class Replay:
 
     def _takes(self, pod: Pod, hosts: list[Host]) -> Host | None:
         """The first of the hosts to which the pod could be bound."""
-        scene = self._stage.scene(self._everything())
-        return next(
-            (host for host in hosts if not any(on_one_node(pod, host)) and not refusals(pod, host, scene)), None
-        )
+        everything = self._everything()
+        for host in hosts:
+            if any(on_one_node(pod, host)):
+                continue
+            # A new node is always possible: to a spread over hosts there is always an empty one.
+            empty = Host(name="empty", labels={**host.labels, names.HOSTNAME_LABEL: "empty"}, taints=host.taints)
+            if not refusals(pod, host, self._stage.scene([*everything, empty])):
+                return host
+        return None
 
     def _opening(self, pod: Pod, key: str, place: int) -> Iterator[Complaint]:
         """Was it right to buy this machine for the pod?"""
@@ -119,14 +124,15 @@ class Replay:
         return all(
             len({labels[each.key] for labels in alone if each.key in labels}) >= (each.min_values or 0)
             for each in wanted
-        ) and not pinned_keys(self._stage, [pod], everybody=True)  # which narrow it further
+        ) and not (pod.spec.volumes or pinned_keys(self._stage, [pod], everybody=True))  # which narrow it further
 
 
 def replay(stage: Stage, plan: Plan) -> Iterator[Complaint]:
     return Replay(stage, plan).complaints()
 
 
-def _planned(stage: Stage, claim: PlannedClaim, number: int) -> Host:
+def planned_host(stage: Stage, claim: PlannedClaim, number: int) -> Host:
+    """The machine that the plan expects, empty but for its DaemonSets."""
     pool = stage.pools[claim.pool]
     kind = next((kind for kind in pool.instance_types if kind.name == claim.instance_type), None)
     if kind is None:
