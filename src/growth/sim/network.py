@@ -131,11 +131,18 @@ class NetworkApi:
     def cut_watches(self) -> None:
         """Every open watch breaks."""
         for connection in list(self._connections):
+            self._drop(connection)
             connection.break_off(OutcomeUnknown("the connection broke"))
+
+    def _drop(self, connection: "_Connection") -> None:
+        self._connections.pop(connection, None)
+        if not self._connections:
+            self._watched.clear()
 
     async def watched(self) -> None:
         """Returns when a watch is open."""
-        await self._watched.wait()
+        while not self._connections:  # it may break between its opening and our turn
+            await self._watched.wait()
 
     def hold_next_write(self, seconds: float) -> None:
         """The next write that passes the gate takes this long to reach the server; not even a partition stops it."""
@@ -282,9 +289,7 @@ class NetworkApi:
         try:
             yield connection.events()
         finally:
-            del self._connections[connection]
-            if not self._connections:
-                self._watched.clear()
+            self._drop(connection)
             connection.close()
 
     # The wire.
@@ -433,6 +438,7 @@ class _Connection:
                         self._lay(event)
                     self._lay(None)
             except TimeoutError:
+                network._drop(self)  # noqa: SLF001
                 network._count("cut")  # noqa: SLF001
                 network._fault("watch cut", self._kind)  # noqa: SLF001
                 self._lay(Gone("too old resource version", reason="Expired") if gone else OutcomeUnknown("it broke"))

@@ -127,6 +127,7 @@ def follow(
             raise AssertionError(f"the follower ended: {ended.result()}") from ended.result().error
         await stressing
         informer.store.validate()
+        assert informer.statistics().watches >= cuts, "not every cut met an open watch"
         alive = {item.metadata.uid for item in informer.store}
         lost = sorted(str(key) for uid, key in story.ever.items() if uid not in alive and uid not in story.deleted)
         assert not lost, f"deletions never told: {lost}"
