@@ -490,5 +490,3 @@ def plan(
     assert not wrong, "\n".join(map(str, wrong))
     return Planned(made)
 
-
-__all__ = [name for name in dir() if not name.startswith("_")]
