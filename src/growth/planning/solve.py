@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api import names
+from growth.api.instance_types import Offering
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
@@ -271,8 +272,13 @@ def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
         Option(type=kind, offering=offering, price=offering.price, labels=option_labels(kind, offering))
         for kind in pool.instance_types
         for offering in kind.offerings
-        if offering.price is not None and (offering.available or unavailable)
+        if offering.price is not None and ((offering.available and not _spent(offering)) or unavailable)
     ]
+
+
+def _spent(offering: Offering) -> bool:
+    """A reservation without a free place sells nothing."""
+    return offering.capacity_type == names.RESERVED and offering.reservation_capacity < 1
 
 
 def claim_labels(requirements: Mapping[str, Requirement], option: Option) -> dict[str, str]:

@@ -489,6 +489,3 @@ def plan(
     wrong = judge(snapshot, demands, made, strict_min_values=options.strict_min_values) if judged else []
     assert not wrong, "\n".join(map(str, wrong))
     return Planned(made)
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]

@@ -27,6 +27,12 @@ def test_an_empty_reservation_is_no_offering() -> None:
     assert plan(pool("default", none), pod()).claim.capacity_type == names.ON_DEMAND
 
 
+def test_an_empty_reservation_is_no_choice() -> None:
+    """Terms on which nothing can be had do not count for `minValues`."""
+    none = kind("none", 4, offerings=[offering("a", 0.0, names.RESERVED, reservation="r1"), offering("b", 0.4)])
+    assert plan(pool("default", none, needs=[need(TERMS, "Exists", least=2)]), pod()).unplaced == ["pod"]
+
+
 def test_a_pool_may_leave_reservations_alone() -> None:
     """A pool for on-demand alone does not touch reserved places."""
     made = plan(pool("default", PAID, needs=[need(TERMS, "In", names.ON_DEMAND)]), pod())

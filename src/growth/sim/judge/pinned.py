@@ -7,7 +7,7 @@ from growth.api import names
 from growth.api.meta import LabelSelector
 from growth.api.placement import PodAffinityTerm
 from growth.api.pods import Pod
-from growth.sim.judge.stage import Stage, pod_of
+from growth.sim.judge.stage import Stage, expressions, pod_of
 from growth.sim.predicates.among_pods import about, narrowed, required_anti_affinity, selects
 from growth.sim.predicates.hosts import Scene
 
@@ -16,7 +16,7 @@ def pinned_keys(stage: Stage, pods: Sequence[Pod], *, everybody: bool = False) -
     """The keys, other than the host name, of firm rules that these pods state or that speak of them.
 
     Of pods that are there already only anti-affinity goes on to bind others; rules of pods that find no place bind
-    nobody, unless `everybody` is asked.
+    nobody, unless `everybody` is asked; then labels by which spreads choose the nodes that they count are told, too.
     """
     scene = stage.scene([])
     found = {rule.key for pod in pods for rule in _rules(pod)}
@@ -25,8 +25,10 @@ def pinned_keys(stage: Stage, pods: Sequence[Pod], *, everybody: bool = False) -
     rules = [(owner, rule) for owner in coming for rule in _rules(owner)]
     rules += [(owner, rule) for owner in there for rule in _rules(owner) if rule.lasts]
     for owner, rule in rules:
-        if rule.key not in found and any(_speaks(owner, rule, pod, scene) for pod in pods):
+        if any(_speaks(owner, rule, pod, scene) for pod in pods):
             found.add(rule.key)
+            if everybody and rule.selector is not None:  # a spread may count only nodes on which its owner could run
+                found |= owner.spec.node_selector.keys() | {each.key for each in expressions(owner.spec)}
     return found - {names.HOSTNAME_LABEL}
 
 
