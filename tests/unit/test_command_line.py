@@ -258,12 +258,22 @@ def test_a_silent_server_does_not_keep_anybody_waiting(
     assert "without a look at what the cluster has" in shown.err
 
 
+def heed_interruptions() -> None:
+    """A shell that runs the tests in the background ignores Ctrl-C, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interruption_is_quiet(tmp_path: pathlib.Path) -> None:
     """Ctrl-C while a server is being asked: exit code 130 and not a word."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         config = kubeconfig(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
         command = [str(GROWTH), "crds", "--kubeconfig", config]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=heed_interruptions,  # noqa: PLW1509 - one call, and no thread holds a lock that it needs
+        ) as process:
             silent.settimeout(60)  # a command that ends early fails the test instead of stopping it
             connection, _ = silent.accept()
             with connection:
