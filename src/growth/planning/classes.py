@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api.placement import Affinity, NodeSelectorTerm, PodAffinityTerm, Toleration
 from growth.api.pods import PodSpec
+from growth.api.requests import Port, host_ports_of, requests_of
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand, Snapshot
 from growth.planning.offerings import Constraint, Constraints
-from growth.planning.requests import Port, host_ports_of, requests_of
 from growth.planning.requirements import Requirement, RequirementError, from_expressions, from_labels, gather
 from growth.planning.rules import Groups, keeps_away_of
 from growth.planning.selectors import SelectorError

@@ -8,11 +8,11 @@ import numpy as np
 
 from growth.api import names
 from growth.api.placement import Taint, Toleration
+from growth.api.requests import Port, host_ports_of, ports_conflict
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Snapshot
 from growth.planning.classes import PodClass, Variant
 from growth.planning.offerings import Constraint
-from growth.planning.requests import Port, host_ports_of, ports_conflict
 from growth.planning.rules import Groups, keeps_away_of
 from growth.planning.taints import untolerated
 from growth.planning.topology import Group, Rule

@@ -5,13 +5,13 @@ unplaced.
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from growth.api.pools import PoolRef
+from growth.api.requests import Port
 from growth.cluster.snapshot import NODES, PoolView
+from growth.planning.attempts import open_to, without_ports
 from growth.planning.classes import PodClass, Variant
-from growth.planning.firstfit import open_to, without_ports
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import Constraint, Constraints, Shelf, State
 from growth.planning.plan import Filter, Reason
-from growth.planning.requests import Port
 from growth.planning.taints import untolerated
 from growth.units.resources import print_amount
 

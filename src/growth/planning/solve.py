@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from growth.api import names
 from growth.api.instance_types import Offering
 from growth.api.pools import PoolRef
+from growth.api.requests import PODS, Port
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
+from growth.planning.attempts import Claim
 from growth.planning.classes import Compiler, Draft, PodClass
 from growth.planning.existing import Existing
-from growth.planning.firstfit import Claim, FirstFit
+from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State, option_labels
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
-from growth.planning.requests import PODS, Port
 from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated

@@ -3,8 +3,8 @@
 import pytest
 
 from growth.api.pods import Container, PodSpec, ResourceRequirements
+from growth.api.requests import requests_of
 from growth.planning.plan import Filter
-from growth.planning.requests import requests_of
 from growth.planning.solve import MAX_TYPES, Options
 from tests.unit.planning.builders import (
     EURO,

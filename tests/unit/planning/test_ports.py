@@ -3,7 +3,7 @@
 import pytest
 
 from growth.api.pods import Container, ContainerPort, PodSpec
-from growth.planning.requests import host_ports_of, ports_conflict
+from growth.api.requests import host_ports_of, ports_conflict
 from tests.unit.planning.builders import container, node, plan, pod, pods, pool
 
 
