@@ -9,7 +9,7 @@ from typing import Any, Final
 
 # Each is a module of this package with `add_arguments(parser)`, `measure(options)`, and a docstring that says from
 # where to where each side is timed.
-BENCHMARKS: Final = ("decode", "day", "electing", "informer", "judge")
+BENCHMARKS: Final = ("decode", "day", "electing", "informer", "judge", "plan")
 
 
 def main(arguments: list[str]) -> int:

@@ -72,7 +72,7 @@ def test_a_quantity_made_afresh_prints_no_fraction_and_no_smaller_suffix_than_ne
     """The canonical print has no fraction, and its number ends in 000 only where no larger suffix exists."""
     quantity = Quantity.parse(text)
     printed = Quantity.of(quantity.mantissa, exponent=quantity.exponent, style=quantity.style).text
-    number = printed.lstrip("-").rstrip("numkMGTPEi") if "e" not in printed else printed.lstrip("-").partition("e")[0]
+    number = printed.lstrip("-").rstrip("numkKMGTPEi") if "e" not in printed else printed.lstrip("-").partition("e")[0]
     assert number.isdigit()
     if printed[-1:] not in {"i", "E"} and quantity.style is not Style.BINARY:
         assert number == "0" or not number.endswith("000")
@@ -96,7 +96,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         assert Duration.parse(str(Duration.parse(text))) == Duration.parse(text)
     except DurationError as error:
-        assert repr(text) in str(error)  # noqa: PT017  both ways out are right
+        assert " is not a duration: " in str(error) or " is too long: " in str(error)  # noqa: PT017  both ways out are right
 
 
 @given(st.integers(min_value=-(2**63), max_value=2**63 - 1))

@@ -2,10 +2,24 @@
 
 import importlib
 import pathlib
+import tomllib
 
 import growth
 
-PACKAGES = ("cli", "operator", "web", "controllers", "planning", "cluster", "providers", "kube", "api", "sim")
+PACKAGES = (
+    "cli",
+    "operator",
+    "web",
+    "controllers",
+    "planning",
+    "cluster",
+    "providers",
+    "kube",
+    "api",
+    "sim",
+    "units",
+    "telemetry",
+)
 
 
 def test_every_package_says_what_lives_there() -> None:
@@ -23,3 +37,10 @@ def test_locks_name_no_address() -> None:
         text = lock.read_text()
         assert "://" not in text, lock
         assert "--hash=sha256:" in text, lock
+
+
+def test_the_version_is_said_once() -> None:
+    """The package and the project's file name the same version."""
+    root = pathlib.Path(growth.__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert growth.__version__ == project["version"]

@@ -47,8 +47,12 @@ class InstanceType:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything that one provider sells, in one currency. `cloud` is the prefix of an offering's name."""
+    """Everything that one provider sells, in one currency. `cloud` is the prefix of an offering's name.
+
+    `successors` are types that are no longer sold, in lower case, and what took their place.
+    """
 
     cloud: str
     currency: str
     types: tuple[InstanceType, ...]
+    successors: Mapping[str, str] = dataclasses.field(default_factory=dict)

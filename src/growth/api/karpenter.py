@@ -25,8 +25,11 @@ LABEL_VALUE: Final = "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 Duration: TypeAlias = Annotated[str, Schema(pattern=DURATION)]
 DurationOrNever: TypeAlias = Annotated[str, Schema(pattern=DURATION_OR_NEVER)]
 
-# A pool has at most this many requirements, labels and budgets; the rules below are costed with it.
+# A pool has at most this many requirements and labels; the server estimates the cost of the rules below by it.
 MANY: Final = 100
+# Values that no label can have are accepted, as by Karpenter, and told in the pool's condition. Without any bound the
+# server refuses rules on them as too costly.
+VALUE: Final = Schema(max_length=1024)
 
 
 class NodeClassReference(Struct, frozen=True):
@@ -63,7 +66,7 @@ class Requirement(Struct, frozen=True):
             ),
             Rule(
                 "!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte']) ||"
-                " (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]+$'))",
+                " (has(self.values) && size(self.values) == 1 && self.values[0].matches('^[+]?[0-9]{1,18}$'))",
                 "operators Gt, Lt, Gte and Lte need exactly one value, a whole number of 0 or more",
                 field=".values",
             ),
@@ -101,7 +104,7 @@ class Requirement(Struct, frozen=True):
         Schema(
             "The values; none for Exists and DoesNotExist, one for Gt, Lt, Gte and Lte.",
             list_type="atomic",
-            items=Schema(max_length=63, pattern=LABEL_VALUE),
+            items=VALUE,
         ),
     ] = ()
     min_values: Annotated[

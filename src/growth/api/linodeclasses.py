@@ -10,7 +10,7 @@ import msgspec
 
 from growth.api import names
 from growth.api.kinds import Kind
-from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Quantity, Struct
+from growth.api.meta import CONDITIONS, Condition, ObjectMeta, RawQuantity, Struct
 from growth.api.placement import NodeSelectorRequirement
 from growth.api.schema import Rule, Schema
 
@@ -18,7 +18,7 @@ Names: TypeAlias = Annotated[tuple[str, ...], Schema(list_type="set")]
 
 
 class LinodeDisk(Struct, frozen=True):
-    size: Annotated[Quantity, Schema("Its size, as a quantity.")]
+    size: Annotated[RawQuantity, Schema("Its size, as a quantity.")]
     disk_id: Annotated[int | None, Schema("Linode's number of the disk.")] = msgspec.field(default=None, name="diskID")
     label: Annotated[str, Schema("Its label; without one the name of its device.")] = ""
     filesystem: Annotated[

@@ -8,8 +8,8 @@ import msgspec
 from growth.api.schema import Schema
 
 # Servers send canonical strings; custom resources and files also hold bare numbers.
-Quantity: TypeAlias = str | int | float
-ResourceList: TypeAlias = dict[str, Quantity]
+RawQuantity: TypeAlias = str | int | float
+ResourceList: TypeAlias = dict[str, RawQuantity]
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, rename="camel", gc=False):

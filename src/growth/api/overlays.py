@@ -3,7 +3,7 @@
 from typing import Annotated, ClassVar, Final
 
 from growth.api import names
-from growth.api.karpenter import LABEL_VALUE, MANY, OPERATORS, Requirement
+from growth.api.karpenter import MANY, OPERATORS, VALUE, Requirement
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, ResourceList, Struct
 from growth.api.placement import QUALIFIED_NAME
@@ -51,7 +51,7 @@ class OverlayRequirement(Struct, frozen=True):
         Schema(
             "The values; none for Exists and DoesNotExist, one for Gt, Lt, Gte and Lte.",
             list_type="atomic",
-            items=Schema(max_length=63, pattern=LABEL_VALUE),
+            items=VALUE,
         ),
     ] = ()
 

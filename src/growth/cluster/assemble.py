@@ -13,7 +13,7 @@ import msgspec
 
 from growth.api import names
 from growth.api.core import Namespace
-from growth.api.growthpools import GrowthPool
+from growth.api.growthpools import GrowthPool, NodeRequest
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
@@ -25,6 +25,7 @@ from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim,
 from growth.api.workloads import DaemonSet
 from growth.cluster.attachments import Attachments
 from growth.cluster.machines import Machine, machines
+from growth.cluster.node_requests import claims_to_come, unmet_types
 from growth.cluster.pools import Market, NodeClasses, Usage, growth_pool, karpenter_pool
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.shapes import CachedPod, PodShape
@@ -57,6 +58,7 @@ class Objects:
     claims: Sequence[NodeClaim] = ()
     pools: Sequence[NodePool] = ()
     growth_pools: Sequence[GrowthPool] = ()
+    node_requests: Sequence[NodeRequest] = ()
     node_classes: NodeClasses = dataclasses.field(default_factory=dict)
     daemon_sets: Sequence[DaemonSet] = ()
     namespaces: Sequence[Namespace] = ()
@@ -88,9 +90,12 @@ class Assembled:
 def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revision: int = 0) -> Assembled:
     """The snapshot of the objects, as of `now`, with what the catalogue sells."""
     types = by_name(catalogue.types)
-    found = machines(objects.nodes, objects.claims, types)
+    by_pool = {pool.metadata.name: pool for pool in objects.growth_pools}
+    coming = claims_to_come(objects.node_requests, objects.claims, by_pool)
+    found = machines(objects.nodes, (*objects.claims, *coming), types)
     warnings: list[str] = []
-    pools = _pools(objects, Usage(found, types), Market(catalogue, objects.node_classes, now), warnings)
+    market = Market(catalogue, objects.node_classes, now, unmet_types(objects.node_requests, now))
+    pools = _pools(objects, Usage(found, types), market, warnings)
     staying = {machine.name: machine for machine in found if not machine.leaving}
     leaving = {machine.name for machine in found if machine.leaving}
     bound: dict[str, list[CachedPod]] = {}

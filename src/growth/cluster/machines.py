@@ -28,11 +28,12 @@ class Machine:
     node: Node | None
     claim: NodeClaim | None
     listed: tuple[InstanceType, ...] = ()
+    alias: str = ""
 
     @property
     def name(self) -> str:
-        """The node's, or the claim's while there is none."""
-        return self._object.metadata.name
+        """The node's, or the claim's while there is none, unless a foreign node has that name."""
+        return self.alias or self._object.metadata.name
 
     @property
     def _object(self) -> Node | NodeClaim:
@@ -53,14 +54,13 @@ class Machine:
 
     @property
     def leaving(self) -> bool:
-        """Whether it is on its way out, so that nothing may be placed there any more."""
-        if self.claim is None:
-            return self._object.metadata.deletion_timestamp is not None
-        terminating = any(
+        """Whether it is on its way out, so that nothing may be placed there any more: deleting either deletes both."""
+        if any(each is not None and each.metadata.deletion_timestamp is not None for each in (self.node, self.claim)):
+            return True
+        return self.claim is not None and any(
             condition.type == names.INSTANCE_TERMINATING and condition.status == "True"
             for condition in self.claim.status.conditions
         )
-        return self.claim.metadata.deletion_timestamp is not None or terminating
 
     @functools.cached_property
     def labels(self) -> Mapping[str, str]:
@@ -178,24 +178,32 @@ def machines(
 ) -> tuple[Machine, ...]:
     """Every machine once, sorted by name; `types` by name in lower case say what a claim may become."""
     by_provider: dict[str, Node] = {}
-    by_node_name: dict[str, Node] = {}
+    free: dict[str, Node] = {}  # nodes that no claim has taken
     for node in sorted(nodes, key=lambda node: node.metadata.name):
-        by_node_name[node.metadata.name] = node
+        free[node.metadata.name] = node
         if node.spec.provider_id:
             by_provider.setdefault(node.spec.provider_id, node)
-    found: list[Machine] = []
+    matched: list[tuple[NodeClaim, Node | None]] = []
     for claim in claims:
         held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
-        if held is None and claim.status.node_name:
-            named = by_node_name.get(claim.status.node_name)
-            # A node of that name with another machine's ID is another machine.
-            if named is not None and not (named.spec.provider_id and claim.status.provider_id):
-                held = named
+        held = held or _by_name(claim, free)
         if held is not None:
-            by_node_name.pop(held.metadata.name, None)
-        found.append(Machine(held, claim, () if claim.status.capacity else _listed(claim, types)))
-    found.extend(Machine(node, None) for node in by_node_name.values())
+            free.pop(held.metadata.name, None)
+        matched.append((claim, held))
+    found = [Machine(node, None) for node in free.values()]
+    for claim, held in matched:
+        alias = f"NodeClaim {claim.metadata.name}" if held is None and claim.metadata.name in free else ""
+        listed = () if claim.status.capacity else _listed(claim, types)
+        found.append(Machine(held, claim, listed, alias))
     return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+def _by_name(claim: NodeClaim, free: Mapping[str, Node]) -> Node | None:
+    """The claim's node while one of the two does not know the provider ID yet; with another ID it is another machine."""
+    node = free.get(claim.status.node_name or claim.metadata.name)
+    if node is None or (node.spec.provider_id and (claim.status.provider_id or not claim.status.node_name)):
+        return None
+    return node
 
 
 def _listed(claim: NodeClaim, types: Mapping[str, InstanceType]) -> tuple[InstanceType, ...]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
@@ -17,16 +17,39 @@ from growth.cluster.snapshot import NODES, PoolView
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
 
-NodeClasses = Mapping[NodeClassReference, Sequence[Condition]]
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeClassView:
+    """What matters of a node class. `zones` are those where its machines may be bought; empty for everywhere."""
+
+    conditions: Sequence[Condition] = ()
+    zones: tuple[str, ...] = ()
+
+
+NodeClasses = Mapping[NodeClassReference, NodeClassView]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Market:
-    """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time."""
+    """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time.
+
+    `unmet` are the server types of each growth pool that the cloud had none of, in lower case.
+    """
 
     catalogue: Catalogue
     classes: NodeClasses
     now: dt.datetime
+    unmet: Mapping[str, Set[str]] = dataclasses.field(default_factory=dict)
+
+    def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
+        """What machines of a node class can be."""
+        known = self.classes.get(uses) if uses is not None else None
+        if known is None or not known.zones:
+            return self.catalogue.types
+        return tuple(
+            dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
+            for kind in self.catalogue.types
+        )
 
 
 class Usage:
@@ -95,7 +118,7 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         limits, problem = {}, problem or f"its limits cannot be read: {error}"
     return PoolView(
         ref=ref,
-        instance_types=market.catalogue.types,
+        instance_types=market.types_for(template.spec.node_class_ref),
         weight=pool.spec.weight or 0,
         requirements=template.spec.requirements,
         labels=template.metadata.labels,
@@ -113,8 +136,8 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
     problem = _problem(
         ref, pool.metadata, pool.status.conditions, usage=usage, classes=market.classes, uses=pool.spec.node_class_ref
     )
-    known = by_name(market.catalogue.types)
-    unmet = {
+    known = by_name(market.types_for(pool.spec.node_class_ref))
+    unmet = market.unmet.get(ref.name, frozenset()) | {
         each.name.lower()
         for each in pool.status.server_types
         if each.unmet_until is not None and each.unmet_until > market.now
@@ -126,7 +149,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
     for asked in pool.spec.server_types:
         kind = known.get(asked.name.lower())
         if kind is None:
-            warnings.append(f"NodePool {ref}: server type {asked.name} is not sold by {market.catalogue.cloud}")
+            warnings.append(f"NodePool {ref}: server type {asked.name} {_not_sold(asked.name, market.catalogue)}")
             continue
         sold.append(_without_stock(kind) if kind.name.lower() in unmet else kind)
         most[kind.name] = asked.max
@@ -149,6 +172,13 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         problem=problem,
     )
     return view, warnings
+
+
+def _not_sold(name: str, catalogue: Catalogue) -> str:
+    successor = catalogue.successors.get(name.lower())
+    if successor is None:
+        return f"is not sold by {catalogue.cloud}"
+    return f"is no longer sold by {catalogue.cloud}: name {successor} instead"
 
 
 def _without_stock(kind: InstanceType) -> InstanceType:
@@ -194,7 +224,7 @@ def _class_problem(uses: NodeClassReference, classes: NodeClasses) -> str:
         return ""
     if uses not in classes:
         return f"its node class {uses.kind} {uses.name} does not exist"
-    told = _not_ready(classes[uses])
+    told = _not_ready(classes[uses].conditions)
     return "" if told is None else f"its node class {uses.kind} {uses.name} is not ready{told}"
 
 

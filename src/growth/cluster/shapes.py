@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from growth.api.meta import ObjectMeta, OwnerReference, Quantity, Struct
+from growth.api.meta import ObjectMeta, OwnerReference, RawQuantity, Struct
 from growth.api.pods import Container, ContainerStatus, Pod, PodSpec, Volume
 
 # Of annotations only these families are kept: others are large, change often, and mean nothing to Growth.
@@ -176,5 +176,5 @@ def _differs(told: ContainerStatus, container: Container | None) -> bool:
         return False
     asked = container.resources.requests
     running = told.resources.requests if told.resources is not None else asked
-    granted: dict[str, Quantity] = told.allocated_resources or asked
+    granted: dict[str, RawQuantity] = told.allocated_resources or asked
     return running != asked or granted != asked

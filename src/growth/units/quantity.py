@@ -105,7 +105,6 @@ class Quantity:
         return self.text
 
 
-@functools.lru_cache(maxsize=65_536)  # a cluster repeats a few hundred spellings over all its pods
 def _parsed(text: str) -> Quantity:
     if len(text) > LONGEST_TEXT:
         raise QuantityError(f"{shown(text)} is not a quantity: it is longer than {LONGEST_TEXT} characters")
@@ -196,12 +195,17 @@ def _printed(mantissa: int, exponent: int, style: Style) -> str:
 
 def milli_cpu(quantity: str | float) -> int:
     """Thousandths of a core, rounded up: `milli_cpu("1.5") == 1500`."""
-    return Quantity.parse(quantity).scaled(-3)
+    return _counted(quantity, -3) if isinstance(quantity, str) else Quantity.parse(quantity).scaled(-3)
 
 
 def whole(quantity: str | float) -> int:
     """Bytes, pods, devices: the value in its base unit, rounded up to a whole number."""
-    return Quantity.parse(quantity).scaled()
+    return _counted(quantity, 0) if isinstance(quantity, str) else Quantity.parse(quantity).scaled()
+
+
+@functools.lru_cache(maxsize=65_536)  # a cluster repeats a few hundred spellings over all its pods
+def _counted(text: str, exponent: int) -> int:
+    return Quantity.parse(text).scaled(exponent)
 
 
 def print_milli_cpu(amount: int) -> str:

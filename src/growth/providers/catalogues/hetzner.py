@@ -67,7 +67,7 @@ def catalogue(*, dedicated: bool = False) -> Catalogue:
     types += [_type(name, figures, "arm64") for name, figures in _ARM.items()]
     if dedicated:
         types.append(_type("gex44", _GEX44, "amd64", devices={"nvidia.com/gpu": 1}, locations=(_GEX44_LOCATION,)))
-    return Catalogue(CLOUD, CURRENCY, tuple(types))
+    return Catalogue(CLOUD, CURRENCY, tuple(types), SUCCESSORS)
 
 
 def _type(

@@ -1,0 +1,75 @@
+"""Which catalogue a plan is made with: a file's, or the built-in one of the cloud that the pools mean."""
+
+import pathlib
+from collections.abc import Iterable
+from typing import Final
+
+from growth.api.growthpools import GrowthPool
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodePool
+from growth.cli.errors import UsageError
+from growth.cluster.assemble import Objects
+from growth.providers.catalogues import builtin, currency_of, hetzner, kwok, linode
+from growth.providers.catalogues.file import CatalogueError, load
+
+_CLASS_KINDS: Final = {
+    "HetznerNodeClass": hetzner.CLOUD,
+    "LinodeNodeClass": linode.CLOUD,
+    "KWOKNodeClass": kwok.CLOUD,
+}
+_PROVISIONERS: Final = {hetzner.CLOUD: "csi.hetzner.cloud", linode.CLOUD: "linodebs.csi.linode.com"}
+
+
+def provisioner_of(cloud: str) -> str:
+    """The CSI driver of the cloud's volumes; empty where there is none."""
+    return _PROVISIONERS.get(cloud, "")
+
+
+def billed_hours(cloud: str) -> int:
+    """How many hours of a month the cloud bills at most; 0 for all of them."""
+    return hetzner.HOURS_BILLED if cloud == hetzner.CLOUD else 0
+
+
+def cloud_of(pools: Iterable[NodePool], growth_pools: Iterable[GrowthPool]) -> str:
+    """The cloud that the pools mean: by the kinds of their node classes, else by the names of their server types."""
+    clouds: set[str] = set()
+    for pool in pools:
+        found = _CLASS_KINDS.get(pool.spec.template.spec.node_class_ref.kind)
+        if found is not None:
+            clouds.add(found)
+    for each in growth_pools:
+        reference = each.spec.node_class_ref
+        found = _CLASS_KINDS.get(reference.kind) if reference is not None else _cloud_by_types(each)
+        if found is not None:
+            clouds.add(found)
+    if len(clouds) > 1:
+        named = " and ".join(sorted(clouds))
+        raise UsageError(f"the pools mean {named}, and a plan has one catalogue: choose it with --provider")
+    return clouds.pop() if clouds else kwok.CLOUD
+
+
+def _cloud_by_types(pool: GrowthPool) -> str | None:
+    asked = {each.name.lower() for each in pool.spec.server_types}
+    for cloud in (hetzner.CLOUD, linode.CLOUD, kwok.CLOUD):
+        known = {kind.name for kind in builtin(cloud, dedicated=True).types} | set(hetzner.SUCCESSORS)
+        if asked & known:
+            return cloud
+    return None
+
+
+def catalogue_for(cloud: str, objects: Objects, *, file: str | None) -> Catalogue:
+    """The catalogue in the file, or the built-in one of the cloud."""
+    if file is not None:
+        try:
+            return load(pathlib.Path(file), cloud=cloud, currency=currency_of(cloud))
+        except CatalogueError as error:
+            raise UsageError(str(error)) from error
+    return builtin(cloud, dedicated=_names_dedicated(objects))
+
+
+def _names_dedicated(objects: Objects) -> bool:
+    """Whether a pool names a machine that can only be owned: nobody gets one without asking for it."""
+    named = {each.name.lower() for pool in objects.growth_pools for each in pool.spec.server_types}
+    for pool in objects.pools:
+        named |= {value.lower() for each in pool.spec.template.spec.requirements for value in each.values}
+    return bool(named & hetzner.DEDICATED)

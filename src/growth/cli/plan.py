@@ -1,0 +1,176 @@
+"""`growth plan`: which machines for which pods, from files or a live cluster. Changes nothing."""
+
+import contextlib
+import gc
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from growth.cli.cluster import Cluster
+from growth.cli.errors import UsageError
+from growth.cli.output import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from growth.api.instance_types import Catalogue
+    from growth.cli.manifests.collection import Collected, Collection
+    from growth.cli.plan_report import Report
+
+AS_KUBECTL: Final = Cluster()
+
+# How often a terminal hears how far the reading has come.
+PROGRESS_EVERY: Final = 1000
+
+
+def plan(
+    *,
+    file: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--file", "-f"],
+            consume_multiple=True,
+            negative=(),
+            help="Manifests, YAML or JSON: a file, a folder, or - for standard input. May be given several times."
+            " Without it: the cluster, read-only.",
+        ),
+    ] = None,
+    instance_types: Annotated[
+        str | None,
+        Parameter(help="What can be bought, as a file in the format of Karpenter's KWOK provider."),
+    ] = None,
+    provider: Annotated[
+        Literal["kwok", "hetzner", "linode"] | None,
+        Parameter(
+            help="The cloud whose built-in catalogue is used. Without it: the one that the pools name, else kwok."
+        ),
+    ] = None,
+    packer: Annotated[Literal["first-fit", "cost"], Parameter(help="How pods are packed.")] = "first-fit",
+    preference_policy: Annotated[
+        Literal["respect", "ignore"], Parameter(help="Whether preferred terms of pods count as long as they can.")
+    ] = "respect",
+    min_values_policy: Annotated[
+        Literal["strict", "best-effort"], Parameter(help="Whether minValues of a pool may be lowered where it must be.")
+    ] = "strict",
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
+    cluster: Cluster = AS_KUBECTL,
+) -> None:
+    """Show which machines would be bought for which pods, why, and at what price.
+
+    Pods without a node are planned for, and the pods that Deployments, StatefulSets, ReplicaSets and Jobs would make;
+    Nodes, NodeClaims, both kinds of NodePool, NodeOverlays, DaemonSets, volumes, PriorityClasses and Namespaces count.
+    Nothing is changed anywhere. Pods without a place are no error.
+    """
+    if packer == "cost":
+        raise UsageError("--packer cost is not there yet; use --packer first-fit")
+    if file and cluster.chosen:
+        raise UsageError("-f reads files and --kubeconfig a cluster; give one of them")
+    with _collector_off():
+        collected, catalogue = _collected(file, cluster, instance_types=instance_types, provider=provider)
+        report = _planned(
+            collected,
+            catalogue,
+            respect_preferences=preference_policy == "respect",
+            strict_min_values=min_values_policy == "strict",
+        )
+        if output == "json":
+            if report.waiting:
+                note(f"{len(report.waiting)} pods wait for something else than a machine: -o table lists them")
+            print_json(report.as_json())
+        else:
+            _print_table(report)
+
+
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """A plan is a hundred thousand small values that all live to the end: the collector would only walk them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _collected(
+    files: list[str] | None, cluster: Cluster, *, instance_types: str | None, provider: str | None
+) -> "tuple[Collected, Catalogue]":
+    from growth.cli.catalogue import catalogue_for, cloud_of, provisioner_of
+    from growth.cli.manifests.collection import Collection
+
+    collection = Collection()
+    if files:
+        _read_files(files, collection)
+    else:
+        _read_cluster(cluster, collection)
+    cloud = provider or cloud_of(collection.pools, collection.growth_pools)
+    collected = collection.finished(provisioner=provisioner_of(cloud), expand=bool(files))
+    for told in collected.notes:
+        note(told)
+    return collected, catalogue_for(cloud, collected.objects, file=instance_types)
+
+
+def _read_files(files: list[str], collection: "Collection") -> None:
+    from growth.cli.manifests.documents import documents
+
+    shown = sys.stderr.isatty()
+    for number, document in enumerate(documents(files), start=1):
+        collection.add(document)
+        if shown and number % PROGRESS_EVERY == 0:
+            print(f"\rgrowth: {number:,} objects read", end="", file=sys.stderr, flush=True)
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    if not len(collection):
+        raise UsageError(f"{', '.join(files)}: there is nothing to plan with: no object of a kind that matters")
+
+
+def _read_cluster(cluster: Cluster, collection: "Collection") -> None:
+    from growth.cli.live import read
+
+    if sys.stderr.isatty():
+        note("reading the cluster …")
+    missing = read(cluster, collection)
+    if missing:
+        note(f"the cluster does not serve {', '.join(missing)}")
+
+
+def _planned(
+    collected: "Collected", catalogue: "Catalogue", *, respect_preferences: bool, strict_min_values: bool
+) -> "Report":
+    from growth.cli.catalogue import billed_hours
+    from growth.cli.plan_report import Report
+    from growth.cluster.assemble import assemble
+    from growth.planning.overlays import overlaid
+    from growth.planning.solve import Options, solve
+    from growth.ports import SystemClock
+
+    clock = SystemClock()
+    begun = clock.monotonic()
+    assembled = assemble(collected.objects, catalogue, now=clock.now())
+    snapshot, problems = overlaid(assembled.snapshot, collected.overlays)
+    for told in assembled.warnings:
+        note(told)
+    for problem in problems:
+        note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
+    if sys.stderr.isatty():
+        note(f"planning {len(assembled.demands):,} pods …")
+    options = Options(respect_preferences=respect_preferences, strict_min_values=strict_min_values)
+    result = solve(snapshot, assembled.demands, options)
+    return Report(
+        plan=result,
+        snapshot=snapshot,
+        pods=len(assembled.demands),
+        seconds=clock.monotonic() - begun,
+        waiting=assembled.waiting,
+        capped_hours=billed_hours(catalogue.cloud),
+    )
+
+
+def _print_table(report: "Report") -> None:
+    for title, headings, rows in report.sections():
+        print(title)
+        print_table(headings, rows)
+        print()
+    for line in report.summary():
+        print(line)

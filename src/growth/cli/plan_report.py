@@ -1,0 +1,178 @@
+"""A plan as people and programs see it. The shape of the JSON is a contract."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from growth.cluster.assemble import Waiting
+from growth.cluster.snapshot import Snapshot
+from growth.planning.plan import Plan, PlannedClaim, Reason
+from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
+from growth.units.resources import quantities
+
+Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Report:
+    """What was planned, and from what. `capped_hours` is how many hours of a month the cloud bills at most; 0: all."""
+
+    plan: Plan
+    snapshot: Snapshot
+    pods: int
+    seconds: float
+    waiting: tuple[Waiting, ...] = ()
+    capped_hours: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As documented; prices and sums are exact to a billionth."""
+        plan = self.plan
+        return {
+            "nodeClaims": [self._claim(claim) for claim in plan.claims],
+            "existingNodes": [{"name": node.name, "pods": list(node.pods)} for node in plan.filled],
+            "unschedulable": [
+                {"pod": each.pod, "reasons": [_reason(reason) for reason in each.reasons]} for each in plan.unplaced
+            ],
+            "summary": {
+                "pods": self.pods,
+                "nodes": len(plan.claims),
+                "hourly": plan.hourly / NANO,
+                "currency": plan.currency,
+                "lowerBound": None,
+                "seconds": round(self.seconds, 3),
+                "packer": plan.packer,
+                "existingHourly": None if self.unpriced else self._existing() / NANO,
+                "unpriced": list(self.unpriced),
+            },
+        }
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The nodes whose price is not known."""
+        return tuple(sorted(node.name for node in self.snapshot.nodes if node.price is None))
+
+    def _existing(self) -> int:
+        return sum(node.price or 0 for node in self.snapshot.nodes)
+
+    def _claim(self, claim: PlannedClaim) -> dict[str, Any]:
+        return {
+            "nodePool": str(claim.pool),
+            "instanceType": claim.instance_type,
+            "zone": claim.zone,
+            "capacityType": claim.capacity_type,
+            "price": claim.price / NANO,
+            "instanceTypes": list(claim.instance_types),
+            "requests": quantities(claim.requests),
+            "pods": list(claim.pods),
+            "why": self.why(claim),
+        }
+
+    def why(self, claim: PlannedClaim) -> str:
+        """Why this offering, and what would come next."""
+        price = print_hourly(self._money(claim.price))
+        number = len(claim.instance_types)
+        chosen = f"{claim.instance_type} ({claim.capacity_type}) in {claim.zone} at {price}"
+        if claim.min_values_relaxed:
+            chosen = f"minValues of the pool were lowered for it; {chosen}"
+        if claim.next_best is None:
+            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods within the limits"
+        name, cost = claim.next_best
+        more = f"{name} at {print_hourly(self._money(cost))}"
+        return f"{chosen} is the cheapest of {number} types that hold its pods; the next best is {more}"
+
+    def _money(self, nano: int) -> Money:
+        return Money(nano, self.plan.currency)
+
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    def sections(self) -> Iterator[Section]:
+        """(title, headings, rows) of each table that has rows."""
+        claims = list(self._claim_rows())
+        if claims:
+            headings = ("count", "pool", "type", "zone", "terms", "price", "pods", "why")
+            yield "To buy", headings, claims
+        if self.plan.filled:
+            rows: list[tuple[object, ...]] = [(node.name, len(node.pods), node.pods[0]) for node in self.plan.filled]
+            yield "Existing nodes that take pods", ("node", "pods", "for example"), rows
+        unplaced = list(self._unplaced_rows())
+        if unplaced:
+            yield "Pods without a place", ("pods", "for example", "pool", "filter", "reason"), unplaced
+        if self.waiting:
+            yield "Pods that wait for something else", ("pods", "for example", "waits for"), list(self._waiting_rows())
+
+    def _claim_rows(self) -> Iterator[tuple[object, ...]]:
+        """Equal machines on one row, dearest first."""
+        groups: dict[tuple[str, str, str, str, int], list[PlannedClaim]] = {}
+        for claim in self.plan.claims:
+            key = (str(claim.pool), claim.instance_type, claim.zone, claim.capacity_type, claim.price)
+            groups.setdefault(key, []).append(claim)
+        for (pool, kind, zone, terms, price), claims in sorted(groups.items(), key=lambda each: (-each[0][4], each[0])):
+            pods = sum(len(claim.pods) for claim in claims)
+            yield (
+                len(claims),
+                pool,
+                kind,
+                zone,
+                terms,
+                print_hourly(self._money(price)),
+                pods,
+                self._short_why(claims[0]),
+            )
+
+    def _short_why(self, claim: PlannedClaim) -> str:
+        if claim.next_best is None:
+            return "the only type that holds them"
+        name, cost = claim.next_best
+        return f"cheapest of {len(claim.instance_types)}, next {name} at {print_hourly(self._money(cost))}"
+
+    def _unplaced_rows(self) -> Iterator[tuple[object, ...]]:
+        groups: dict[tuple[Reason, ...], list[str]] = {}
+        for each in self.plan.unplaced:
+            groups.setdefault(each.reasons, []).append(each.pod)
+        for reasons, pods in sorted(groups.items(), key=lambda each: (-len(each[1]), each[1][0])):
+            first: tuple[object, object] = (len(pods), pods[0])
+            for reason in reasons:
+                yield *first, reason.pool or "", reason.filter, reason.message
+                first = ("", "")
+
+    def _waiting_rows(self) -> Iterator[tuple[object, ...]]:
+        groups: dict[str, list[str]] = {}
+        for each in self.waiting:
+            groups.setdefault(each.reason, []).append(each.pod)
+        for reason, pods in groups.items():
+            yield len(pods), pods[0], reason
+
+    def summary(self) -> Sequence[str]:
+        """The lines below the tables."""
+        plan = self.plan
+        left = len(plan.unplaced)
+        placed = self.pods - left
+        hourly = self._money(plan.hourly)
+        cap = hourly * self.capped_hours if self.capped_hours else None
+        month = print_monthly(monthly(hourly, cap=cap))
+        text = (
+            f"{placed:,} of {_count(self.pods, 'pod')} placed: {_count(len(plan.claims), 'machine')} to buy for"
+            f" {print_hourly(hourly)} ({month}), {_count(len(plan.filled), 'existing node')} used."
+        )
+        lines = [f"{text} Packer {plan.packer}, {self.seconds:.2f} s."]
+        if self.unpriced:
+            lines.append(
+                f"What the existing nodes cost is not known: no price for {_count(len(self.unpriced), 'node')}."
+            )
+        elif self.snapshot.nodes:
+            lines.append(
+                f"The existing {_count(len(self.snapshot.nodes), 'node')} cost {print_hourly(self._money(self._existing()))}."
+            )
+        return lines
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "nodePool": str(reason.pool) if reason.pool is not None else None,
+        "filter": str(reason.filter),
+        "message": reason.message,
+    }
