@@ -64,6 +64,7 @@ func loadScenario(path string) (*objects, error) {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
 	}
+	giveProviderIDs(loaded)
 	return loaded, nil
 }
 
@@ -130,12 +131,25 @@ func fillRequests(resources *corev1.ResourceRequirements) {
 	}
 }
 
-// completeNode: Karpenter's state leaves out a node of a pool that has no provider ID.
+// completeNode: a node that says nothing else can give all it has.
 func completeNode(node *corev1.Node) {
-	if node.Spec.ProviderID == "" {
-		node.Spec.ProviderID = "kwok://" + node.Name
-	}
 	if len(node.Status.Allocatable) == 0 {
 		node.Status.Allocatable = node.Status.Capacity
+	}
+}
+
+// giveProviderIDs: Karpenter's state leaves out a node of a pool that has no provider ID, and matches node and claim by it.
+func giveProviderIDs(loaded *objects) {
+	ofClaim := map[string]string{}
+	for _, claim := range every[*v1.NodeClaim](loaded) {
+		ofClaim[claim.Status.NodeName] = claim.Status.ProviderID
+	}
+	for _, node := range every[*corev1.Node](loaded) {
+		if node.Spec.ProviderID == "" {
+			node.Spec.ProviderID = ofClaim[node.Name]
+		}
+		if node.Spec.ProviderID == "" {
+			node.Spec.ProviderID = "kwok://" + node.Name
+		}
 	}
 }
