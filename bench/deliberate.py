@@ -185,6 +185,42 @@ def _softly_kept_out(scene: Scene, pod: Json) -> bool:
     return any(map(_soft, scene.pools)) and any(each["topologyKey"] != names.HOSTNAME_LABEL for each in rules)
 
 
+def _near_itself(_: Scene, pod: Json) -> bool:
+    """Must be on one host with pods like itself."""
+    return any(each["topologyKey"] == names.HOSTNAME_LABEL for each in pod_terms(pod, "podAffinity"))
+
+
+def _by_domain(rule: Json) -> bool:
+    return str(rule["topologyKey"]) != names.HOSTNAME_LABEL
+
+
+def spreads(pod: Json) -> list[Json]:
+    found: list[Json] = pod["spec"].get("topologySpreadConstraints", [])
+    return found
+
+
+def _spread_among_some(_: Scene, pod: Json) -> bool:
+    """Spreads over those nodes only that its own selectors allow."""
+    picky = pod["spec"].get("nodeSelector") or node_terms(pod)
+    return bool(picky) and any(each.get("nodeAffinityPolicy") != "Ignore" for each in spreads(pod))
+
+
+def _counts_others(scene: Scene, pod: Json) -> bool:
+    """Is spread, by domain, among pods that do not state the same rule."""
+    return any(
+        _by_domain(rule)
+        and other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        and selects(rule["labelSelector"], other["metadata"].get("labels", {}))
+        and rule not in spreads(other)
+        for rule in spreads(pod)
+        for other in scene.pods
+    )
+
+
+def _near_a_domain(_: Scene, pod: Json) -> bool:
+    return any(map(_by_domain, pod_terms(pod, "podAffinity")))
+
+
 def _near_both(_: Scene, pod: Json) -> bool:
     return len(pod_terms(pod, "podAffinity")) > 1
 
@@ -245,6 +281,16 @@ def _unranked(pod: Json) -> Json:
     return {**pod, "spec": {name: part for name, part in pod["spec"].items() if name != "priority"}}
 
 
+def _with_spreads(change: Callable[[Json], Json | None]) -> Callable[[Json], Json]:
+    def changed(pod: Json) -> Json:
+        if not spreads(pod):
+            return pod
+        rules = [rule for rule in map(change, spreads(pod)) if rule is not None]
+        return {**pod, "spec": {**pod["spec"], "topologySpreadConstraints": rules}}
+
+    return changed
+
+
 def left_out(objects: Objects, kinds: Iterable[str]) -> Objects:
     """The scenario without the pending pods of these kinds."""
     gone = set(kinds)
@@ -268,7 +314,7 @@ ENTRIES: Final = (
     ),
     Entry(
         title="Anti-affinity by zone",
-        directions=frozenset({MORE}),
+        directions=frozenset({MORE, LESS}),
         applies=_kept_apart,
         without=_each_pod(
             without_terms("podAntiAffinity", lambda _, term: term["topologyKey"] == names.HOSTNAME_LABEL)
@@ -293,6 +339,30 @@ ENTRIES: Final = (
         without=_hard,
     ),
     Entry(
+        title="Affinity by zone",
+        directions=frozenset({MORE, LESS}),
+        applies=_near_a_domain,
+        without=_each_pod(without_terms("podAffinity", lambda _, term: not _by_domain(term))),
+    ),
+    Entry(
+        title="Spread among some nodes",
+        directions=frozenset({MORE, LESS}),
+        applies=_spread_among_some,
+        without=_each_pod(_with_spreads(lambda rule: {**rule, "nodeAffinityPolicy": "Ignore"})),
+    ),
+    Entry(
+        title="Spread that counts other pods",
+        directions=frozenset({MORE, LESS}),
+        applies=_counts_others,
+        without=_each_pod(_with_spreads(lambda rule: None if _by_domain(rule) else rule)),
+    ),
+    Entry(
+        title="Affinity by host",
+        directions=frozenset({MORE, LESS}),
+        applies=_near_itself,
+        without=_each_pod(without_terms("podAffinity", lambda _, term: term["topologyKey"] != names.HOSTNAME_LABEL)),
+    ),
+    Entry(
         title="Limits inside one pass",
         directions=frozenset({MORE, LESS}),
         applies=_limited,
@@ -305,3 +375,12 @@ ENTRIES: Final = (
         without=_each_pod(_unranked),
     ),
 )
+
+
+def without(objects: Objects, titles: Iterable[str]) -> Objects:
+    """The scenario without what these entries are about."""
+    named = set(titles)
+    for entry in ENTRIES:
+        if entry.title in named:
+            objects = entry.without(objects)
+    return objects

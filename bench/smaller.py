@@ -8,6 +8,8 @@ from growth.api.kinds import Json
 Objects = tuple[Json, ...]
 # Asked at once, because the peer has a start to pay; a smaller batch would also throw fewer answers away.
 BATCH: Final = 60
+# What is no part of the difference, but of a cluster that works: without it another difference would be found.
+KEPT: Final = frozenset({"Namespace", "PersistentVolume", "PersistentVolumeClaim", "StorageClass"})
 # What objects cannot be without, wherever it stands.
 NEEDED: Final = frozenset({"apiVersion", "kind", "name", "namespace", "uid", "metadata", "status", "containers"})
 NEEDED_IN_POOLS: Final = frozenset({"template", "nodeClassRef", "requirements", "spec"})
@@ -16,7 +18,11 @@ WHOLE: Final = frozenset(
     {"key", "operator", "values", "effect", "topologyKey", "maxSkew", "whenUnsatisfiable", "labelSelector", "weight"}
     | {"podAffinityTerm", "preference", "hostPort", "containerPort", "claimName", "selector", "image"}
     | {"resources", "requests", "csi", "provisioner", "volumeBindingMode", "storageClassName"}
+    | {"matchExpressions", "matchLabels", "nodeSelectorTerms", "nodeName", "volumeName", "accessModes"}
 )
+# Lists that mean something else, or nothing, when they are empty.
+FILLED: Final = frozenset({"matchExpressions", "nodeSelectorTerms"})
+CLOSED: Final = frozenset({"nodeClassRef", "resources", "status", "values", "csi", "accessModes", "matchLabels"})
 
 
 def shrunk(objects: Objects, differs: Callable[[Sequence[Objects]], list[bool]], *, rounds: int = 200) -> Objects:
@@ -42,8 +48,10 @@ def _smaller(objects: Objects) -> Iterator[Objects]:
     for parts in (2, 4, 8):
         step = max(1, len(objects) // parts)
         if step > 1:
-            yield from (objects[:at] + objects[at + step :] for at in range(0, len(objects), step))
-    yield from (objects[:at] + objects[at + 1 :] for at in range(len(objects)))
+            for at in range(0, len(objects), step):
+                gone = objects[at : at + step]
+                yield objects[:at] + tuple(each for each in gone if each["kind"] in KEPT) + objects[at + step :]
+    yield from (objects[:at] + objects[at + 1 :] for at in range(len(objects)) if objects[at]["kind"] not in KEPT)
     for kind in _kinds(objects):
         yield from _without_fields(objects, kind)
 
@@ -60,7 +68,11 @@ def _kinds(objects: Objects) -> list[list[int]]:
 
 def _without_fields(objects: Objects, together: list[int]) -> Iterator[Objects]:
     first = objects[together[0]]
+    if first["kind"] in KEPT:
+        return
     needed = NEEDED | (NEEDED_IN_POOLS if first["kind"] == "NodePool" else frozenset({"spec"}))
+    if first["kind"] == "Node":
+        needed |= {"labels", *first["metadata"]["labels"]}
     for path in _paths(first, needed):
         changed = list(objects)
         for at in together:
@@ -71,11 +83,11 @@ def _without_fields(objects: Objects, together: list[int]) -> Iterator[Objects]:
 def _paths(value: Any, needed: frozenset[str], *, inside: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """What could be left out, the larger parts first."""
     parts = dict(enumerate(value)) if isinstance(value, list) else value if isinstance(value, dict) else {}
-    for key in parts:
-        if key not in needed and key not in WHOLE and key != "nodeClassRef" and inside[-1:] != ("containers",):
-            yield (*inside, key)
+    last = inside[-1] if inside else ""
+    if last != "containers" and (last not in FILLED or len(parts) > 1):
+        yield from ((*inside, key) for key in parts if key not in needed | WHOLE | {"nodeClassRef"})
     for key, inner in parts.items():
-        if key not in {"nodeClassRef", "resources", "status"}:
+        if key not in CLOSED:
             yield from _paths(inner, needed, inside=(*inside, key))
 
 
