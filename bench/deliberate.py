@@ -75,17 +75,42 @@ def _selected(pod: Json) -> list[Json]:
 
 def contradicts(pod: Json) -> bool:
     """Whether the node selector, a required term and a preference, taken together, leave a label no value."""
-    for required, preferred in itertools.product(node_terms(pod) or [{}], [{}, *node_terms(pod, PREFERRED)]):
-        together: dict[str, list[Json]] = {}
-        for each in (
-            *_selected(pod),
-            *required.get("matchExpressions", []),
-            *preferred.get("matchExpressions", []),
-        ):
-            together.setdefault(each["key"], []).append(each)
-        if any(len(many) > 1 and not _satisfiable(many) for many in together.values()):
-            return True
-    return False
+    return any(
+        _conflict(_selected(pod), required, preferred)
+        for required in [_said(term) for term in node_terms(pod)] or [[]]
+        for preferred in ([], *(_said(term) for term in node_terms(pod, PREFERRED)))
+    )
+
+
+def consistent(pod: Json) -> Json | None:
+    """The pod without terms and preferences that contradict; None where no required term is left."""
+    kept = [term for term in node_terms(pod) if not _conflict(_selected(pod), _said(term))]
+    if node_terms(pod) and not kept:
+        return None
+    wishes = [
+        wish
+        for wish in pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+        if not any(_conflict(_selected(pod), _said(term), _said(wish["preference"])) for term in kept or [{}])
+    ]
+    affinity = pod["spec"].get("affinity", {})
+    if "nodeAffinity" not in affinity:
+        return pod
+    on: Json = {PREFERRED: wishes}
+    if kept:
+        on[REQUIRED] = {"nodeSelectorTerms": kept}
+    return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": on}}}
+
+
+def _said(term: Json) -> list[Json]:
+    found: list[Json] = term.get("matchExpressions", [])
+    return found
+
+
+def _conflict(*parts: Sequence[Json]) -> bool:
+    together: dict[str, list[Json]] = {}
+    for each in itertools.chain(*parts):
+        together.setdefault(each["key"], []).append(each)
+    return any(len(many) > 1 and not _satisfiable(many) for many in together.values())
 
 
 def _satisfiable(many: Sequence[Json]) -> bool:
@@ -147,16 +172,33 @@ def _kept_apart(scene: Scene, pod: Json) -> bool:
     )
 
 
+def _asked_for(pod: Json) -> set[str]:
+    """Labels of the user's own that the pod's node must have."""
+    found = {each["key"] for each in expressions(pod) if each["operator"] in PRESENT}
+    return found - names.WELL_KNOWN_LABELS - {names.NODE_POOL_LABEL}
+
+
+def _excluded(pod: Json) -> set[str]:
+    return {each["key"] for each in expressions(pod) if each["operator"] == "NotIn"}
+
+
 def _invented(scene: Scene, pod: Json) -> bool:
-    """Asks for a label that no pool sets, and that another pod excludes a value of."""
-    asked = {each["key"] for each in expressions(pod) if each["operator"] in PRESENT}
-    asked -= names.WELL_KNOWN_LABELS | {names.NODE_POOL_LABEL}
-    excluded = {each["key"] for other in scene.pods for each in expressions(other) if each["operator"] == "NotIn"}
-    return bool(asked & excluded)
+    """Asks for a label of which another pod excludes a value."""
+    return any(_asked_for(pod) & _excluded(other) for other in scene.pods)
+
+
+def _uncompanied(objects: Objects) -> Objects:
+    """Without the pods that exclude a value of a label which others ask for, unless they ask for it themselves."""
+    asked = {key for pod in Scene(objects).pods for key in _asked_for(pod)}
+    return tuple(each for each in objects if each["kind"] != "Pod" or not (_excluded(each) & asked) - _asked_for(each))
+
+
+def _limited_nodes(scene: Scene, _: Json) -> bool:
+    return any("nodes" in pool["spec"].get("limits", {}) for pool in scene.pools)
 
 
 def _limited(scene: Scene, _: Json) -> bool:
-    return any(pool["spec"].get("limits") for pool in scene.pools)
+    return any(set(pool["spec"].get("limits", {})) - {"nodes"} for pool in scene.pools)
 
 
 def _ranked(scene: Scene, _: Json) -> bool:
@@ -254,13 +296,14 @@ def without_terms(field: str, kept: Callable[[int, Json], bool]) -> Callable[[Js
     return change
 
 
-def _unlimited(objects: Objects) -> Objects:
-    return tuple(
-        {**each, "spec": {name: part for name, part in each["spec"].items() if name != "limits"}}
-        if each["kind"] == "NodePool"
-        else each
-        for each in objects
-    )
+def _unlimited(gone: Callable[[str], bool]) -> Callable[[Objects], Objects]:
+    def change(each: Json) -> Json:
+        if each["kind"] != "NodePool" or "limits" not in each["spec"]:
+            return each
+        limits = {name: limit for name, limit in each["spec"]["limits"].items() if not gone(name)}
+        return {**each, "spec": {**each["spec"], "limits": limits}}
+
+    return lambda objects: tuple(map(change, objects))
 
 
 def _hard(objects: Objects) -> Objects:
@@ -302,15 +345,13 @@ ENTRIES: Final = (
         title="Contradictions",
         directions=frozenset({LESS}),
         applies=lambda _, pod: contradicts(pod),
-        without=_each_pod(lambda pod: None if contradicts(pod) else pod),
+        without=_each_pod(consistent),
     ),
     Entry(
         title="Labels that nobody sets",
         directions=frozenset({LESS}),
         applies=_invented,
-        without=lambda objects: left_out(
-            objects, [kind for kind, pod in Scene(objects).kinds.items() if _invented(Scene(objects), pod)]
-        ),
+        without=_uncompanied,
     ),
     Entry(
         title="Anti-affinity by zone",
@@ -363,10 +404,16 @@ ENTRIES: Final = (
         without=_each_pod(without_terms("podAffinity", lambda _, term: term["topologyKey"] != names.HOSTNAME_LABEL)),
     ),
     Entry(
-        title="Limits inside one pass",
+        title="Limits on nodes",
+        directions=frozenset({LESS}),
+        applies=_limited_nodes,
+        without=_unlimited(lambda name: name == "nodes"),
+    ),
+    Entry(
+        title="Limits on resources",
         directions=frozenset({MORE, LESS}),
         applies=_limited,
-        without=_unlimited,
+        without=_unlimited(lambda name: name != "nodes"),
     ),
     Entry(
         title="Priority",
