@@ -62,10 +62,6 @@ STRUCTS: Final[dict[str, tuple[str, type[Any]]]] = {
 Gaps = dict[str, int]  # kind → pods that Growth places more than Karpenter
 
 
-class DifferenceError(Exception):
-    """A difference that nothing explains, or a plan that the judge refuses."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
     """A kind of pods of which the two place unlike numbers. `entries` explain it; empty: nothing does."""
