@@ -89,7 +89,7 @@ def consistent(pod: Json) -> Json | None:
         return None
     wishes = [
         wish
-        for wish in pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+        for wish in _wished(pod)
         if not any(_conflict(_selected(pod), _said(term), _said(wish["preference"])) for term in kept or [{}])
     ]
     affinity = pod["spec"].get("affinity", {})
@@ -188,9 +188,28 @@ def _invented(scene: Scene, pod: Json) -> bool:
 
 
 def _uncompanied(objects: Objects) -> Objects:
-    """Without the pods that exclude a value of a label which others ask for, unless they ask for it themselves."""
+    """Nobody excludes values of labels that others ask for."""
     asked = {key for pod in Scene(objects).pods for key in _asked_for(pod)}
-    return tuple(each for each in objects if each["kind"] != "Pod" or not (_excluded(each) & asked) - _asked_for(each))
+
+    def change(pod: Json) -> Json:
+        affinity = pod["spec"].get("affinity", {})
+        if not node_terms(pod) and not node_terms(pod, PREFERRED):
+            return pod
+        on: Json = {PREFERRED: [{**each, "preference": kept(each["preference"])} for each in _wished(pod)]}
+        if node_terms(pod):
+            on[REQUIRED] = {"nodeSelectorTerms": [kept(term) for term in node_terms(pod)]}
+        return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": on}}}
+
+    def kept(term: Json) -> Json:
+        left = [each for each in _said(term) if each["operator"] != "NotIn" or each["key"] not in asked]
+        return {"matchExpressions": left or [{"key": names.OS_LABEL, "operator": "In", "values": ["linux"]}]}
+
+    return _each_pod(change)(objects)
+
+
+def _wished(pod: Json) -> list[Json]:
+    found: list[Json] = pod["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+    return found
 
 
 def _limited_nodes(scene: Scene, _: Json) -> bool:
@@ -375,7 +394,7 @@ ENTRIES: Final = (
     ),
     Entry(
         title="Topology in pools with soft taints",
-        directions=frozenset({MORE}),
+        directions=frozenset({MORE, LESS}),
         applies=_softly_kept_out,
         without=_hard,
     ),
@@ -413,7 +432,7 @@ ENTRIES: Final = (
         title="Limits on resources",
         directions=frozenset({MORE, LESS}),
         applies=_limited,
-        without=_unlimited(lambda name: name != "nodes"),
+        without=_unlimited(lambda _: True),  # a limit on nodes that is left would make the other difference
     ),
     Entry(
         title="Priority",
