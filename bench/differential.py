@@ -60,6 +60,7 @@ STRUCTS: Final[dict[str, tuple[str, type[Any]]]] = {
 }
 
 Gaps = dict[str, int]  # kind → pods that Growth places more than Karpenter
+Question = tuple[int, str, int, tuple[str, ...], Objects]  # seed, kind, its gap, entries, the scenario without them
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,7 +167,7 @@ def _add(tally: Tally, made: Scenario, plan: Plan, answer: Answer) -> None:
 def _explained(differing: Sequence[tuple[Scenario, Gaps]], planners: Planners) -> list[Difference]:
     """Attributes each difference; asks the planners about the scenarios without what is said to make it."""
     found = _varying(differing, planners)
-    asked: list[tuple[int, str, tuple[str, ...], Objects]] = []
+    asked: list[Question] = []
     for made, gaps in differing:
         scene = Scene(made.objects)
         for kind, gap in gaps.items():
@@ -175,16 +176,16 @@ def _explained(differing: Sequence[tuple[Scenario, Gaps]], planners: Planners) -
             entries = deliberate.explaining(scene, scene.kinds[kind], MORE if gap > 0 else LESS)
             for some in [[entry] for entry in entries] + ([entries] if len(entries) > 1 else []):
                 titles = tuple(entry.title for entry in some)
-                asked.append((made.seed, kind, titles, deliberate.without(made.objects, titles)))
+                asked.append((made.seed, kind, gap, titles, deliberate.without(made.objects, titles)))
     _settle(asked, found, planners)
     asked = []
     for made, gaps in differing:
         direct = [kind for kind in gaps if (made.seed, kind) in found]
         named = {title for kind in direct for title in found[made.seed, kind]}
         others = [deliberate.left_out(made.objects, direct), deliberate.without(made.objects, named)]
-        for kind in gaps:
+        for kind, gap in gaps.items():
             if direct and kind not in direct:
-                asked += [(made.seed, kind, (CONSEQUENCE,), objects) for objects in others]
+                asked += [(made.seed, kind, gap, (CONSEQUENCE,), objects) for objects in others]
     _settle(asked, found, planners)
     return [
         Difference(
@@ -210,14 +211,17 @@ def _varying(differing: Sequence[tuple[Scenario, Gaps]], planners: Planners) -> 
 
 
 def _settle(
-    asked: Sequence[tuple[int, str, tuple[str, ...], Objects]],
+    asked: Sequence[Question],
     found: dict[tuple[int, str], tuple[str, ...]],
     planners: Planners,
 ) -> None:
-    """An explanation holds if the difference is gone without what it names; the first one that holds counts."""
+    """An explanation holds if the difference is gone without what it names; the first one that holds counts.
+
+    Gone is also what has turned round: that is another difference, of another scenario.
+    """
     gaps = planners.gaps([objects for *_, objects in asked])
-    for (seed, kind, titles, _), left in zip(asked, gaps, strict=True):
-        if kind not in left:
+    for (seed, kind, gap, titles, _), left in zip(asked, gaps, strict=True):
+        if left.get(kind, 0) * gap <= 0:
             found.setdefault((seed, kind), titles)
 
 
