@@ -41,7 +41,8 @@ def main(arguments: list[str]) -> int:
         print(json.dumps({"benchmark": name, **result}, indent=2))
     else:
         _print(result)
-    return 0
+    # A benchmark that is a test too says when it failed.
+    return int("failed" in vars(chosen) and chosen.failed(result))
 
 
 def _benchmarks() -> Iterator[tuple[str, types.ModuleType]]:
