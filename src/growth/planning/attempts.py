@@ -80,6 +80,16 @@ class Attempt:
         self.tried: dict[Pinned, int] = {}
         self.closed: set[tuple[Pinned, Shelf]] = set()
 
+    @property
+    def begins(self) -> bool:
+        """Whether these are the first of a group that must share a host, and nothing else decides how many may."""
+        return bool(self.near) and all(
+            group.total == 0 and self.pods.selects_itself(group)
+            if group.rule is Rule.AFFINITY
+            else not self.pods.selects_itself(group)
+            for group in self.rules
+        )
+
     def hosts_allow(self, counts: Mapping[Group, int]) -> bool:
         """Whether a planned machine that holds so many pods of each rule takes one more."""
         for group, most in self.ceilings:

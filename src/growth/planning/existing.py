@@ -197,15 +197,15 @@ class Existing:
             fine &= self.free[:, resource] >= amount
         return np.flatnonzero(fine).tolist()
 
-    def first(self, candidates: Bools, pods: PodClass, rules: Iterable[Group]) -> int | None:
-        """The first of the candidates that has room for one pod of the class and that the rules allow it."""
+    def first(self, candidates: Bools, pods: PodClass, rules: Iterable[Group], *, room: int = 1) -> int | None:
+        """The first of the candidates that has room for so many pods of the class and that the rules allow one."""
         fine = candidates.copy()
         for resource, amount in pods.needs:
-            fine &= self.free[:, resource] >= amount
+            fine &= self.free[:, resource] >= amount * room
         for group in rules:
             fine &= self._allowed(group, selects_itself=pods.selects_itself(group))
         if pods.ports or pods.volumes.attach or pods.volumes.fresh:
-            return next((index for index in np.flatnonzero(fine).tolist() if self.room(index, pods)), None)
+            return next((index for index in np.flatnonzero(fine).tolist() if self.room(index, pods) >= room), None)
         index = int(fine.argmax()) if len(fine) else 0
         return index if len(fine) and fine[index] else None
 

@@ -94,10 +94,41 @@ class FirstFit:
         attempt = Attempt(pods, variant, self._shelves, self._existing.candidates(pods, variant))
         if not attempt.rules:
             return self._fill_planned(attempt, self._fill_existing(attempt, keys))
+        if self._place_together(attempt, keys):
+            return []
         for at, key in enumerate(keys):
             if not self._place_one(attempt, key):
                 return keys[at:]
         return []
+
+    # -- pods that must share a host ------------------------------------------------------------------------------
+
+    def _place_together(self, attempt: Attempt, keys: list[str]) -> bool:
+        """Begins a group that must share a host where all of it fits; False where it need not or cannot be."""
+        pods, number = attempt.pods, len(keys)
+        if number < 2 or attempt.one_by_one or not attempt.begins:
+            return False
+        index = (
+            self._existing.first(attempt.candidates, pods, attempt.rules, room=number) if self._existing.nodes else None
+        )
+        if index is not None:
+            self._put_existing(index, pods, keys)
+            return True
+        for pinned in self._choices(pods, attempt.rules):
+            for claim in self.claims:
+                if attempt.hosts_allow(claim.counts):
+                    fit = self._takes(claim, attempt, pinned, number)
+                    if fit is not None:
+                        self._put_planned(claim, attempt, fit, keys)
+                        return True
+        for shelf in attempt.open:
+            for pinned in self._choices(pods, attempt.rules):
+                claim = Claim(shelf, self._resources, at=len(self.claims))
+                fit = self._takes(claim, attempt, pinned, number)
+                if fit is not None:
+                    self._put_planned(claim, attempt, fit, keys)
+                    return True
+        return False
 
     # -- pods without rules: in bulk ------------------------------------------------------------------------------
 

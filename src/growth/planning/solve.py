@@ -213,7 +213,7 @@ class _Pass:
                     continue
                 for constraint in group.filters or (self._constraints.none,):
                     state = shelf.step(shelf.start, constraint)
-                    if state is not None:
+                    if state is not None and shelf.too_rigid(state, state.mask) is None:
                         group.know(shelf.values(group.key, state, state.mask))
 
     def _finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> PlannedClaim:

@@ -44,6 +44,21 @@ def test_a_group_too_large_for_its_host_waits() -> None:
     assert len(made.unplaced) == 2
 
 
+def test_a_group_that_wants_itself_begins_where_all_of_it_fits() -> None:
+    """The first of a group by host does not take the last room of a machine where the others would find none."""
+    group = pods(4, "web", cpu="1", labels=WEB, affinity=near(term(HOST, app="web")))
+    made = plan(pool("default", MEDIUM), pod("large", cpu="3"), group)
+    assert made.unplaced == []
+    assert sorted(made.sizes) == [1, 4]
+
+
+def test_a_group_begins_on_the_existing_node_that_holds_all_of_it() -> None:
+    """Among existing nodes too, room for one is not enough."""
+    group = pods(3, "web", cpu="1", labels=WEB, affinity=near(term(HOST, app="web")))
+    made = plan(node("a", cpu="1"), node("b", cpu="4"), pool("default", MEDIUM), group)
+    assert len(made.on("b")) == 3
+
+
 def test_a_pod_follows_those_that_are_there() -> None:
     """Affinity leads to the zone of the bound pods."""
     there = node("one", pod("db", labels=DB), cpu="1", zone="b")

@@ -250,3 +250,11 @@ def test_a_filter_that_everything_meets_narrows_nothing() -> None:
     wish = on_nodes([expression("karpenter.kwok.sh/instance-cpu", "Exists")])
     made = plan(pool(), pod(labels=WEB, affinity=wish, spread=[spread(HOST, app="web")]))
     assert len(made.claim.instance_types) == 3
+
+
+def test_a_pool_that_can_never_sell_gives_no_domains() -> None:
+    """A pool whose `minValues` cannot be met makes no machines, so a spread need not wait for its zones."""
+    rigid = pool("rigid", kind("far", zones="d"), needs=[need(names.INSTANCE_TYPE_LABEL, "Exists", least=2)])
+    made = plan(rigid, pool("default", LARGE), pods(6, labels=WEB, spread=[spread(app="web")]))
+    assert made.unplaced == []
+    assert by_zone(made) == [2, 2, 2]

@@ -76,6 +76,8 @@ class Replay:
 
     def _opening(self, pod: Pod, key: str, place: int) -> Iterator[Complaint]:
         """Was it right to buy this machine for the pod?"""
+        if _shares_a_host(pod):
+            return  # what counts for the first of a group is whether all of it fits, and that is the plan's to know
         host = self._takes(pod, self._existing)
         if host is not None:
             yield Complaint("existing first", key, f"{host.name} has a place for it, and claim {place} was opened")
@@ -171,6 +173,13 @@ def _before(probe: Probe, mine: PoolView, chosen: str) -> bool:
         return pool.priorities.get(kind.name, 0) > pool.priorities.get(chosen, 0)
     rank = (pool.ref.group != names.KARPENTER, -pool.weight)
     return rank < (mine.ref.group != names.KARPENTER, -mine.weight)
+
+
+def _shares_a_host(pod: Pod) -> bool:
+    """Whether the pod must be on the same node as others."""
+    affinity = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
+    terms = affinity.required_during_scheduling_ignored_during_execution if affinity else ()
+    return any(term.topology_key == names.HOSTNAME_LABEL for term in terms)
 
 
 def _plain(pool: PoolView, pod: Pod) -> bool:
