@@ -418,7 +418,7 @@ ENTRIES: Final = (
     ),
     Entry(
         title="Affinity by host",
-        directions=frozenset({MORE, LESS}),
+        directions=frozenset({MORE}),
         applies=_near_itself,
         without=_each_pod(without_terms("podAffinity", lambda _, term: term["topologyKey"] != names.HOSTNAME_LABEL)),
     ),

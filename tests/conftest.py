@@ -3,6 +3,7 @@ developer's machine and fails where `CI=true`, so that a green run never hides a
 """
 
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -44,3 +45,20 @@ def plane(control_plane: None) -> Iterator[Plane]:
     """A whole plane: API server, controller-manager, scheduler and kwok, with an audit log."""
     with start_plane(scheduler=True, controller_manager=True, kwok=True, audit=True) as running:
         yield running
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how many laws of conformance hold on each backend. Here and not beside them, because where tests run in
+    several processes the one that reports reads no other conftest.
+    """
+    held: dict[str, set[str]] = {}
+    broken: dict[str, set[str]] = {}
+    for outcome, laws in (("passed", held), ("failed", broken)):
+        for report in terminalreporter.stats.get(outcome, ()):
+            backend = dict(report.user_properties).get("backend")
+            if backend:
+                laws.setdefault(str(backend), set()).add(re.sub(r"\[.*", "", report.nodeid))
+    for backend in sorted({*held, *broken}):
+        failing = broken.get(backend, set())
+        passing = held.get(backend, set()) - failing
+        terminalreporter.write_line(f"conformance: {len(passing)} laws hold on {backend}, {len(failing)} do not")

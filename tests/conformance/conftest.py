@@ -7,7 +7,6 @@ in process. The real server is shared by the laws of one process; a server in pr
 import asyncio
 import contextlib
 import inspect
-import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -143,18 +142,3 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     asyncio.run(law())
     return True
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says how many laws hold on each backend."""
-    held: dict[str, set[str]] = {}
-    broken: dict[str, set[str]] = {}
-    for outcome, laws in (("passed", held), ("failed", broken)):
-        for report in terminalreporter.stats.get(outcome, ()):
-            backend = dict(report.user_properties).get("backend")
-            if backend:
-                laws.setdefault(str(backend), set()).add(re.sub(r"\[.*", "", report.nodeid))
-    for backend in sorted({*held, *broken}):
-        failing = broken.get(backend, set())
-        passing = held.get(backend, set()) - failing
-        terminalreporter.write_line(f"conformance: {len(passing)} laws hold on {backend}, {len(failing)} do not")
