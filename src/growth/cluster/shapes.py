@@ -93,24 +93,26 @@ class Shapes:
             uid=meta.uid,
             revision=meta.resource_version,
             shape=self.shape(pod),
-            node_name=sys.intern(pod.spec.node_name),
+            node_name=sys.intern(pod.spec.node_name) if pod.spec.node_name else "",
             phase=sys.intern(status.phase),
             nominated_node_name=status.nominated_node_name,
             created=meta.creation_timestamp,
             deleting=meta.deletion_timestamp,
             deletion_grace_seconds=meta.deletion_grace_period_seconds,
-            annotations=_known_annotations(meta),
-            owner=self._owner(meta),
+            annotations=_known_annotations(meta) if meta.annotations else _NONE,
+            owner=self._owner(meta) if meta.owner_references else None,
             ready=is_ready,
             ready_since=ready,
             scheduled_since=scheduled,
             unschedulable_since=unschedulable,
-            resized=_resized(pod),
+            resized=_resized(pod) if status.container_statuses or status.init_container_statuses else (),
         )
 
     def shape(self, pod: Pod) -> PodShape:
         """The one shape object of all pods that are equal in everything that decides where they fit."""
-        spec = _placing(pod.spec)
+        spec = pod.spec
+        if spec.node_name or spec.volumes:
+            spec = _placing(spec)
         key = self._encode((pod.metadata.namespace, pod.metadata.labels, spec))
         shape = self._shapes.get(key)
         if shape is None:
@@ -151,8 +153,6 @@ def _binds(volume: Volume) -> bool:
 
 
 def _known_annotations(meta: ObjectMeta) -> dict[str, str]:
-    if not meta.annotations:
-        return _NONE
     return {key: value for key, value in meta.annotations.items() if key.startswith(ANNOTATIONS)} or _NONE
 
 
@@ -161,8 +161,6 @@ _NONE: Final[dict[str, str]] = {}
 
 def _resized(pod: Pod) -> tuple[ContainerStatus, ...]:
     status = pod.status
-    if not status.container_statuses and not status.init_container_statuses:
-        return ()
     by_name = {container.name: container for container in pod.spec.containers + pod.spec.init_containers}
     return tuple(
         told

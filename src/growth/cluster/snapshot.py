@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from growth.api.instance_types import InstanceType
 from growth.api.karpenter import Requirement
 from growth.api.placement import Taint
@@ -90,8 +92,7 @@ class Snapshot:
     revision: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True, gc=False):  # tens of thousands a pass: a struct is made five times quicker
     """A pod that wants a place now: without a scheduling gate. `key` is namespace/name."""
 
     key: str

@@ -6,6 +6,8 @@ mask is its cheapest option. A requirement becomes a mask once; «has room for x
 
 import bisect
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from growth.api import names
@@ -94,14 +96,18 @@ class Shelf:
             )
         )
         everything = (1 << len(self.options)) - 1
-        self._by_value: dict[str, dict[str, int]] = {}
-        self._defined: dict[str, int] = {}
-        for index, option in enumerate(self.options):
+        # Labels of the cloud, also those that only options have which the pool rules out: no template sets them.
+        cloud = cloud_labels(pool)
+        by_value: dict[str, dict[str, int]] = {key: {} for key in cloud}
+        bit = 1
+        for option in self.options:
             for key, values in option.labels.items():
-                masks = self._by_value.setdefault(key, {})
+                masks = by_value[key]
                 for value in values:
-                    masks[value] = masks.get(value, 0) | 1 << index
-                self._defined[key] = self._defined.get(key, 0) | 1 << index
+                    masks[value] = masks.get(value, 0) | bit
+            bit <<= 1
+        self._by_value = by_value
+        self._defined = {key: functools.reduce(operator.or_, masks.values(), 0) for key, masks in by_value.items()}
         self.template = template_requirements(pool)
         self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
         self._everything = everything
@@ -268,11 +274,26 @@ def template_requirements(pool: PoolView) -> dict[str, Requirement]:
     return gather([*listed, *labels.items()])
 
 
-def option_labels(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, ...]]:
-    """Every label that a machine of the offering can have, with its possible values."""
-    labels = {key_of(key): values for key, values in kind.labels.items()}
-    labels[names.INSTANCE_TYPE_LABEL] = (kind.name,)
-    labels[names.ZONE_LABEL] = (offering.zone,)
-    labels[names.CAPACITY_TYPE_LABEL] = (offering.capacity_type,)
-    labels.update({key_of(key): values for key, values in offering.labels.items()})
+def cloud_labels(pool: PoolView) -> list[str]:
+    """The labels that some type or offering of the pool defines."""
+    types = (key for kind in pool.instance_types for key in kind.labels)
+    offerings = (key for kind in pool.instance_types for offering in kind.offerings for key in offering.labels)
+    own = (names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL)
+    return [key_of(key) for key in dict.fromkeys((*own, *types, *offerings))]
+
+
+def type_labels(kind: InstanceType) -> dict[str, tuple[str, ...]]:
+    """The labels that every machine of the type can have, with their possible values."""
+    return {**{key_of(key): values for key, values in kind.labels.items()}, names.INSTANCE_TYPE_LABEL: (kind.name,)}
+
+
+def option_labels(of_type: Mapping[str, tuple[str, ...]], offering: Offering) -> dict[str, tuple[str, ...]]:
+    """Every label that a machine of the offering can have: the type's, the place and the terms, and its own."""
+    labels = {
+        **of_type,
+        names.ZONE_LABEL: (offering.zone,),
+        names.CAPACITY_TYPE_LABEL: (offering.capacity_type,),
+    }
+    if offering.labels:
+        labels.update({key_of(key): values for key, values in offering.labels.items()})
     return labels

@@ -1,10 +1,10 @@
 """The seam: `solve(snapshot, demands) -> Plan`. Compiles, packs, finishes, explains; pure, and equal input gives an equal plan."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from growth.api import names
-from growth.api.instance_types import Offering
+from growth.api.instance_types import InstanceType, Offering
 from growth.api.pools import PoolRef
 from growth.api.requests import PODS, Port
 from growth.cluster.shapes import Shapes
@@ -14,10 +14,19 @@ from growth.planning.classes import Compiler, Draft, PodClass
 from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
-from growth.planning.offerings import Constraint, Constraints, Option, Shelf, State, option_labels
+from growth.planning.offerings import (
+    Constraint,
+    Constraints,
+    Option,
+    Shelf,
+    State,
+    option_labels,
+    template_requirements,
+    type_labels,
+)
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
-from growth.planning.requirements import Requirement, any_value
+from growth.planning.requirements import Requirement, any_value, key_of
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
@@ -268,13 +277,44 @@ class _Pass:
 
 
 def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
-    """What the pool's clouds sell now; with `unavailable` also what they would sell if they had it."""
-    return [
-        Option(type=kind, offering=offering, price=offering.price, labels=option_labels(kind, offering))
-        for kind in pool.instance_types
-        for offering in kind.offerings
-        if offering.price is not None and ((offering.available and not _spent(offering)) or unavailable)
-    ]
+    """What the pool's clouds sell now; with `unavailable` also what they would sell if they had it.
+
+    What the pool's own requirements rule out is left out from the start, unless that is everything: then all of it stays,
+    so that it can be said what was ruled out.
+    """
+    template = template_requirements(pool)
+    return list(_offered(pool, template, unavailable=unavailable)) or list(_offered(pool, {}, unavailable=unavailable))
+
+
+def _offered(pool: PoolView, template: Mapping[str, Requirement], *, unavailable: bool) -> Iterator[Option]:
+    for kind in pool.instance_types:
+        if not _may_be(template, kind):
+            continue
+        labels = type_labels(kind)
+        for offering in kind.offerings:
+            if offering.price is None or not (unavailable or (offering.available and not _spent(offering))):
+                continue
+            if _sells(template, offering):
+                yield Option(kind, offering, offering.price, option_labels(labels, offering))
+
+
+def _may_be(template: Mapping[str, Requirement], kind: InstanceType) -> bool:
+    """Whether none of the type's labels contradicts the pool, unless an offering says otherwise."""
+    for raw, values in (*kind.labels.items(), (names.INSTANCE_TYPE_LABEL, (kind.name,))):
+        key = key_of(raw)
+        asked = template.get(key)
+        if asked is not None and not any(map(asked.allows, values)):
+            return any(key_of(other) == key for offering in kind.offerings for other in offering.labels)
+    return True
+
+
+def _sells(template: Mapping[str, Requirement], offering: Offering) -> bool:
+    """Whether the pool allows the offering's zone and capacity type."""
+    for key, value in ((names.ZONE_LABEL, offering.zone), (names.CAPACITY_TYPE_LABEL, offering.capacity_type)):
+        asked = template.get(key)
+        if asked is not None and key not in offering.labels and not asked.allows(value):
+            return False
+    return True
 
 
 def _spent(offering: Offering) -> bool:
