@@ -216,6 +216,11 @@ class Compiler:
     def _variants(self, shape: PodShape) -> Iterable[Variant]:
         """One step of relaxation after the other, in Karpenter's order."""
         spec = shape.spec
+        if spec.affinity is None and not spec.node_selector and not spec.topology_spread_constraints:
+            if self._soft_taints:
+                yield Variant(constraint=self._constraints.none, rules=(), soft=True)
+            yield Variant(constraint=self._constraints.none, rules=(), soft=False)
+            return
         terms = [term for term in required_terms(spec) if term.match_expressions or term.match_fields]
         if required_terms(spec) and not terms:
             raise RequirementError("required node affinity: every term is empty, and an empty term matches no node")

@@ -62,6 +62,7 @@ class Existing:
         self._labels = [from_label_names(node.labels) for node in self.nodes]
         self._matches: dict[Constraint, Bools] = {}
         self._counted: dict[Group, Bools] = {}
+        self._nowhere: Bools = np.zeros(0, dtype=np.bool_)
         self._by_host: dict[Group, Ints] = {}  # how many pods of a rule each node holds
 
     def keep_for_daemons(self, daemons: Iterable[PodClass]) -> None:
@@ -182,6 +183,8 @@ class Existing:
 
     def candidates(self, pods: PodClass, variant: Variant) -> Bools:
         """The nodes that labels and taints allow the class."""
+        if not self.nodes:
+            return self._nowhere
         fine = self.matching(variant.constraint) & self.tolerated(pods.tolerations, soft=variant.soft)
         if pods.places:
             reachable = np.zeros(len(self.nodes), dtype=np.bool_)
