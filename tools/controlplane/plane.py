@@ -215,6 +215,7 @@ def _start_apiserver(keepers: _Keepers, etcd_url: str, *, audit: bool, flags: tu
                 f"--etcd-servers={etcd_url}",
                 f"--cert-dir={folder / 'certs'}",
                 "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",  # otherwise it looks for a route, and a machine offline has none
                 f"--secure-port={port}",
                 f"--token-auth-file={tokens}",
                 "--authorization-mode=RBAC",
