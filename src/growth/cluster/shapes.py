@@ -53,6 +53,7 @@ class CachedPod(Struct, frozen=True):
     ready_since: dt.datetime | None = None
     scheduled_since: dt.datetime | None = None
     unschedulable_since: dt.datetime | None = None
+    started: dt.datetime | None = None
     resized: tuple[ContainerStatus, ...] = ()
 
     @property
@@ -105,6 +106,7 @@ class Shapes:
             ready_since=ready,
             scheduled_since=scheduled,
             unschedulable_since=unschedulable,
+            started=status.start_time,
             resized=_resized(pod) if status.container_statuses or status.init_container_statuses else (),
         )
 
