@@ -53,8 +53,8 @@ class CachedPod(Struct, frozen=True):
     ready_since: dt.datetime | None = None
     scheduled_since: dt.datetime | None = None
     unschedulable_since: dt.datetime | None = None
-    started: dt.datetime | None = None
     resized: tuple[ContainerStatus, ...] = ()
+    started: dt.datetime | None = None
 
     @property
     def namespace(self) -> str:
@@ -106,8 +106,8 @@ class Shapes:
             ready_since=ready,
             scheduled_since=scheduled,
             unschedulable_since=unschedulable,
-            started=status.start_time,
             resized=_resized(pod) if status.container_statuses or status.init_container_statuses else (),
+            started=status.start_time,
         )
 
     def shape(self, pod: Pod) -> PodShape:

@@ -1,57 +1,36 @@
-"""Counts claims that Growth itself ends before their users do, with Karpenter's names, labels and words.
-
-Every controller that deletes a claim counts it here: emptiness, collection, launch and liveness failures.
-"""
+"""Counts claims that we end, and the pods that this moves: Karpenter's two counters, for every controller that does it."""
 
 from typing import Final
 
 from growth.api import names
 from growth.api.karpenter import NodeClaim
-from growth.api.pools import PoolRef
-from growth.telemetry.metrics import Counter, Metrics
-from growth.units import Duration
+from growth.controllers.ownership import pool_of
+from growth.telemetry.metrics import Counter, Declaration, Metrics
 
 _LABELS: Final = ("reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 
-NODECLAIMS_DISRUPTED: Final = Counter(
-    "karpenter_nodeclaims_disrupted_total", "NodeClaims that were ended, and why.", labels=_LABELS
+CLAIMS_DISRUPTED: Final = Counter(
+    "karpenter_nodeclaims_disrupted_total", "NodeClaims that were deleted, by the reason for it.", labels=_LABELS
 )
-PODS_DISRUPTION_INITIATED: Final = Counter(
-    "karpenter_pods_disruption_initiated_total", "Pods on nodes whose disruption began.", labels=_LABELS
+PODS_DISRUPTED: Final = Counter(
+    "karpenter_pods_disruption_initiated_total",
+    "Pods on machines whose NodeClaims were deleted, by the reason for it.",
+    labels=_LABELS,
 )
-METRICS: Final = (NODECLAIMS_DISRUPTED, PODS_DISRUPTION_INITIATED)
-
-# What Karpenter calls the causes; those of budgets are written in lower case.
-EMPTY: Final = "empty"
-GARBAGE_COLLECTED: Final = "garbage_collected"
-INSUFFICIENT_CAPACITY: Final = "insufficient_capacity"
-NODE_CLASS_NOT_READY: Final = "nodeclass_not_ready"
+METRICS: Final[tuple[Declaration, ...]] = (CLAIMS_DISRUPTED, PODS_DISRUPTED)
 
 
-def count_disrupted(metrics: Metrics, claim: NodeClaim, *, reason: str, policy: str = "", pods: int = 0) -> None:
-    """One claim ended for `reason`; `policy` is its pool's for disruptions that a pool allows, `pods` had to move."""
+def count_disrupted(
+    metrics: Metrics, claim: NodeClaim, *, reason: str, pods: int = 0, policy: str = "", mode: str = ""
+) -> None:
+    """`reason` in snake_case: insufficient_capacity, launch_timeout, empty. `pods` are those that must move."""
+    pool = pool_of(claim)
     labels = {
         "reason": reason,
-        "nodepool": pool_label(claim),
+        "nodepool": "" if pool is None else str(pool),
         "capacity_type": claim.metadata.labels.get(names.CAPACITY_TYPE_LABEL, ""),
         "consolidation_policy": policy,
-        "termination_mode": termination_mode(claim),
+        "termination_mode": mode or ("graceful" if claim.spec.termination_grace_period is None else "eventual"),
     }
-    metrics.add(NODECLAIMS_DISRUPTED, 1.0, **labels)
-    metrics.add(PODS_DISRUPTION_INITIATED, float(pods), **labels)
-
-
-def pool_label(claim: NodeClaim) -> str:
-    """The pool as metrics name it; empty for a claim of no pool."""
-    labels = claim.metadata.labels
-    if names.NODE_POOL_LABEL in labels:
-        return str(PoolRef.karpenter(labels[names.NODE_POOL_LABEL]))
-    return str(PoolRef.growth(labels[names.POOL_LABEL])) if names.POOL_LABEL in labels else ""
-
-
-def termination_mode(claim: NodeClaim) -> str:
-    """How the end treats pods: graceful without a deadline, eventual with one, forceful with none left to wait."""
-    period = claim.spec.termination_grace_period
-    if period is None:
-        return "graceful"
-    return "eventual" if Duration.parse(period).nanoseconds > 0 else "forceful"
+    metrics.add(CLAIMS_DISRUPTED, 1, **labels)
+    metrics.add(PODS_DISRUPTED, pods, **labels)
