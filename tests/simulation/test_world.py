@@ -11,10 +11,10 @@ from growth.api.nodes import NODE
 from growth.api.pods import Pod
 from growth.api.policy import PRIORITY_CLASS
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
+from growth.providers.kwok.kubelets import KubeletSettings
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel, Run
 from growth.sim.world.cluster import SimCluster, workload
-from growth.sim.world.kubelets import KubeletSettings
 
 R = TypeVar("R")
 
