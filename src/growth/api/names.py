@@ -195,6 +195,7 @@ NODE_POOL_DRIFTED: Final = "NodePoolDrifted"
 REQUIREMENTS_DRIFTED: Final = "RequirementsDrifted"
 INSTANCE_TYPE_NOT_FOUND: Final = "InstanceTypeNotFound"
 INVARIANT_VIOLATION: Final = "InvariantViolation"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
 
 # --- Reasons in conditions: NodeOverlay, node classes
 

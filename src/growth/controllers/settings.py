@@ -31,6 +31,7 @@ class ControllerSettings:
     launch_ttl: float = 300.0
     registration_ttl: float = 900.0
     initialization_ttl: float = 900.0
+    catalogue_period: float = 60.0  # how often prices and stock are read anew
 
     # Termination and scale-down.
     drain_retry: float = 1.0
