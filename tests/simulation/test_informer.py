@@ -19,7 +19,6 @@ from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.trials.following import Followed, follow
 
-
 DEFINITION: Kind[Json] = Kind(
     "apiextensions.k8s.io",
     "v1",
