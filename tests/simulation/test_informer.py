@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api.core import CONFIG_MAP, ConfigMap
 from growth.api.crds import all_crds
 from growth.api.kinds import Json, Kind
+from growth.api.meta import ObjectMeta
 from growth.api.overlays import NODE_OVERLAY
 from growth.kube.informer import Informer, Informers, Why, unchanged
 from growth.kube.memory import MemoryApi, MemoryServer
@@ -244,6 +246,24 @@ def test_an_idle_day_costs_few_calls() -> None:
         return statistics.lists, statistics.failures, statistics.stalls, statistics.gone
 
     assert sim.run(main, seed=1).value == (1, 0, 0, 0)
+
+
+def test_a_bookmark_asks_nothing_of_the_kind() -> None:
+    """A kind whose struct requires a field is followed through bookmarks, whose objects have none."""
+
+    class Strict(msgspec.Struct, frozen=True):
+        metadata: ObjectMeta
+        data: dict[str, str]
+
+    async def main(kernel: Kernel) -> int:
+        world = World(kernel)
+        kind: Kind[Strict] = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True, type=Strict)
+        informer = world.informers.watch(kind)
+        kernel.create_task(world.informers.run())
+        await asyncio.sleep(600)
+        return informer.statistics().bookmarks
+
+    assert sim.run(main, seed=1).value > 5
 
 
 def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
