@@ -246,6 +246,7 @@ NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
+COLLECTION_HELD: Final = "CollectionHeld"
 
 
 def node_class_label(group: str, kind: str) -> str:
