@@ -12,10 +12,10 @@ from growth.api.pods import Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
 from growth.kube.errors import TooManyRequests
+from growth.providers.kwok.kubelets import KubeletSettings
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel, Run
 from growth.sim.world.cluster import SimCluster, workload
-from growth.sim.world.kubelets import KubeletSettings
 
 R = TypeVar("R")
 

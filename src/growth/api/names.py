@@ -247,6 +247,9 @@ BACK_OFF: Final = "BackOff"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
 COLLECTION_HELD: Final = "CollectionHeld"
+LAUNCH_TIMEOUT: Final = "LaunchTimeout"
+REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
+INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
 
 
 def node_class_label(group: str, kind: str) -> str:

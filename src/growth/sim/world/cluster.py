@@ -8,10 +8,10 @@ from growth.api.nodes import NODE, Node
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
 from growth.kube.memory import MemoryApi, MemoryServer
+from growth.providers.kwok.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.world.budgets import Budgets
-from growth.sim.world.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
 from growth.sim.world.workloads import Workloads

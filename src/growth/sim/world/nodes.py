@@ -20,7 +20,7 @@ from growth.kube.changes import change
 from growth.kube.errors import KubeError, NotFound
 from growth.kube.informer import Informers, Selection
 from growth.ports import Clock, Random
-from growth.sim.world.kubelets import LEASE_NAMESPACE
+from growth.providers.kwok.kubelets import LEASE_NAMESPACE
 from growth.units import print_time
 
 LOOK_SECONDS: Final = 5.0
