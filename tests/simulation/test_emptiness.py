@@ -1,6 +1,7 @@
 """Scale-down of empty nodes: who goes, who stays, and what a late look finds."""
 
 import asyncio
+import functools
 from typing import Any
 
 from growth.api import names
@@ -88,7 +89,7 @@ def test_a_node_with_a_pod_that_needs_a_place_stays() -> None:
         return [*seen, await claims(stage)]
 
     for policy in ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"):
-        assert on_stage(lambda stage, policy=policy: body(stage, policy)).value == [["web-1"], []]
+        assert on_stage(functools.partial(body, policy=policy)).value == [["web-1"], []], policy
 
 
 def test_consolidate_after_counts_from_the_last_pod() -> None:
@@ -274,7 +275,7 @@ def meddling_stage(meddle: str) -> list[Any]:
 
     def api(real: MemoryApi) -> Api:
         holder.append(Meddling(real))
-        return holder[0]  # type: ignore[return-value]
+        return holder[0]
 
     async def body(stage: Stage) -> list[Any]:
         pool = await stage.add_pool(disruption=ALL)

@@ -120,11 +120,11 @@ def test_pods_leave_tier_by_tier() -> None:
 
     async def body(stage: Stage) -> list[list[str]]:
         await add_owned(stage)
-        critical = {"priorityClassName": "system-node-critical"}
+        critical = "system-node-critical"
         await add_pod(stage, "ordinary")
         await add_pod(stage, "daemon", owner="DaemonSet")
-        await add_pod(stage, "critical", **critical)
-        await add_pod(stage, "critical-daemon", owner="DaemonSet", **critical)
+        await add_pod(stage, "critical", priorityClassName=critical)
+        await add_pod(stage, "critical-daemon", owner="DaemonSet", priorityClassName=critical)
         start_kubelets(stage)
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")
