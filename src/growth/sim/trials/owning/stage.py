@@ -18,6 +18,7 @@ from growth.api.pods import Pod
 from growth.api.workloads import DEPLOYMENT
 from growth.kube.api import ALWAYS_OPEN, Api, Gate
 from growth.kube.memory import MemoryApi
+from growth.providers.kwok.kubelets import KubeletSettings
 from growth.sim import process
 from growth.sim.kernel import Kernel
 from growth.sim.ledger import NO_CAPS, Caps, Ledger
@@ -25,7 +26,6 @@ from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate, Process
 from growth.sim.world.cluster import SimCluster, workload
-from growth.sim.world.kubelets import KubeletSettings
 
 GROWTH_NAMESPACE: Final = "growth"
 RESTART_SECONDS: Final = (0.5, 2.0)
