@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api.core import CONFIG_MAP, ConfigMap
 from growth.api.crds import all_crds
 from growth.api.kinds import Json, Kind
+from growth.api.meta import ObjectMeta
 from growth.api.overlays import NODE_OVERLAY
 from growth.kube.informer import Informer, Informers, Why, unchanged
 from growth.kube.memory import MemoryApi, MemoryServer
@@ -272,3 +274,21 @@ def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
     seen, changes = sim.run(main, seed=1).value
     assert seen == ["missing True, 0 objects", "missing False, 1 objects", "missing True, 0 objects"]
     assert changes == ["Added", "Deleted"]
+
+
+def test_a_bookmark_asks_nothing_of_the_kind() -> None:
+    """A kind whose struct requires a field is followed through bookmarks, whose objects have none."""
+
+    class Strict(msgspec.Struct, frozen=True):
+        metadata: ObjectMeta
+        data: dict[str, str]
+
+    async def main(kernel: Kernel) -> int:
+        world = World(kernel)
+        kind: Kind[Strict] = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True, type=Strict)
+        informer = world.informers.watch(kind)
+        kernel.create_task(world.informers.run())
+        await asyncio.sleep(600)
+        return informer.statistics().bookmarks
+
+    assert sim.run(main, seed=1).value > 5
