@@ -54,6 +54,7 @@ class CachedPod(Struct, frozen=True):
     scheduled_since: dt.datetime | None = None
     unschedulable_since: dt.datetime | None = None
     resized: tuple[ContainerStatus, ...] = ()
+    started: dt.datetime | None = None
 
     @property
     def namespace(self) -> str:
@@ -106,6 +107,7 @@ class Shapes:
             scheduled_since=scheduled,
             unschedulable_since=unschedulable,
             resized=_resized(pod) if status.container_statuses or status.init_container_statuses else (),
+            started=status.start_time,
         )
 
     def shape(self, pod: Pod) -> PodShape:

@@ -15,7 +15,9 @@ from growth.telemetry.metrics import Metrics
 class Environment:
     """One per process. `api` writes as user `growth` and stands behind the lease's gate; so do the provider's calls.
 
-    `cluster` is the cluster's identity in a cloud: a hash of the UID of the namespace kube-system.
+    `cluster` is the cluster's identity in a cloud: a hash of the UID of the namespace kube-system. `launching` are the
+    UIDs of claims for which a machine is being made right now: added before the last look at the claim, removed when the
+    answer has been written. While a claim is among them «there is no machine» is no answer, and its end waits.
     """
 
     api: Api
@@ -28,3 +30,4 @@ class Environment:
     metrics: Metrics
     settings: ControllerSettings
     cluster: str
+    launching: set[str] = dataclasses.field(default_factory=set)
