@@ -248,8 +248,6 @@ def test_an_idle_day_costs_few_calls() -> None:
     assert sim.run(main, seed=1).value == (1, 0, 0, 0)
 
 
-<<<<<<< HEAD
-=======
 def test_a_bookmark_asks_nothing_of_the_kind() -> None:
     """A kind whose struct requires a field is followed through bookmarks, whose objects have none."""
 
@@ -268,7 +266,6 @@ def test_a_bookmark_asks_nothing_of_the_kind() -> None:
     assert sim.run(main, seed=1).value > 5
 
 
->>>>>>> own
 def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
     """Synced without it; its objects are found within a minute of the definition; without it again they are gone."""
 
@@ -295,24 +292,3 @@ def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
     seen, changes = sim.run(main, seed=1).value
     assert seen == ["missing True, 0 objects", "missing False, 1 objects", "missing True, 0 objects"]
     assert changes == ["Added", "Deleted"]
-<<<<<<< HEAD
-
-
-def test_a_bookmark_asks_nothing_of_the_kind() -> None:
-    """A kind whose struct requires a field is followed through bookmarks, whose objects have none."""
-
-    class Strict(msgspec.Struct, frozen=True):
-        metadata: ObjectMeta
-        data: dict[str, str]
-
-    async def main(kernel: Kernel) -> int:
-        world = World(kernel)
-        kind: Kind[Strict] = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True, type=Strict)
-        informer = world.informers.watch(kind)
-        kernel.create_task(world.informers.run())
-        await asyncio.sleep(600)
-        return informer.statistics().bookmarks
-
-    assert sim.run(main, seed=1).value > 5
-=======
->>>>>>> own
