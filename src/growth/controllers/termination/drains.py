@@ -18,6 +18,7 @@ from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
+from growth.controllers.fresh import pods_on
 from growth.controllers.termination.evictions import Eviction, Evictions
 from growth.kube.errors import Conflict, NotFound
 from growth.planning import occupants
@@ -84,7 +85,7 @@ class Drains:
         left = memory.since + LEAST_DRAIN_SECONDS - env.clock.monotonic()
         if left > 0:
             return Drained(left)
-        pods = await self._fresh_pods(name)
+        pods = await pods_on(env, name)
         step = drain_step(pods, now=env.clock.now(), deadline=deadline)
         if not step.drained:
             await self._act(node, claim, step, deadline)
@@ -98,16 +99,6 @@ class Drains:
             memory = _Draining(node.metadata.uid, now, now + LEAST_DRAIN_SECONDS - TELL_SECONDS)
             self._draining[node.metadata.name] = memory
         return memory
-
-    async def _fresh_pods(self, node: str) -> list[CachedPod]:
-        found: list[CachedPod] = []
-        page = ""
-        while True:
-            answer = await self._env.api.list(POD, fields=f"spec.nodeName={node}", limit=500, page=page)
-            found += (self._env.state.shapes.keep(pod) for pod in answer.items)
-            page = answer.next
-            if not page:
-                return found
 
     async def _act(self, node: Node, claim: NodeClaim | None, step: DrainStep, deadline: dt.datetime | None) -> None:
         for pod in step.evict:
