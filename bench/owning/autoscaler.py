@@ -46,6 +46,10 @@ class Running:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def holds(self, identity: str) -> bool:
+        """Whether this is the process that calls itself so, by what it has logged."""
+        return bool(identity) and identity in self.log
+
     @property
     def log(self) -> str:
         """What it has printed so far."""
@@ -111,7 +115,7 @@ def growth(
     command = [str(pathlib.Path(sys.prefix) / "bin" / "growth"), "run", "--provider", "kwok"]
     command += ["--kubeconfig", str(plane.kubeconfig_of(user))]
     command += ["--kwok-kubeconfig", str(plane.kubeconfig_of(kwok_user))]
-    command += ["--listen", f"127.0.0.1:{port}", *options]
+    command += ["--kwok-controller", "--listen", f"127.0.0.1:{port}", *options]
     log = plane.folder / (log_name or f"growth-{number}.log")
     return Running(GROWTH, command, {}, log=log, port=port)
 
