@@ -51,7 +51,8 @@ def a_claim(name: str, provider: str, host: str, gone: str | None) -> Json:
 
 
 def a_pod(name: str, host: str, cpu: int, phase: str) -> Json:
-    return pod(name, cpu=f"{cpu}m", status={"phase": phase}, **({"nodeName": host} if host else {}))
+    spec: Json = {"nodeName": host} if host else {}
+    return pod(name, cpu=f"{cpu}m", status={"phase": phase}, **spec)
 
 
 def an_attachment(name: str, host: str) -> Json:
