@@ -33,12 +33,6 @@ REST_EVERY: Final = 10
 REST_SECONDS: Final = 180.0
 LEASE_OPTIONS: Final = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/growth/leases/growth"
-KWOK_CLASS: Final = {
-    "apiVersion": "karpenter.kwok.sh/v1alpha1",
-    "kind": "KWOKNodeClass",
-    "metadata": {"name": "default"},
-    "spec": {"nodeRegistrationDelay": "500ms"},
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,8 +54,7 @@ def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_E
     chance = random.Random(seed)
     with plane(scheduler=True, controller_manager=True, kwok=True) as running:
         server = Desk(running)
-        server.install(autoscaler.definitions_of(autoscaler.GROWTH))
-        server.create(desk.CLASSES, KWOK_CLASS)
+        autoscaler.prepare(server, autoscaler.GROWTH, node_class={"nodeRegistrationDelay": "500ms"})
         server.create(desk.POOLS, _pool())
         server.create(desk.APPS, _deployment())
         witness = Witness(running)

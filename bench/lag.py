@@ -54,11 +54,6 @@ PATIENCE_SECONDS: Final = 600.0
 ALLOWED_LAG_SECONDS: Final = 0.05
 ON_TIME_SECONDS: Final = DEFAULT_LEASE.retry_seconds + 1.0
 IDLE_NODES: Final = 200
-KWOK_CLASS: Final = {
-    "apiVersion": "karpenter.kwok.sh/v1alpha1",
-    "kind": "KWOKNodeClass",
-    "metadata": {"name": "default"},
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -242,8 +237,7 @@ def idle(nodes: int, seconds: float) -> dict[str, Any]:
     """Buys so many machines on a real plane and then only watches."""
     with plane(scheduler=True, controller_manager=True, kwok=True, audit=True) as running:
         server = Desk(running)
-        server.install(autoscaler.definitions_of(autoscaler.GROWTH))
-        server.create(desk.CLASSES, KWOK_CLASS)
+        autoscaler.prepare(server, autoscaler.GROWTH)
         server.create(desk.POOLS, _pool())
         with autoscaler.stopped_at_last(autoscaler.growth(running)) as process:
             process.wait_ready()
