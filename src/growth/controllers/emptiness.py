@@ -126,7 +126,7 @@ class Emptiness:
             pods=pods,
             quiet_seconds=min(self._quiet.seconds(name), self._initialized_seconds(claim)),
             price=price_of(labels, type_of(labels, self._types)),
-            ready=any(each.type == "Ready" and each.status == "True" for each in node.status.conditions),
+            ready=node.is_ready,
             leaving=name in self._acting or tainting.tainted(node) or _deleting(node) or _deleting(claim),
             nominated=self._nominated(node, claim),
             protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",

@@ -5,6 +5,7 @@ After a restart nothing is known of before, so a node has been quiet for no long
 
 from growth.api.nodes import Node
 from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_mirror, of_daemon_set
 from growth.controllers.environment import Environment
 from growth.kube.store import Added, Change, Changed, Deleted
 from growth.planning import occupants
@@ -25,7 +26,7 @@ class Quiet:
 
     def _on_pod(self, change: Change[CachedPod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
-        if not pod.node_name or occupants.of_daemon_set(pod) or occupants.mirror(pod):
+        if not pod.node_name or of_daemon_set(pod) or is_mirror(pod):
             return
         now = self._clock.monotonic()
         if isinstance(change, Added):

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from growth.controllers import catalogue, lifecycle
+from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.environment import Environment
+from growth.controllers.health import RegistrationHealth
+from growth.controllers.lifecycle import Lifecycle
 from growth.telemetry.metrics import Declaration
 
 
@@ -13,14 +17,16 @@ class Part(Protocol):
     async def run(self) -> None: ...
 
 
-METRICS: Final[tuple[Declaration, ...]] = ()
+METRICS: Final[tuple[Declaration, ...]] = tuple(dict.fromkeys((*catalogue.METRICS, *lifecycle.METRICS)))
 
 
-def acting(environment: Environment) -> Sequence[Part]:  # noqa: ARG001 - none is there yet
+def acting(environment: Environment) -> Sequence[Part]:
     """Everything that runs while the Lease is held. Made before: they listen from the start on."""
-    return ()
+    reader = CatalogueReader(environment)
+    health = RegistrationHealth()
+    return (reader, Lifecycle(environment, health=health, catalogue=reader))
 
 
-def observing(environment: Environment) -> Sequence[Part]:  # noqa: ARG001 - none is there yet
+def observing(environment: Environment) -> Sequence[Part]:
     """What runs with `--observe`: it plans and writes Decisions."""
-    return ()
+    return (CatalogueReader(environment),)

@@ -200,7 +200,7 @@ class Collection:
                 node = await self._env.api.get(NODE, name) if name else None
             except NotFound:
                 continue
-            if node is not None and node.spec.provider_id in {"", claim.status.provider_id} and _ready(node):
+            if node is not None and node.spec.provider_id in {"", claim.status.provider_id} and node.is_ready:
                 return True
         return False
 
@@ -236,7 +236,3 @@ def stand_in(machine: CloudMachine, provider: CloudProvider) -> NodeClaim:
         ),
         status=NodeClaimStatus(provider_id=machine.provider_id),
     )
-
-
-def _ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

@@ -14,7 +14,7 @@ from growth.controllers.ownership import serves
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.tainting import NodeReplaced
 from growth.controllers.termination.drains import Drains
-from growth.controllers.termination.endings import Endings, ready
+from growth.controllers.termination.endings import Endings
 from growth.controllers.termination.evictions import Evictions
 from growth.kube.errors import Conflict, NotFound
 from growth.kube.store import Change, Deleted
@@ -170,7 +170,7 @@ class Termination:
                 drained = await self._drains.step(node, None, deadline=None)
                 if drained.again is not None:
                     # The cloud is asked each time about a node that is not ready, and counts calls.
-                    return drained.again if ready(node) else max(drained.again, self._env.settings.delete_poll)
+                    return drained.again if node.is_ready else max(drained.again, self._env.settings.delete_poll)
             await self._endings.release_node(node)
         except (NotFound, NodeReplaced):
             pass

@@ -16,6 +16,7 @@ from growth.api.meta import ObjectReference
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import key_of
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
@@ -133,7 +134,7 @@ class Drains:
             " pod and the do-not-disrupt annotation."
         )
         self._env.events.event(_about(pod), names.DISRUPTED, message, type=NORMAL)
-        _log.info("deleting pod", Pod=occupants.key(pod), grace_seconds=grace, deadline=print_time(deadline))
+        _log.info("deleting pod", Pod=key_of(pod), grace_seconds=grace, deadline=print_time(deadline))
 
     def _tell(self, node: Node, memory: _Draining, step: DrainStep) -> None:
         now = self._env.clock.monotonic()
@@ -142,7 +143,7 @@ class Drains:
         memory.told = now
         example = ""
         if step.protected:
-            example = f" (the annotation {names.DO_NOT_DISRUPT_ANNOTATION} protects {occupants.key(step.protected[0])})"
+            example = f" (the annotation {names.DO_NOT_DISRUPT_ANNOTATION} protects {key_of(step.protected[0])})"
         message = f"Failed to drain node, {len(step.waiting)} pods are waiting to be evicted{example}"
         self._env.events.event(regarding(NODE, node.metadata), names.FAILED_DRAINING, message, type=WARNING)
 
