@@ -34,6 +34,7 @@ from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+_OF_NODES: Final = frozenset({"DaemonSet", "Node"})  # owners whose pods belong to their node: mirror pods too
 
 # What the DaemonSet controller lets its pods tolerate besides what their template says.
 _DAEMON_TOLERATIONS: Final = (
@@ -153,7 +154,7 @@ def _pools(objects: Objects, usage: Usage, market: Market, warnings: list[str]) 
 
 
 def _key(pod: CachedPod) -> str:
-    return f"{pod.namespace}/{pod.name}"
+    return f"{pod.shape.namespace}/{pod.name}"
 
 
 def _waits(pod: CachedPod) -> str:
@@ -170,15 +171,13 @@ def _waits(pod: CachedPod) -> str:
 
 def _movable(pod: CachedPod) -> bool:
     """Whether the pod wants a place of its own: not one that goes, and none that belongs to its node."""
-    return pod.deleting is None and not _of_daemon_set(pod) and not _mirror(pod)
+    if pod.deleting is not None or names.MIRROR_POD_ANNOTATION in pod.annotations:
+        return False
+    return pod.owner is None or pod.owner.kind not in _OF_NODES
 
 
 def _of_daemon_set(pod: CachedPod) -> bool:
     return pod.owner is not None and pod.owner.kind == "DaemonSet"
-
-
-def _mirror(pod: CachedPod) -> bool:
-    return names.MIRROR_POD_ANNOTATION in pod.annotations or (pod.owner is not None and pod.owner.kind == "Node")
 
 
 class _Books:
@@ -243,10 +242,10 @@ def _volumes(objects: Objects) -> VolumesView:
     )
 
 
-def _samples(daemon_sets: Iterable[DaemonSet], pods: Iterable[CachedPod]) -> Iterable[Pod]:
+def _samples(daemon_sets: Sequence[DaemonSet], pods: Iterable[CachedPod]) -> Iterable[Pod]:
     """A pod of each DaemonSet as its controller would make it; what it requests is as in its newest pod, if it has one."""
     newest: dict[tuple[str, str], CachedPod] = {}
-    for pod in pods:
+    for pod in pods if daemon_sets else ():
         if pod.owner is not None and pod.owner.kind == "DaemonSet":
             key = (pod.namespace, pod.owner.name)
             if key not in newest or _age(newest[key]) < _age(pod):

@@ -68,6 +68,7 @@ class Shapes:
 
     def __init__(self) -> None:
         self._shapes: dict[bytes, PodShape] = {}
+        self._last: PodShape | None = None
         self._owners: dict[str, OwnerReference] = {}
         # Maps are written in key order: pods whose labels come in another order are equal all the same.
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -115,10 +116,14 @@ class Shapes:
         return self._interned(pod.metadata.namespace, pod.metadata.labels, _placing(pod.spec))
 
     def _interned(self, namespace: str, labels: dict[str, str], spec: PodSpec) -> PodShape:
+        last = self._last  # lists come by name, and so the pods of one owner one after the other
+        if last is not None and labels == last.labels and namespace == last.namespace and spec == last.spec:
+            return last
         key = self._encode((namespace, labels, spec))
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = PodShape(namespace=namespace, labels=labels, spec=spec)
+        self._last = shape
         return shape
 
     def forget_unused(self, pods: Iterable[CachedPod]) -> int:
@@ -130,6 +135,7 @@ class Shapes:
             if pod.owner is not None:
                 owners.add(pod.owner.uid)
         before = len(self._shapes)
+        self._last = None
         self._shapes = {key: shape for key, shape in self._shapes.items() if id(shape) in shapes}
         self._owners = {uid: owner for uid, owner in self._owners.items() if uid in owners}
         return before - len(self._shapes)

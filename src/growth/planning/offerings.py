@@ -216,14 +216,16 @@ class Shelf:
 
     def _read(self, key: str) -> dict[str, int]:
         masks: dict[str, int] = {}
+        if key in OF_OFFERINGS or any(key in kind.labels_of_offerings for kind, _ in self._types):
+            bit = 1
+            for option in self.options:
+                for value in option.values(key):
+                    masks[value] = masks.get(value, 0) | bit
+                bit <<= 1
+            return masks
         for kind, options in self._types:
-            if key not in OF_OFFERINGS and key not in kind.labels_of_offerings:
-                for value in kind.labels_of_today.get(key, ()):
-                    masks[value] = masks.get(value, 0) | options
-                continue
-            for index in self.indices(options):
-                for value in self.options[index].values(key):
-                    masks[value] = masks.get(value, 0) | 1 << index
+            for value in kind.labels_of_today.get(key, ()):
+                masks[value] = masks.get(value, 0) | options
         return masks
 
     def mask_of(self, key: str, requirement: Requirement) -> int:

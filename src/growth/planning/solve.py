@@ -160,8 +160,10 @@ class _Pass:
         for pool in self._pools:
             if pool.problem:
                 continue
-            for priority in sorted({pool.priorities.get(kind.name, 0) for kind in pool.instance_types}, reverse=True):
-                found = [option for option in offered(pool) if pool.priorities.get(option.type.name, 0) == priority]
+            options = offered(pool)
+            of = pool.priorities
+            for priority in sorted({of.get(kind.name, 0) for kind in pool.instance_types} if of else {0}, reverse=True):
+                found = [option for option in options if of.get(option.type.name, 0) == priority] if of else options
                 if found:
                     shelves.append(self._shelf(pool, found))
         return shelves
@@ -305,9 +307,12 @@ def _may_be(template: Mapping[str, Requirement], kind: InstanceType) -> bool:
     """Whether none of the type's labels contradicts the pool, unless an offering says otherwise."""
     labels = kind.labels_of_today
     for key, asked in template.items():
-        values = labels.get(key)
-        if values and not any(map(asked.allows, values)) and key not in kind.labels_of_offerings:
-            return False
+        for value in labels.get(key, ()):
+            if asked.allows(value):
+                break
+        else:
+            if key in labels and key not in kind.labels_of_offerings:
+                return False
     return True
 
 
