@@ -195,6 +195,7 @@ NODE_POOL_DRIFTED: Final = "NodePoolDrifted"
 REQUIREMENTS_DRIFTED: Final = "RequirementsDrifted"
 INSTANCE_TYPE_NOT_FOUND: Final = "InstanceTypeNotFound"
 INVARIANT_VIOLATION: Final = "InvariantViolation"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
 
 # --- Reasons in conditions: NodeOverlay, node classes
 
@@ -245,6 +246,9 @@ NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
+LAUNCH_TIMEOUT: Final = "LaunchTimeout"
+REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
+INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
 
 
 def node_class_label(group: str, kind: str) -> str:

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
     ),
+    "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
 }
 

@@ -184,7 +184,7 @@ def machines(
         if node.spec.provider_id:
             by_provider.setdefault(node.spec.provider_id, node)
     matched: list[tuple[NodeClaim, Node | None]] = []
-    for claim in claims:
+    for claim in sorted(claims, key=lambda claim: claim.metadata.name):
         held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
         held = held or _by_name(claim, free)
         if held is not None:

@@ -54,6 +54,7 @@ class CachedPod(Struct, frozen=True, kw_only=False):  # by position it is made s
     scheduled_since: dt.datetime | None = None
     unschedulable_since: dt.datetime | None = None
     resized: tuple[ContainerStatus, ...] = ()
+    started: dt.datetime | None = None
 
     @property
     def namespace(self) -> str:
@@ -109,6 +110,7 @@ class Shapes:
             scheduled,
             unschedulable,
             _resized(pod) if told else (),
+            status.start_time,
         )
 
     def shape(self, pod: Pod) -> PodShape:
