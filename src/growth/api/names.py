@@ -136,6 +136,7 @@ TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 LEADER_LEASE: Final = "growth-leader-election"
 KARPENTER_LEADER_LEASE: Final = "karpenter-leader-election"
 COLLECTION_CONFIG_MAP: Final = "growth-collection"
+CAPS_CONFIG_MAP: Final = "growth-caps"
 KWOK_MACHINE_PREFIX: Final = "kwok-"
 
 # --- Conditions: of everything
@@ -249,6 +250,7 @@ DELETION_FAILED: Final = "Deletion failed"
 LAUNCH_TIMEOUT: Final = "LaunchTimeout"
 REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
 INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
+COLLECTION_HELD: Final = "CollectionHeld"
 
 
 def node_class_label(group: str, kind: str) -> str:

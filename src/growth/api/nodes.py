@@ -64,5 +64,10 @@ class Node(Struct, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its kubelet says that it is ready, and nobody has doubted that since."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
 
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, type=Node)
