@@ -8,7 +8,7 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
+from tests.simulation.owning import TYPE, LateApi, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:
@@ -333,3 +333,46 @@ def test_a_paused_node_is_told_of_in_its_claim() -> None:
         return seen
 
     assert on_stage(body).value == ["True", "-", "True", "-"]
+
+
+def test_obstacles_that_pass_quickly_cost_no_write() -> None:
+    """A node that is unready, tainted and lacking a resource one after the other is written of as if it had been none."""
+
+    async def body(stage: Stage) -> int:
+        await stage.start(Lifecycle(stage.env))
+        cni = {"key": "example.com/cni", "effect": "NoExecute"}
+        await stage.add_claim(startupTaints=[cni], resources={"requests": {"example.com/gpu": "1"}})
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(5)
+        await stage.set_ready()
+        await asyncio.sleep(5)
+        await stage.set_taints("node-1", [])
+        await asyncio.sleep(5)
+        status = {"status": {"allocatable": {"example.com/gpu": "1"}}}
+        await stage.admin.patch(NODE, "node-1", status, subresource="status")
+        await asyncio.sleep(60)
+        assert told(await stage.claim())["Ready"] == "True"
+        return stage.writes()
+
+    assert on_stage(body).value == 6
+
+
+def test_a_node_that_was_replaced_under_its_name_is_not_taken() -> None:
+    """The cache still shows the claim's Node when another machine's has its name: that one is left alone."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await asyncio.sleep(1)
+        await stage.add_claim()
+        await asyncio.sleep(30)
+        await stage.join()
+        await stage.admin.delete(NODE, "node-1")
+        await stage.join(provider_id="scripted://other")
+        await asyncio.sleep(60)
+        node = await stage.node()
+        assert names.REGISTERED_LABEL not in node.metadata.labels
+        assert node.metadata.finalizers == ()
+        assert told(await stage.claim())["Registered"] == "Unknown NodeNotFound"
+
+    on_stage(body, api=LateApi)

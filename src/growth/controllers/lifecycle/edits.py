@@ -27,7 +27,9 @@ CLAIM_ONLY_ANNOTATIONS: Final = frozenset({"kubectl.kubernetes.io/last-applied-c
 
 
 def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:
-    """The labels of a claim that has its machine. What the claim says itself counts most, then its requirements."""
+    """The labels that a claim gets with its machine, where it has not set them itself. Its requirements count more than
+    what the cloud says.
+    """
     uses = claim.spec.node_class_ref
     known = {
         names.INSTANCE_TYPE_LABEL: machine.instance_type,
@@ -43,7 +45,6 @@ def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:
             if each.operator == "In" and len(each.values) == 1
         },
         names.node_class_label(uses.group, uses.kind): uses.name,
-        **claim.metadata.labels,
     }
 
 
