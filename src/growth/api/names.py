@@ -250,6 +250,7 @@ DELETION_FAILED: Final = "Deletion failed"
 LAUNCH_TIMEOUT: Final = "LaunchTimeout"
 REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
 INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
+COLLECTION_HELD: Final = "CollectionHeld"
 
 
 def node_class_label(group: str, kind: str) -> str:

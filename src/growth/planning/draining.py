@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_done, key_of, of_daemon_set
 from growth.planning import occupants
 
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})
@@ -45,9 +46,7 @@ class DrainStep:
 
 def drain_step(pods: Iterable[CachedPod], *, now: dt.datetime, deadline: dt.datetime | None) -> DrainStep:
     """What to do with the pods of a node that goes, as of now; `deadline` None: as long as it takes."""
-    waiting = sorted(
-        (pod for pod in pods if not occupants.terminal(pod) and occupants.drainable(pod, now)), key=occupants.key
-    )
+    waiting = sorted((pod for pod in pods if not is_done(pod) and occupants.drainable(pod, now)), key=key_of)
     force = _forced(waiting, now=now, deadline=deadline) if deadline is not None else ()
     forced = {each.pod.uid for each in force}
     tier = next((tier for tier in tiers(waiting) if tier), ())
@@ -64,7 +63,7 @@ def tiers(pods: Iterable[CachedPod]) -> tuple[tuple[CachedPod, ...], ...]:
     found: tuple[list[CachedPod], ...] = ([], [], [], [])
     for pod in pods:
         critical = pod.shape.spec.priority_class_name in _CRITICAL
-        found[2 * critical + occupants.of_daemon_set(pod)].append(pod)
+        found[2 * critical + of_daemon_set(pod)].append(pod)
     return tuple(tuple(tier) for tier in found)
 
 

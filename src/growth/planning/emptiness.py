@@ -41,12 +41,16 @@ class OwnedNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Kept:
-    """An empty node that stays, and why. `waits`: it stays only until it has been quiet for long enough."""
+    """A node that stays, and why.
+
+    `waits`: only until it has been quiet for long enough. `disabled`: its pool does not want empty nodes removed.
+    """
 
     node: str
     pool: str
     reason: str
     waits: bool = False
+    disabled: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +64,10 @@ class PoolBudget:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EmptinessPlan:
-    """`remove` are names of nodes, in order. `eligible` counts the empty nodes that only a budget could keep."""
+    """`remove` are names of nodes, in order; `kept` are the empty nodes that stay, by name.
+
+    `eligible` counts the empty nodes that only a budget could keep.
+    """
 
     remove: tuple[str, ...]
     kept: tuple[Kept, ...]
@@ -82,19 +89,21 @@ def plan_emptiness(
     now: dt.datetime,
 ) -> EmptinessPlan:
     """What goes and what stays. `nodes` are all initialised nodes of the pools, so that budgets can count them."""
-    budgets = {name: _budget(pool, [node for node in nodes if node.pool == name], now) for name, pool in pools.items()}
+    by_pool: dict[str, list[OwnedNode]] = {name: [] for name in pools}
+    for node in nodes:
+        by_pool.setdefault(node.pool, []).append(node)
+    budgets = {name: _budget(pool, by_pool[name], now) for name, pool in pools.items()}
     left = {name: budget.allowed.less(budget.disrupting) for name, budget in budgets.items()}
     kept: list[Kept] = []
     eligible: list[OwnedNode] = []
     for node in nodes:
         if node.leaving or not empty(node.pods):
             continue
-        pool = pools.get(node.pool)
-        reason, waits = _why_kept(node, pool, disruption_budgets, paused=paused, now=now)
-        if reason:
-            kept.append(Kept(node.name, node.pool, reason, waits))
-        else:
+        stays = why_kept(node, pools.get(node.pool), disruption_budgets=disruption_budgets, paused=paused, now=now)
+        if stays is None:
             eligible.append(node)
+        else:
+            kept.append(stays)
     remove: list[str] = []
     for node in sorted(eligible, key=_dearest_first):
         room = left[node.pool]
@@ -112,40 +121,46 @@ def _budget(pool: NodePool, nodes: Sequence[OwnedNode], now: dt.datetime) -> Poo
     return PoolBudget(allowed, len(nodes), sum(node.leaving or not node.ready for node in nodes))
 
 
-def _why_kept(
+def why_kept(
     node: OwnedNode,
     pool: NodePool | None,
-    disruption_budgets: Sequence[PodDisruptionBudget],
     *,
-    paused: bool,
+    disruption_budgets: Sequence[PodDisruptionBudget] = (),
+    paused: bool = False,
     now: dt.datetime,
-) -> tuple[str, bool]:
-    """Why an empty node stays whatever the budget says, and whether that is only a matter of time; empty: it may go."""
+) -> Kept | None:
+    """Why the node stays whatever its pool's budget says; None when it may go."""
+
+    def kept(reason: str, *, waits: bool = False, disabled: bool = False) -> Kept:
+        return Kept(node.name, node.pool, reason, waits, disabled)
+
+    if not empty(node.pods):
+        return kept("pods run there that would need another place")
     if pool is None:
-        return f"NodePool {node.pool} does not exist", False
+        return kept(f"NodePool {node.pool} does not exist")
     if paused or node.paused or pool.metadata.annotations.get(names.PAUSED_ANNOTATION, "false") != "false":
         whose = "the cluster" if paused else "the node" if node.paused else f"NodePool {node.pool}"
-        return f"{whose} is paused", False
+        return kept(f"{whose} is paused")
     if pool.spec.replicas is not None:
-        return f"NodePool {node.pool} is static: it keeps its number of nodes", False
+        return kept(f"NodePool {node.pool} is static: it keeps its number of nodes", disabled=True)
     try:
         after = parse_or_never(pool.spec.disruption.consolidate_after)
     except DurationError as error:
-        return f"NodePool {node.pool}: consolidateAfter {error}", False
+        return kept(f"NodePool {node.pool}: consolidateAfter {error}")
     if after is None:
-        return f"NodePool {node.pool} has consolidation disabled", False
+        return kept(f"NodePool {node.pool} has consolidation disabled", disabled=True)
     if node.protected:
-        return f"the node has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}", False
+        return kept(f"the node has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}")
     if node.holds_buffer:
-        return "the node holds capacity of a CapacityBuffer", False
+        return kept("the node holds capacity of a CapacityBuffer", disabled=True)
     blocked = occupants.why_undisturbable(node.pods, disruption_budgets, now)
     if blocked:
-        return blocked, False
+        return kept(blocked)
     if node.nominated:
-        return "the node is nominated for a pending pod", True
+        return kept("the node is nominated for a pending pod", waits=True)
     if node.quiet_seconds < after.seconds:
-        return f"a pod came or went less than {after} ago", True
-    return "", False
+        return kept(f"a pod came or went less than {after} ago", waits=True)
+    return None
 
 
 def _blocked(pool: str, budget: PoolBudget) -> str:

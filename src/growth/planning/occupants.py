@@ -16,6 +16,7 @@ from growth.api import names
 from growth.api.placement import NO_SCHEDULE, Taint
 from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
 from growth.planning.selectors import SelectorError, compiled
 from growth.planning.taints import tolerates
 from growth.units import Duration, DurationError
@@ -25,29 +26,14 @@ DISRUPTED: Final = Taint(key=names.DISRUPTED_TAINT, effect=NO_SCHEDULE)
 # A pod that is this long past its grace will not be ended by its kubelet any more: nobody waits for it.
 STUCK: Final = dt.timedelta(minutes=1)
 
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-
-
-def terminal(pod: CachedPod) -> bool:
-    return pod.phase in _TERMINAL
-
 
 def active(pod: CachedPod) -> bool:
-    return not terminal(pod) and pod.deleting is None
-
-
-def of_daemon_set(pod: CachedPod) -> bool:
-    return pod.owner is not None and pod.owner.kind == "DaemonSet"
-
-
-def mirror(pod: CachedPod) -> bool:
-    """A static pod's image in the API: it lives and dies with its node, and deleting it does nothing."""
-    return names.MIRROR_POD_ANNOTATION in pod.annotations or (pod.owner is not None and pod.owner.kind == "Node")
+    return not is_done(pod) and pod.deleting is None
 
 
 def reschedulable(pod: CachedPod) -> bool:
     """A StatefulSet's pod counts while it terminates: its successor comes only after it and will need the place."""
-    if of_daemon_set(pod) or mirror(pod) or terminal(pod):
+    if of_daemon_set(pod) or is_mirror(pod) or is_done(pod):
         return False
     return pod.deleting is None or (pod.owner is not None and pod.owner.kind == "StatefulSet")
 
@@ -63,11 +49,11 @@ def stuck(pod: CachedPod, now: dt.datetime) -> bool:
 
 
 def drainable(pod: CachedPod, now: dt.datetime) -> bool:
-    return not tolerates_disruption(pod) and not stuck(pod, now) and not mirror(pod)
+    return not tolerates_disruption(pod) and not stuck(pod, now) and not is_mirror(pod)
 
 
 def evictable(pod: CachedPod, now: dt.datetime) -> bool:
-    return active(pod) and not tolerates_disruption(pod) and not mirror(pod) and not protection(pod, now).holds
+    return active(pod) and not tolerates_disruption(pod) and not is_mirror(pod) and not protection(pod, now).holds
 
 
 def free_to_lose(pod: CachedPod) -> bool:
@@ -114,10 +100,6 @@ def protection(pod: CachedPod, now: dt.datetime) -> Protection:
     return Protection(holds=now < until, until=until)
 
 
-def key(pod: CachedPod) -> str:
-    return f"{pod.namespace}/{pod.name}"
-
-
 def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> str:
     """Why these pods may not be asked to leave now: do-not-disrupt or a PodDisruptionBudget; empty when they may.
 
@@ -125,7 +107,7 @@ def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruption
     """
     for pod in pods:
         if active(pod) and protection(pod, now).holds:
-            return f"pod {key(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
+            return f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
         if evictable(pod, now):
             refusal = _refusal(pod, budgets)
             if refusal:
@@ -137,12 +119,12 @@ def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
     matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
     if len(matching) > 1:
         named = ", ".join(sorted(each.metadata.name for each in matching))
-        return f"pod {key(pod)} has several PodDisruptionBudgets ({named}), with which no eviction is possible"
+        return f"pod {key_of(pod)} has several PodDisruptionBudgets ({named}), with which no eviction is possible"
     for budget in matching:
         if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not pod.ready:
             continue
         if budget.status.disruptions_allowed == 0:
-            return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key(pod)}"
+            return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key_of(pod)}"
     return ""
 
 

@@ -9,6 +9,7 @@ from growth.api.nodes import Node
 from growth.api.volumes import VolumeAttachment
 from growth.cluster.shapes import CachedPod
 from growth.controllers.environment import Environment
+from growth.controllers.fresh import every
 from growth.controllers.ownership import serves
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.tainting import NodeReplaced
@@ -168,7 +169,8 @@ class Termination:
             if not await self._endings.without_machine(node, node.spec.provider_id):
                 drained = await self._drains.step(node, None, deadline=None)
                 if drained.again is not None:
-                    return drained.again
+                    # The cloud is asked each time about a node that is not ready, and counts calls.
+                    return drained.again if node.is_ready else max(drained.again, self._env.settings.delete_poll)
             await self._endings.release_node(node)
         except (NotFound, NodeReplaced):
             pass
@@ -177,12 +179,7 @@ class Termination:
     async def _has_claim(self, node: Node) -> bool:
         """Asked of the server: the cache may be late."""
         owners = {each.uid for each in node.metadata.owner_references}
-        page = ""
-        while True:
-            answer = await self._env.api.list(NODE_CLAIM, limit=500, page=page)
-            for claim in answer.items:
-                if claim.metadata.uid in owners or claim.status.provider_id == node.spec.provider_id != "":
-                    return True
-            page = answer.next
-            if not page:
-                return False
+        for claim in await every(self._env.api, NODE_CLAIM):
+            if claim.metadata.uid in owners or claim.status.provider_id == node.spec.provider_id != "":
+                return True
+        return False

@@ -16,8 +16,10 @@ from growth.api.meta import ObjectReference
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import key_of
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
+from growth.controllers.fresh import pods_on
 from growth.controllers.termination.evictions import Eviction, Evictions
 from growth.kube.errors import Conflict, NotFound
 from growth.planning import occupants
@@ -84,7 +86,7 @@ class Drains:
         left = memory.since + LEAST_DRAIN_SECONDS - env.clock.monotonic()
         if left > 0:
             return Drained(left)
-        pods = await self._fresh_pods(name)
+        pods = await pods_on(env, name)
         step = drain_step(pods, now=env.clock.now(), deadline=deadline)
         if not step.drained:
             await self._act(node, claim, step, deadline)
@@ -98,16 +100,6 @@ class Drains:
             memory = _Draining(node.metadata.uid, now, now + LEAST_DRAIN_SECONDS - TELL_SECONDS)
             self._draining[node.metadata.name] = memory
         return memory
-
-    async def _fresh_pods(self, node: str) -> list[CachedPod]:
-        found: list[CachedPod] = []
-        page = ""
-        while True:
-            answer = await self._env.api.list(POD, fields=f"spec.nodeName={node}", limit=500, page=page)
-            found += (self._env.state.shapes.keep(pod) for pod in answer.items)
-            page = answer.next
-            if not page:
-                return found
 
     async def _act(self, node: Node, claim: NodeClaim | None, step: DrainStep, deadline: dt.datetime | None) -> None:
         for pod in step.evict:
@@ -142,7 +134,7 @@ class Drains:
             " pod and the do-not-disrupt annotation."
         )
         self._env.events.event(_about(pod), names.DISRUPTED, message, type=NORMAL)
-        _log.info("deleting pod", Pod=occupants.key(pod), grace_seconds=grace, deadline=print_time(deadline))
+        _log.info("deleting pod", Pod=key_of(pod), grace_seconds=grace, deadline=print_time(deadline))
 
     def _tell(self, node: Node, memory: _Draining, step: DrainStep) -> None:
         now = self._env.clock.monotonic()
@@ -151,7 +143,7 @@ class Drains:
         memory.told = now
         example = ""
         if step.protected:
-            example = f" (the annotation {names.DO_NOT_DISRUPT_ANNOTATION} protects {occupants.key(step.protected[0])})"
+            example = f" (the annotation {names.DO_NOT_DISRUPT_ANNOTATION} protects {key_of(step.protected[0])})"
         message = f"Failed to drain node, {len(step.waiting)} pods are waiting to be evicted{example}"
         self._env.events.event(regarding(NODE, node.metadata), names.FAILED_DRAINING, message, type=WARNING)
 

@@ -43,7 +43,7 @@ class _Memory:
 
     uid: str
     deleted_at: float | None = None  # when the cloud first accepted to take the machine down
-    asked_at: float | None = None  # when the cloud was last asked whether the machine still is
+    asked_at: float | None = None  # when the cloud was last asked about the machine
     told: str = ""  # the conditions that were written last
     drained: bool = False  # all pods and volumes have left its Nodes
     elapsed: bool = False  # the deadline passed before all volumes were detached
@@ -177,7 +177,7 @@ class Endings:
 
     async def _is_gone(self, claim: NodeClaim, node: Node, memory: _Memory) -> bool:
         """Asked only so often: clouds count calls."""
-        if not claim.status.provider_id or ready(node):
+        if not claim.status.provider_id or node.is_ready:
             return False
         now = self._env.clock.monotonic()
         if memory.asked_at is not None and now - memory.asked_at < self._env.settings.delete_poll:
@@ -187,12 +187,12 @@ class Endings:
 
     async def without_machine(self, node: Node, provider_id: str) -> bool:
         """Whether there is nothing left to drain: the Node is not ready and the cloud knows no such machine."""
-        if not provider_id or ready(node):
+        if not provider_id or node.is_ready:
             return False
         try:
             await self._env.provider.get(provider_id)
         except MachineNotFound:
-            return not ready(await self._env.api.get(NODE, node.metadata.name))
+            return not (await self._env.api.get(NODE, node.metadata.name)).is_ready
         except CloudUnavailable:
             return False  # not known, which is not gone: drain as usual
         return False
@@ -242,6 +242,12 @@ class Endings:
     async def _take_down(self, claim: NodeClaim, memory: _Memory) -> float | None:
         """None when the cloud says that the machine is gone. Asked for every claim: an unknown launch may have happened."""
         env = self._env
+        now = env.clock.monotonic()
+        if memory.deleted_at is not None and memory.asked_at is not None:
+            left = memory.asked_at + env.settings.delete_poll - now
+            if left > 0:
+                return left  # whatever woke us: clouds count calls
+        memory.asked_at = now
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
         if fresh.metadata.uid != claim.metadata.uid:
             raise _Replaced
@@ -336,10 +342,6 @@ class Endings:
 def _check(draft: Json, claim: NodeClaim) -> None:
     if draft["metadata"]["uid"] != claim.metadata.uid:
         raise _Replaced
-
-
-def ready(node: Node) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
 
 
 def _pool(claim: NodeClaim) -> str:
