@@ -18,7 +18,6 @@ from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
-from growth.planning.offerings import cloud_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
 from growth.planning.requirements import Requirements, key_of
@@ -140,12 +139,25 @@ def fitted(order: Order, *, currency: str) -> Order:
 
 def _single_valued(order: Order) -> dict[str, str]:
     """Labels of people's own that the plan left one value for; what the cloud says of a machine comes with its launch."""
-    clouds = {*cloud_labels(order.view), *names.WELL_KNOWN_LABELS}
     return {
         key: next(iter(need.values))
         for key, need in sorted(order.planned.requirements.items())
-        if not need.complement and len(need.values) == 1 and key not in clouds and key not in _NEVER_REQUIRED
+        if not need.complement
+        and len(need.values) == 1
+        and key not in names.WELL_KNOWN_LABELS
+        and key not in _NEVER_REQUIRED
+        and not _of_cloud(key, order.view)
     }
+
+
+def _of_cloud(key: str, view: PoolView) -> bool:
+    """Whether some type or offering defines the label."""
+    return any(
+        key_of(other) == key
+        for kind in view.instance_types
+        for labels in (kind.labels, *(offering.labels for offering in kind.offerings))
+        for other in labels
+    )
 
 
 def _expressions(order: Order) -> Iterator[Requirement]:

@@ -22,7 +22,7 @@ from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name, dearest, fitted
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, fitted
 from growth.controllers.provisioning.demand import Pending
 from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.passes import Answer, Question, answered
@@ -281,7 +281,7 @@ class Provisioner:
         """What of the plan is still wanted, with names."""
         env, views = self._env, answer.views
         orders: list[Order] = []
-        for planned in plan.claims:
+        for planned, most in zip(plan.claims, answer.dearest, strict=True):
             pods = tuple(pod for pod in planned.pods if not _vanished(pod, answer, env))
             if not pods:
                 continue
@@ -292,9 +292,7 @@ class Provisioner:
                 planned=planned,
                 pods=pods,
                 types=planned.instance_types,
-                max_price=min(
-                    planned.price * env.settings.max_price_percent // 100, dearest(planned, views[planned.pool])
-                ),
+                max_price=min(planned.price * env.settings.max_price_percent // 100, most),
             )
             orders.append(fitted(order, currency=plan.currency))
         return orders
