@@ -19,7 +19,6 @@ from growth.api.pods import POD
 from growth.api.workloads import REPLICA_SET
 from growth.controllers.overlays import Overlays
 from growth.controllers.provisioning import metrics
-from growth.controllers.watchdog import SYNCED, UNSYNCED_TIME, Watchdog
 from growth.kube.memory import MemoryApi
 from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimRandom
@@ -675,7 +674,7 @@ def test_an_overlay_decides_what_is_bought() -> None:
     assert bought(body)[0] == "m-8x-amd64-linux"
 
 
-# --- metrics and the watchdog
+# --- metrics
 
 
 def test_the_way_of_a_pod_is_measured() -> None:
@@ -713,36 +712,3 @@ def test_the_way_of_a_pod_is_measured() -> None:
     (state,) = [line for line in late.splitlines() if line.startswith("karpenter_pods_state{")]
     for label in ('managed="true"', 'nodepool="default"', 'phase="Running"', 'ready="true"', 'zone="test-zone-a"'):
         assert label in state
-
-
-def test_the_watchdog_names_what_is_not_followed() -> None:
-    """While a server answers nothing the metric counts; afterwards everything is well by itself."""
-
-    async def body(stage: Stage) -> list[tuple[float, float, set[str]]]:
-        await stage.begin()
-        server = MemoryApi(stage.cluster.server, user="growth")
-        wire = NetworkApi(server, kernel=stage.kernel, random=SimRandom(stage.kernel.seed, "wire"), name="growth")
-        env = stage.environment(api=wire)
-        dog = Watchdog(env)
-        stage.start(env.state.run(), dog.run())
-        await asyncio.sleep(10)
-
-        def seen() -> tuple[float, float, set[str]]:
-            kinds = {each.kind for each in env.state.unsynced()}
-            return env.metrics.value(SYNCED), env.metrics.value(UNSYNCED_TIME), kinds
-
-        found = [seen()]
-        wire.partition()
-        await asyncio.sleep(400)
-        found.append(seen())
-        wire.heal()
-        await asyncio.sleep(200)
-        found.append(seen())
-        return found
-
-    before, during, after = bought(body)
-    assert before == (1.0, 0.0, set())
-    assert during[0] == 0.0
-    assert during[1] > 100
-    assert "nodeclaims.karpenter.sh" in during[2]
-    assert after == (1.0, 0.0, set())
