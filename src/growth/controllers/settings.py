@@ -24,8 +24,7 @@ class ControllerSettings:
     max_price_percent: int = 125  # of the planned price; dearer offerings are not bought for a claim
     max_nodes: int | None = None  # caps of the whole cluster
     max_hourly: int | None = None  # billionths of the catalogue's currency
-    reservation_release: float = 60.0
-    reservation_use: float = 30.0  # a reserved name older than this is not created any more: it may be released soon
+    reservation_use: float = 30.0  # a name reserved longer ago is not created any more: it may be released soon
 
     # Lifecycle.
     launch_ttl: float = 300.0

@@ -120,7 +120,7 @@ class Autoscaler:
         async with contextlib.AsyncExitStack() as stack:
             electing = await stack.enter_async_context(openings.connect(Role.ELECTOR, ALWAYS_OPEN))
             cluster = await identity_of(electing)
-            await check_home(electing, settings.controllers.namespace)
+            await check_home(electing, settings.controllers.namespace, observe=settings.controllers.observe)
             self._elector = elector = Elector(
                 electing,
                 clock=openings.clock,
