@@ -57,6 +57,24 @@ def claim_name(pool: str, random: Random) -> str:
     return f"{pool[: _NAME - _RANDOM - 1].rstrip('-.')}-{ending}"
 
 
+def dearest(planned: PlannedClaim, view: PoolView) -> int:
+    """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
+    listed = set(planned.instance_types)
+    asked = [
+        (planned.requirements[key], attribute)
+        for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
+        if key in planned.requirements
+    ]
+    prices = [
+        offering.price
+        for kind in view.instance_types
+        if kind.name in listed
+        for offering in kind.offerings
+        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+    ]
+    return max(planned.price, *prices)
+
+
 def claim(order: Order, *, currency: str) -> NodeClaim:
     """The claim as it is created."""
     template = order.pool.spec.template

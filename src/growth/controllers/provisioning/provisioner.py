@@ -22,7 +22,7 @@ from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name, fitted
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, dearest, fitted
 from growth.controllers.provisioning.demand import Pending
 from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.passes import Answer, Question, answered
@@ -51,7 +51,7 @@ RECHECK_SECONDS: Final = 10.0
 # While kube-scheduler is about to bind pods to machines that are ready.
 SETTLING_SECONDS: Final = 1.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
-REPLAN_SECONDS: Final = 300.0
+REPLAN_SECONDS: Final = 60.0
 # Claims that are created at the same time.
 PARALLEL: Final = 32
 # After a failure of the server the next pass waits so long.
@@ -177,6 +177,7 @@ class Provisioner:
             await asyncio.sleep(SETTLING_SECONDS)
             self.trigger("sync")
             return
+        await self._look_for_overdue()
         virtual = tuple(self._headroom.demands())
         changes = env.state.changes
         now = env.clock.monotonic()
@@ -192,7 +193,7 @@ class Provisioner:
             picture=dataclasses.replace(picture, held=sifted.shapes),
             marked=marked,
             sort=self._pending.sorts.of,
-            held=frozenset(sifted.keys),
+            held=sifted.keys,
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
@@ -202,6 +203,16 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual)
+
+    async def _look_for_overdue(self) -> None:
+        """Claims that we made and no watch has shown: a lagging watch is no reason to buy again."""
+        state = self._env.state
+        for name in state.overdue():
+            try:
+                state.expect(await self._env.api.get(NODE_CLAIM, name))
+            except NotFound:
+                _log.warning("a nodeclaim was not created after all", NodeClaim=name)
+                state.unexpect(name)
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
@@ -281,7 +292,9 @@ class Provisioner:
                 planned=planned,
                 pods=pods,
                 types=planned.instance_types,
-                max_price=planned.price * env.settings.max_price_percent // 100,
+                max_price=min(
+                    planned.price * env.settings.max_price_percent // 100, dearest(planned, views[planned.pool])
+                ),
             )
             orders.append(fitted(order, currency=plan.currency))
         return orders
@@ -425,7 +438,7 @@ def _for_headroom(
 ) -> Outcome:
     """What became of the pods of buffers."""
     wanted = {each.key for each in virtual}
-    held = wanted & set(sifted.keys)
+    held = wanted & sifted.keys
     filled = plan.filled if plan is not None else ()
     machines = {each.name for each in filled if wanted & set(each.pods)}
     machines |= {order.name for order in created if wanted & set(order.pods)}
