@@ -121,8 +121,8 @@ def test_a_part_that_ends_ends_the_process() -> None:
         process = replica.start()
         await asyncio.sleep(30)
         assert replica.autoscaler is not None
-        state = replica.autoscaler._state
-        assert state is not None
+        assert replica.autoscaler._watchdog is not None
+        state = replica.autoscaler._watchdog._state
 
         def broken(_: object) -> None:
             raise ZeroDivisionError
