@@ -24,7 +24,7 @@ from growth.controllers.fresh import pods_on
 from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.quiet import Quiet
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
-from growth.planning.emptiness import OwnedNode, plan_emptiness, why_kept
+from growth.planning.emptiness import OwnedNode, empty, plan_emptiness, why_kept
 from growth.telemetry.logs import logger
 
 __all__ = ["METRICS", "Emptiness"]
@@ -125,7 +125,7 @@ class Emptiness:
             pool=claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),
             pods=pods,
             quiet_seconds=min(self._quiet.seconds(name), self._initialized_seconds(claim)),
-            price=price_of(labels, type_of(labels, self._types)),
+            price=price_of(labels, type_of(labels, self._types)) if empty(pods) else None,  # only those compete
             ready=node.is_ready,
             leaving=name in self._acting or tainting.tainted(node) or _deleting(node) or _deleting(claim),
             nominated=self._nominated(node, claim),
