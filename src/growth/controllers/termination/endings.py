@@ -17,6 +17,7 @@ from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
+from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import pool_of
 from growth.controllers.tainting import NodeReplaced
@@ -236,6 +237,8 @@ class Endings:
     def _count_node(self, node: Node) -> None:
         env, labels = self._env, node.metadata.labels
         pool = labels.get(names.NODE_POOL_LABEL, "")
+        if names.POOL_LABEL in labels:
+            pool = str(PoolRef.growth(labels[names.POOL_LABEL]))
         now = env.clock.now()
         env.metrics.add(metrics.NODES_TERMINATED, nodepool=pool, zone=labels.get(names.ZONE_LABEL, ""))
         began = node.metadata.deletion_timestamp or now
