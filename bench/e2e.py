@@ -34,11 +34,6 @@ from tools.controlplane.plane import plane
 SIDES: Final = (autoscaler.GROWTH, autoscaler.KARPENTER)
 CELLS: Final = ("plain", "web")
 RUN_SECONDS: Final = 300.0
-KWOK_CLASS: Final = {
-    "apiVersion": "karpenter.kwok.sh/v1alpha1",
-    "kind": "KWOKNodeClass",
-    "metadata": {"name": "default"},
-}
 SMALL: Final = {"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4", "8"]}
 # What must hold of the medians, Growth's over Karpenter's.
 BOUND_RATIO: Final = 0.7
@@ -100,8 +95,7 @@ def scale_up(side: str, cell: str, *, pods: int, options: Sequence[str] = ()) ->
     """One run on a fresh plane."""
     with plane(scheduler=True, controller_manager=True, kwok=True, audit=True) as running:
         server = Desk(running)
-        server.install(autoscaler.definitions_of(side))
-        server.create(desk.CLASSES, KWOK_CLASS)
+        autoscaler.prepare(server, side)
         server.create(desk.POOLS, pool(cell))
         wanted = deployments(cell, pods)
         for each in wanted:

@@ -12,6 +12,8 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from bench.owning import desk
+from bench.owning.desk import Desk
 from bench.peers.karpenter import kwok
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
@@ -32,10 +34,18 @@ class Running:
     """A started autoscaler. `user` is the one that its own writes carry in the audit log."""
 
     def __init__(
-        self, name: str, command: Sequence[str], env: Mapping[str, str], *, log: pathlib.Path, port: int
+        self,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        log: pathlib.Path,
+        port: int,
+        metrics_port: int | None = None,
     ) -> None:
         self.name = name
         self.port = port
+        self.metrics_port = metrics_port or port
         self._log = log
         with log.open("ab") as file:
             self._process = subprocess.Popen(
@@ -45,6 +55,10 @@ class Running:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def holds(self, identity: str) -> bool:
+        """Whether this is the process that calls itself so, by what it has logged."""
+        return bool(identity) and identity in self.log
 
     @property
     def log(self) -> str:
@@ -69,9 +83,9 @@ class Running:
         except OSError:
             return False
 
-    def scrape(self, port: int | None = None) -> str:
+    def scrape(self) -> str:
         """Its metrics, in Prometheus' text."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -111,7 +125,7 @@ def growth(
     command = [str(pathlib.Path(sys.prefix) / "bin" / "growth"), "run", "--provider", "kwok"]
     command += ["--kubeconfig", str(plane.kubeconfig_of(user))]
     command += ["--kwok-kubeconfig", str(plane.kubeconfig_of(kwok_user))]
-    command += ["--listen", f"127.0.0.1:{port}", *options]
+    command += ["--kwok-controller", "--listen", f"127.0.0.1:{port}", *options]
     log = plane.folder / (log_name or f"growth-{number}.log")
     return Running(GROWTH, command, {}, log=log, port=port)
 
@@ -119,7 +133,7 @@ def growth(
 def karpenter(
     plane: Plane, *, instance_types: pathlib.Path | None = None, settings: Mapping[str, str] | None = None
 ) -> Running:
-    """Karpenter on its simulated machines, not waited for. Its metrics are on the port after that of its health."""
+    """Karpenter on its simulated machines, not waited for."""
     port, metrics = free_port(), free_port()
     env = {
         "KUBECONFIG": str(plane.kubeconfig_of(KARPENTER)),
@@ -132,12 +146,34 @@ def karpenter(
     }
     if instance_types is not None:
         env["INSTANCE_TYPES_FILE_PATH"] = str(instance_types)
-    return Running(KARPENTER, [str(kwok.controller())], env, log=plane.folder / "karpenter.log", port=port)
+    return Running(
+        KARPENTER,
+        [str(kwok.controller())],
+        env,
+        log=plane.folder / "karpenter.log",
+        port=port,
+        metrics_port=metrics,
+    )
 
 
 def definitions_of(name: str) -> list[Json]:
     """The kinds that an autoscaler brings along."""
     return kwok.definitions() if name == KARPENTER else all_crds()
+
+
+def prepare(server: Desk, name: str, *, node_class: Json | None = None) -> None:
+    """What an autoscaler finds when it starts: its kinds, a namespace of its own, the node class `default`."""
+    server.install(definitions_of(name))
+    server.create(desk.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GROWTH}})
+    server.create(
+        desk.CLASSES,
+        {
+            "apiVersion": "karpenter.kwok.sh/v1alpha1",
+            "kind": "KWOKNodeClass",
+            "metadata": {"name": "default"},
+            "spec": node_class or {},
+        },
+    )
 
 
 @contextlib.contextmanager

@@ -241,6 +241,31 @@ class Stage:
         return self.server.statistics().writes.get("growth", 0) - told.created - told.counted
 
 
+def environment(
+    api: Api,
+    cloud: ScriptedCloud,
+    *,
+    clock: SimClock,
+    random: SimRandom,
+    settings: ControllerSettings | None = None,
+) -> Environment:
+    """What one process of controllers is given."""
+    state = State(api, clock=clock, random=random.stream("state"), node_classes=cloud.node_classes)
+    state.catalogue = cloud.sold
+    return Environment(
+        api=api,
+        state=state,
+        provider=cloud,
+        clock=clock,
+        random=random.stream("controllers"),
+        compute=SimCompute(),
+        events=Recorder(api, clock=clock, random=random.stream("events")),
+        metrics=Metrics(CollectorRegistry()),
+        settings=settings or ControllerSettings(),
+        cluster="c1",
+    )
+
+
 def condition(item: NodeClaim | NodePool, type_: str) -> Condition:
     (found,) = [each for each in item.status.conditions if each.type == type_]
     return found
@@ -274,20 +299,7 @@ def on_stage(
         if api is not None:
             own = api(MemoryApi(server, user="growth"))
         cloud = ScriptedCloud()
-        state = State(own, clock=clock, random=random.stream("state"), node_classes=cloud.node_classes)
-        state.catalogue = cloud.sold
-        env = Environment(
-            api=own,
-            state=state,
-            provider=cloud,
-            clock=clock,
-            random=random.stream("controllers"),
-            compute=SimCompute(),
-            events=Recorder(own, clock=clock, random=random.stream("events")),
-            metrics=Metrics(CollectorRegistry()),
-            settings=settings or ControllerSettings(),
-            cluster="c1",
-        )
+        env = environment(own, cloud, clock=clock, random=random, settings=settings)
         return await body(Stage(server=server, admin=admin, cloud=cloud, env=env, kernel=kernel))
 
     return sim.run(main, seed=seed, limit_seconds=1_000_000)

@@ -1,6 +1,9 @@
 """What becomes of claims that the cloud does not give a machine, one kind of refusal after the other."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,11 +18,16 @@ from growth.api.clouds import (
     QuotaExceeded,
 )
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.kinds import Kind
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
+from growth.kube.api import WatchEvent
+from growth.kube.memory import MemoryApi
 from tests.simulation.owning import Stage, condition, on_stage, told
+
+T = TypeVar("T")
 
 
 def disruptions(stage: Stage, reason: str, *, capacity_type: str = "") -> float:
@@ -262,3 +270,50 @@ def test_secrets_in_a_cloud_s_answer_reach_neither_condition_nor_event() -> None
         assert not any("abcdef" in text for text in texts)
 
     on_stage(body)
+
+
+def test_a_claim_deleted_while_its_machine_is_made_still_learns_of_it() -> None:
+    """Whoever ends the claim must know that a machine is on its way, and then which one it is."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        stage.cloud.delays["web-1"] = 10
+        claim = await stage.add_claim()
+        await asyncio.sleep(1)
+        assert stage.env.launching == {claim.metadata.uid}
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(5)
+        assert stage.env.launching == {claim.metadata.uid}
+        await asyncio.sleep(5)
+        assert stage.env.launching == set()
+        assert (await stage.claim()).status.provider_id == "scripted://web-1"
+
+    on_stage(body)
+
+
+def test_no_machine_is_bought_for_a_claim_that_the_watch_does_not_know_to_be_deleted() -> None:
+    """The last look before buying is at the server, not at the cache."""
+
+    class Late(MemoryApi):
+        """Watches tell of changes only after ten seconds."""
+
+        @contextlib.asynccontextmanager
+        async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+            async with super().watch(kind, **how) as events:
+                yield self._late(events)
+
+        async def _late(self, events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[WatchEvent[T]]:
+            async for event in events:
+                await asyncio.sleep(10)
+                yield event
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await asyncio.sleep(1)
+        await stage.add_claim()
+        await asyncio.sleep(5)
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(60)
+        assert stage.cloud.calls["create"] == 0
+
+    on_stage(body, api=lambda api: Late(api._server, user="growth"))

@@ -247,10 +247,10 @@ NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
-COLLECTION_HELD: Final = "CollectionHeld"
 LAUNCH_TIMEOUT: Final = "LaunchTimeout"
 REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
 INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
+COLLECTION_HELD: Final = "CollectionHeld"
 
 
 def node_class_label(group: str, kind: str) -> str:

@@ -18,7 +18,6 @@ from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
-from growth.planning.offerings import cloud_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
 from growth.planning.requirements import Requirements, key_of
@@ -122,7 +121,9 @@ def fitted(order: Order, *, currency: str) -> Order:
 
 def _single_valued(order: Order) -> dict[str, str]:
     """Labels of people's own that the plan left one value for; what the cloud says of a machine comes with its launch."""
-    clouds = {*cloud_labels(order.view), *names.WELL_KNOWN_LABELS}
+    clouds = set(names.WELL_KNOWN_LABELS)
+    for kind in order.view.instance_types:
+        clouds.update(kind.labels_of_today, kind.labels_of_offerings)
     return {
         key: next(iter(need.values))
         for key, need in sorted(order.planned.requirements.items())

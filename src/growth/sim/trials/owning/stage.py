@@ -6,19 +6,24 @@ the autoscaler dies, as machines do.
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
 
+import msgspec
+
+from growth.api.coordination import LEASE
 from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.karpenter import NODE_POOL
-from growth.api.kinds import Json
+from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.pods import Pod
 from growth.api.workloads import DEPLOYMENT
 from growth.kube.api import ALWAYS_OPEN, Api, Gate
-from growth.kube.memory import MemoryApi
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.operator.checks import identity_of
 from growth.providers.kwok.kubelets import KubeletSettings
+from growth.providers.kwok.registrar import Registrar, RegistrarSettings
 from growth.sim import process
 from growth.sim.kernel import Kernel
 from growth.sim.ledger import NO_CAPS, Caps, Ledger
@@ -26,6 +31,8 @@ from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate, Process
 from growth.sim.world.cluster import SimCluster, workload
+
+T = TypeVar("T")
 
 GROWTH_NAMESPACE: Final = "growth"
 RESTART_SECONDS: Final = (0.5, 2.0)
@@ -45,22 +52,49 @@ class Seat:
         self.lease = replica.lease
         self._replica = replica
 
-    def connect(self, user: str, gate: Gate = ALWAYS_OPEN, *, counted: bool = True) -> Api:
-        """The API as this user sees it. Writes that are not `counted` (renewals of the Lease) are none to crash after."""
+    def connect(self, user: str, gate: Gate = ALWAYS_OPEN) -> NetworkApi:
+        """The API as this user sees it, over this replica's network."""
+        return self._network(MemoryApi(self._replica.stage.cluster.server, user=user), self.process, gate)
+
+    def elect(self) -> NetworkApi:
+        """The way to the Lease: its renewals are no writes to crash after."""
+        replica = self._replica
+        return self._network(_NamedLease(replica.stage.cluster.server, replica.lease), None, ALWAYS_OPEN)
+
+    def _network(self, server: Api, own: Process | None, gate: Gate) -> NetworkApi:
         replica = self._replica
         api = NetworkApi(
-            MemoryApi(replica.stage.cluster.server, user=user),
+            server,
             kernel=replica.stage.kernel,
-            random=self.random.stream(f"network {user} {len(replica.networks)}"),
-            process=self.process if counted else None,
+            random=self.random.stream(f"network {len(replica.networks)}"),
+            process=own,
             gate=gate,
             faults=replica.faults,
-            name=f"{self.identity} {user}",
+            name=f"{self.identity} {len(replica.networks)}",
         )
-        if not counted:
-            self.process.at_end(api.cut_watches)
         replica.networks.append(api)
         return api
+
+
+class _NamedLease(MemoryApi):
+    """Keeps the Lease under a name of its own: two replicas with two Leases both believe that they lead."""
+
+    def __init__(self, server: MemoryServer, lease: str) -> None:
+        super().__init__(server, user="growth")
+        self._lease = lease
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        return await super().get(kind, self._lease if kind.plural == LEASE.plural else name, namespace=namespace)
+
+    async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
+        assert isinstance(body, Mapping)
+        assert kind.plural == LEASE.plural, "an elector creates its Lease and nothing else"
+        named = {**body, "metadata": {**body["metadata"], "name": self._lease}}
+        return await super().create(kind, named, namespace=namespace)
+
+    async def patch(self, kind: Kind[T], name: str, *args: Any, **kwargs: Any) -> T:
+        assert name
+        return await super().patch(kind, self._lease, *args, **kwargs)
 
 
 Body = Callable[["Stage", Seat], Coroutine[Any, Any, None]]
@@ -113,6 +147,12 @@ class Replica:
             self._crash_after = n
         else:
             self.process.crash_after_write(n)
+
+    def mend(self) -> None:
+        """From now on its network is good."""
+        self.faults = GOOD
+        for network in self.networks:
+            network.faults = GOOD
 
     @property
     def written(self) -> int:
@@ -196,6 +236,16 @@ class Stage:
         for pool in pools:
             await self.admin.create(NODE_POOL, pool.body())
         self.cluster.start()
+        cloud = MemoryApi(server, user="growth-kwok")
+        registrar = Registrar(
+            cloud,
+            cluster=await identity_of(self.admin),
+            namespace=GROWTH_NAMESPACE,
+            clock=self.cluster.clock,
+            random=self.random.stream("registrar"),
+            settings=RegistrarSettings(deletion=1.0, node_removal=0.5),
+        )
+        self._keeping.append(self.kernel.create_task(registrar.run(), name="registrar"))
 
     def start(self, name: str, body: Body, *, faults: Faults = GOOD, lease: str = "growth") -> Replica:
         replica = Replica(self, name, body, faults=faults, lease=lease)
