@@ -144,6 +144,7 @@ class Emptiness:
                 quiet_seconds=min(self._quiet.seconds(name), self._initialized_seconds(claim)),
                 price=price_of(labels, type_of(labels, self._types)),
                 nominated=self._nominated(node, claim),
+                holds_buffer=any(map(self._env.state.kept_for_buffer, (name, claim.metadata.name))),
                 protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
                 paused=marked_paused(node.metadata),
             )
