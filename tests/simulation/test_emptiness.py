@@ -150,7 +150,7 @@ def test_nominated_nodes_stay() -> None:
 def test_nodes_that_hold_a_buffer_stay_and_say_so() -> None:
     """Room that a CapacityBuffer keeps is used, though no pod is there; without the buffer the node goes."""
 
-    async def body(stage: SimStage) -> tuple[list[list[str]], set[str]]:
+    async def body(stage: Stage) -> tuple[list[list[str]], set[str]]:
         pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
         stage.env.state.keep_for_buffers(["web-1"])
