@@ -38,7 +38,7 @@ deleting = st.sampled_from((None, "2026-01-01T11:00:00Z"))
 
 
 def a_node(name: str, provider: str, own: dict[str, str], gone: str | None) -> Json:
-    made = node(name, provider=provider, labels=own)
+    made = node(name, provider=provider, labels={**own})
     return {**made, "metadata": {**made["metadata"], **({"deletionTimestamp": gone} if gone else {})}}
 
 

@@ -12,8 +12,9 @@ from growth.api.coordination import LEASE
 from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.decisions import DECISION
-from growth.api.karpenter import NODE_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Json, Kind
+from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.kube.errors import Forbidden
@@ -120,8 +121,8 @@ def test_a_part_that_ends_ends_the_process() -> None:
         process = replica.start()
         await asyncio.sleep(30)
         assert replica.autoscaler is not None
-        state = replica.autoscaler._state
-        assert state is not None
+        assert replica.autoscaler._watchdog is not None
+        state = replica.autoscaler._watchdog._state
 
         def broken(_: object) -> None:
             raise ZeroDivisionError
@@ -236,23 +237,27 @@ def test_a_cluster_without_namespace_or_definitions_is_refused() -> None:
     assert "growth crds | kubectl apply -f -" in prepared(body, crds=False)
 
 
-def test_observing_takes_no_lease_and_writes_nothing() -> None:
-    """Beside a Karpenter at work it starts, follows the cluster, and neither takes the Lease nor writes."""
+def test_observing_takes_no_lease_and_writes_decisions_only() -> None:
+    """Beside a Karpenter at work it says what it would buy, and neither takes the Lease nor writes anything else."""
 
     async def body(kernel: Kernel, cluster: SimCluster) -> None:
         renewed = print_micro_time(cluster.clock.now())
         lease: Json = {"metadata": {"name": names.KARPENTER_LEADER_LEASE}, "spec": {"renewTime": renewed}}
         await cluster.admin.create(LEASE, lease, namespace="kube-system")
         await cluster.admin.create(NODE_POOL, node_pool())
+        await cluster.admin.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
         replica = Replica(kernel, cluster.server, settings=settings_of(observe="true"))
         process = replica.start()
+        await cluster.add_replica_set("web", 5)
         await asyncio.sleep(120)
         assert not process.dead
         assert replica.autoscaler is not None
         assert replica.autoscaler.unready() == ()
-        leases = await cluster.admin.list(LEASE, namespace="growth")
-        assert leases.items == ()
-        assert "growth" not in cluster.server.statistics().writes
+        assert (await cluster.admin.list(LEASE, namespace="growth")).items == ()
+        assert (await cluster.admin.list(NODE_CLAIM)).items == ()
+        decisions = (await cluster.admin.list(DECISION)).items
+        assert "WouldAct" in {each.spec.outcome for each in decisions}
+        assert cluster.server.statistics().writes["growth"] == len(decisions)
         assert "growth-kwok" not in cluster.server.statistics().writes
 
     prepared(body)

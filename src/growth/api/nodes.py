@@ -49,6 +49,7 @@ class AttachedVolume(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
+    phase: str = ""
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[NodeCondition, ...] = ()

@@ -119,7 +119,7 @@ def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revisi
     )
     attachments = Attachments(volumes, objects.attachments)
     books = Books()
-    newest = newest_pods(objects.pods)
+    newest = newest_pods(objects.pods) if objects.daemon_sets else {}
     return composed(
         Picture(
             catalogue=catalogue,

@@ -6,11 +6,12 @@ from growth.api import names
 from growth.cluster.shapes import CachedPod
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+_OF_NODES: Final = frozenset({"DaemonSet", "Node"})  # owners whose pods belong to their node; a Node's are mirrors
 
 
 def key_of(pod: CachedPod) -> str:
     """As plans and messages name it: namespace/name."""
-    return f"{pod.namespace}/{pod.name}"
+    return f"{pod.shape.namespace}/{pod.name}"
 
 
 def is_done(pod: CachedPod) -> bool:
@@ -29,7 +30,9 @@ def is_mirror(pod: CachedPod) -> bool:
 
 def movable(pod: CachedPod) -> bool:
     """Whether the pod wants a place of its own: not one that goes, and none that belongs to its node."""
-    return pod.deleting is None and not of_daemon_set(pod) and not is_mirror(pod)
+    if pod.deleting is not None or names.MIRROR_POD_ANNOTATION in pod.annotations:
+        return False
+    return pod.owner is None or pod.owner.kind not in _OF_NODES
 
 
 def waits_for(pod: CachedPod) -> str:

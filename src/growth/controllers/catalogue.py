@@ -11,7 +11,7 @@ from growth.api.clouds import CloudError
 from growth.api.instance_types import Catalogue
 from growth.controllers.environment import Environment
 from growth.kube.backoff import Backoff, BackoffSettings
-from growth.telemetry.logs import logger
+from growth.telemetry.logs import about, logger
 from growth.telemetry.metrics import Declaration, Gauge
 
 _log = logger("catalogue")
@@ -39,7 +39,8 @@ class CatalogueReader:
     async def run(self) -> None:
         while True:
             self._wake.clear()
-            pause = await self._read()
+            with about(reconciler="catalogue"):
+                pause = await self._read()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()

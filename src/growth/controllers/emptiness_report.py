@@ -196,8 +196,8 @@ def _grouped(kept: list[Kept]) -> tuple[KeptNodes, ...]:
 
 
 def _cost(seen: Seen, going: tuple[str, ...], env: Environment) -> DecisionCost | None:
-    """Of the nodes that are looked at; none where the price of one is not known."""
-    catalogue = env.state.catalogue
+    """Of the nodes that are looked at, when some go; none where the price of one is not known."""
+    catalogue = env.state.catalogue if going else None
     prices = {name: view.price for name, (_, _, view) in seen.nodes.items() if not view.leaving}
     if catalogue is None or not prices or any(price is None for price in prices.values()):
         return None

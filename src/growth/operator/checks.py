@@ -31,16 +31,14 @@ async def identity_of(api: Api) -> str:
     return hashlib.sha256(namespace.metadata.uid.encode()).hexdigest()[:10]
 
 
-async def check_home(api: Api, namespace: str) -> None:
-    """Growth's own namespace is there, and so are the kinds that it cannot work without."""
-    try:
-        await api.get(NAMESPACE, namespace)
-    except NotFound:
-        raise Refused(
-            f"there is no namespace {namespace}, where Growth keeps its Lease and ConfigMaps: "
-            f"make it with `kubectl create namespace {namespace}`, or name another with --namespace"
-        ) from None
-    kinds: tuple[Kind[Any], ...] = (NODE_POOL, NODE_CLAIM, DECISION)
+async def check_home(api: Api, namespace: str, *, observe: bool) -> None:
+    """Growth's own namespace is there, and so are the kinds that it cannot work without.
+
+    Without Decisions it can act, but who only observes writes nothing else, and keeps nothing in the namespace.
+    """
+    if not observe:
+        await _check_namespace(api, namespace)
+    kinds: tuple[Kind[Any], ...] = (NODE_POOL, NODE_CLAIM, *((DECISION,) if observe else ()))
     for kind in kinds:
         try:
             await api.list(kind, limit=1)
@@ -48,6 +46,16 @@ async def check_home(api: Api, namespace: str) -> None:
             raise Refused(
                 f"the cluster does not serve {kind}: install the definitions with `growth crds | kubectl apply -f -`"
             ) from None
+
+
+async def _check_namespace(api: Api, namespace: str) -> None:
+    try:
+        await api.get(NAMESPACE, namespace)
+    except NotFound:
+        raise Refused(
+            f"there is no namespace {namespace}, where Growth keeps its Lease and ConfigMaps: "
+            f"make it with `kubectl create namespace {namespace}`, or name another with --namespace"
+        ) from None
 
 
 async def check_alone(api: Api, *, clock: Clock, provider: str, served: Collection[Kind[Any]]) -> None:

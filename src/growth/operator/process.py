@@ -83,8 +83,8 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
                 version=__version__,
                 provider=process.provider,
                 server=way.server,
-                credentials=way.origin,
-                cloud_credentials=cloud_way.origin,
+                access=way.origin,
+                cloud_access=cloud_way.origin,
                 namespace=settings.controllers.namespace,
                 port=taken,
             )

@@ -203,7 +203,6 @@ def _sections() -> Iterator[Section]:
             _of(
                 made, "maxHourly", MONEY, "What the machines may cost an hour, in the catalogue's currency; a hard cap."
             ),
-            _of(made, "reservationRelease", SECONDS, "A reserved name that was not used is free again after so long."),
             _of(made, "reservationUse", SECONDS, "A reserved name is not used any more after so long."),
             _of(made, "cataloguePeriod", SECONDS, "How often prices and stock are read anew."),
         ),

@@ -156,10 +156,15 @@ class Lifecycle:
                 return await self._give_up(claim, reason, seconds)
 
     async def _launch(self, cached: NodeClaim) -> float | None:
-        claim = await self._claims.fresh(cached)
-        if claim is None or not isinstance(self._next(claim), decide.Launch):
-            return None  # what changed meanwhile is on its way to us
-        return await self._launcher.launch(claim)
+        uid = cached.metadata.uid
+        self._env.launching.add(uid)  # before the look: from then on nobody concludes that there is no machine
+        try:
+            claim = await self._claims.fresh(cached)
+            if claim is None or not isinstance(self._next(claim), decide.Launch):
+                return None  # what changed meanwhile is on its way to us
+            return await self._launcher.launch(claim)
+        finally:
+            self._env.launching.discard(uid)
 
     async def _register(self, claim: NodeClaim, node: Node) -> None:
         env = self._env

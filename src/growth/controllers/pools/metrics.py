@@ -6,6 +6,7 @@ from typing import Final
 from growth.api.karpenter import NodePool
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.controllers.environment import Environment
+from growth.controllers.gauges.nodes import word
 from growth.controllers.ownership import serves
 from growth.telemetry.metrics import Declaration, Gauge
 from growth.units import QuantityError
@@ -45,7 +46,7 @@ def read_gauges(env: Environment) -> None:
                     amount = amount_of(name, quantity)
                 except QuantityError:
                     continue
-                yield {"resource_type": _word(name), "nodepool": pool.metadata.name}, base_units(name, amount)
+                yield {"resource_type": word(name), "nodepool": pool.metadata.name}, base_units(name, amount)
 
     def costs() -> Series:
         for pool in pools():
@@ -75,8 +76,3 @@ def _prices(env: Environment, pool: NodePool) -> Iterator[int | None]:
         if claim.status.provider_id:
             labels = claim.metadata.labels
             yield price_of(labels, type_of(labels, types))
-
-
-def _word(resource: str) -> str:
-    """As Karpenter spells it in this metric: `ephemeral_storage`, `nvidia.com/gpu`."""
-    return resource.lower().replace("-", "_")

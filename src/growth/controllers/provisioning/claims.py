@@ -18,7 +18,6 @@ from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
-from growth.planning.offerings import cloud_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
 from growth.planning.requirements import Requirements, key_of
@@ -55,6 +54,24 @@ def claim_name(pool: str, random: Random) -> str:
     """`<pool>-<5 random characters>`, never longer than a Node's name may be."""
     ending = "".join(random.choice(_LETTERS) for _ in range(_RANDOM))
     return f"{pool[: _NAME - _RANDOM - 1].rstrip('-.')}-{ending}"
+
+
+def dearest(planned: PlannedClaim, view: PoolView) -> int:
+    """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
+    listed = set(planned.instance_types)
+    asked = [
+        (planned.requirements[key], attribute)
+        for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
+        if key in planned.requirements
+    ]
+    prices = [
+        offering.price
+        for kind in view.instance_types
+        if kind.name in listed
+        for offering in kind.offerings
+        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+    ]
+    return max(planned.price, *prices)
 
 
 def claim(order: Order, *, currency: str) -> NodeClaim:
@@ -122,7 +139,9 @@ def fitted(order: Order, *, currency: str) -> Order:
 
 def _single_valued(order: Order) -> dict[str, str]:
     """Labels of people's own that the plan left one value for; what the cloud says of a machine comes with its launch."""
-    clouds = {*cloud_labels(order.view), *names.WELL_KNOWN_LABELS}
+    clouds = set(names.WELL_KNOWN_LABELS)
+    for kind in order.view.instance_types:
+        clouds.update(kind.labels_of_today, kind.labels_of_offerings)
     return {
         key: next(iter(need.values))
         for key, need in sorted(order.planned.requirements.items())

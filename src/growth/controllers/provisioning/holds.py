@@ -82,7 +82,7 @@ class Holds:
         shapes: dict[str, list[PodShape]] = {}
         for hold in kept.values():
             shapes.setdefault(hold.claim, []).append(hold.shape)
-        return Sifted(kept.keys(), {claim: tuple(each) for claim, each in shapes.items()}, released, settling)
+        return Sifted(frozenset(kept), {claim: tuple(each) for claim, each in shapes.items()}, released, settling)
 
     def _waits(self, pod: CachedPod) -> bool:
         """Whether it is the pod that was planned for, still where it was."""
@@ -98,8 +98,8 @@ class Holds:
 
     def _settles(self, hold: Hold, found: Counted, room: dict[str, dict[str, int]], now: float) -> bool:
         """Whether there is room for the pod on the machine that is ready, and it has not been left there for long."""
-        if now - self._ready.setdefault(hold.claim, now) > self._patience:
-            return False
+        if hold.pod is None or now - self._ready.setdefault(hold.claim, now) > self._patience:
+            return False  # nobody binds the pods of buffers: from now on they find room as everything else does
         assert found.view is not None
         left = room.setdefault(hold.claim, subtract(found.view.allocatable, found.view.requested))
         needs = requests_of(hold.shape.spec)

@@ -6,7 +6,7 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from growth.api import names
@@ -17,11 +17,12 @@ from growth.cluster.snapshot import Demand
 from growth.cluster.wanting import is_done
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
+from growth.controllers.headroom import Outcome
 from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name, fitted
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, dearest, fitted
 from growth.controllers.provisioning.demand import Pending
 from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.passes import Answer, Question, answered
@@ -50,7 +51,7 @@ RECHECK_SECONDS: Final = 10.0
 # While kube-scheduler is about to bind pods to machines that are ready.
 SETTLING_SECONDS: Final = 1.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
-REPLAN_SECONDS: Final = 300.0
+REPLAN_SECONDS: Final = 60.0
 # Claims that are created at the same time.
 PARALLEL: Final = 32
 # After a failure of the server the next pass waits so long.
@@ -63,15 +64,21 @@ class Headroom(Protocol):
     def demands(self) -> Sequence[Demand]:
         """They are placed after all others."""
 
-    def placed(self, unplaced: Collection[str], *, machines: Collection[str]) -> None:
-        """What the last pass made of them: which have no place, and which nodes and claims hold the others."""
+    def placed(self, outcome: Outcome) -> None:
+        """What the last pass made of them."""
+
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        """`changed` is called with a word when others are wanted than before."""
 
 
 class NoHeadroom:
     def demands(self) -> Sequence[Demand]:
         return ()
 
-    def placed(self, unplaced: Collection[str], *, machines: Collection[str]) -> None:
+    def subscribe(self, changed: Callable[[str], None]) -> None:
+        pass
+
+    def placed(self, outcome: Outcome) -> None:
         pass
 
 
@@ -106,6 +113,7 @@ class Provisioner:
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
         self._settling = False
+        self._headroom.subscribe(self.trigger)
         state.pods.subscribe(self._pending.hear)
         state.pools.subscribe(self._on_pool)
         state.claims.subscribe(self._on_claim)
@@ -169,6 +177,7 @@ class Provisioner:
             await asyncio.sleep(SETTLING_SECONDS)
             self.trigger("sync")
             return
+        await self._look_for_overdue()
         virtual = tuple(self._headroom.demands())
         changes = env.state.changes
         now = env.clock.monotonic()
@@ -184,7 +193,7 @@ class Provisioner:
             picture=dataclasses.replace(picture, held=sifted.shapes),
             marked=marked,
             sort=self._pending.sorts.of,
-            held=frozenset(sifted.keys),
+            held=sifted.keys,
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
@@ -194,6 +203,16 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual)
+
+    async def _look_for_overdue(self) -> None:
+        """Claims that we made and no watch has shown: a lagging watch is no reason to buy again."""
+        state = self._env.state
+        for name in state.overdue():
+            try:
+                state.expect(await self._env.api.get(NODE_CLAIM, name))
+            except NotFound:
+                _log.warning("a nodeclaim was not created after all", NodeClaim=name)
+                state.unexpect(name)
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
@@ -234,8 +253,8 @@ class Provisioner:
         env, plan = self._env, answer.plan
         self._pending.planned(list(answer.pods.values()))
         if plan is None:
-            self._open = bool(sifted.keys)
-            self._headroom.placed((), machines=self._held_machines(sifted, virtual))
+            self._open = bool(sifted.keys or virtual)
+            self._headroom.placed(_for_headroom(virtual, sifted))
             return
         orders = self._orders(plan, answer)
         if env.settings.observe:
@@ -251,8 +270,8 @@ class Provisioner:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
                     self._teller.failed(pod, each.reasons)
-        self._tell_headroom(plan, done, unplaced, sifted, virtual)
-        self._open = bool(sifted.keys or unplaced or done.created or plan.filled)
+        self._headroom.placed(_for_headroom(virtual, sifted, plan, done.created, unplaced))
+        self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
         self._decide(answer, plan, done, unplaced)
         if done.again:
             _log.info("the plan is made again", reason=done.again)
@@ -273,7 +292,9 @@ class Provisioner:
                 planned=planned,
                 pods=pods,
                 types=planned.instance_types,
-                max_price=planned.price * env.settings.max_price_percent // 100,
+                max_price=min(
+                    planned.price * env.settings.max_price_percent // 100, dearest(planned, views[planned.pool])
+                ),
             )
             orders.append(fitted(order, currency=plan.currency))
         return orders
@@ -391,19 +412,6 @@ class Provisioner:
                         pod, claim="" if node is not None else filled.name, node=filled.name if node is not None else ""
                     )
 
-    def _held_machines(self, sifted: Sifted, virtual: Sequence[Demand]) -> set[str]:
-        wanted = {each.key for each in virtual}
-        return set(sifted.shapes) if wanted & set(sifted.keys) else set()
-
-    def _tell_headroom(
-        self, plan: Plan, done: _Done, unplaced: Sequence[Unplaced], sifted: Sifted, virtual: Sequence[Demand]
-    ) -> None:
-        wanted = {each.key for each in virtual}
-        holding = self._held_machines(sifted, virtual)
-        holding |= {each.name for each in plan.filled if wanted & set(each.pods)}
-        holding |= {order.name for order in done.created if wanted & set(order.pods)}
-        self._headroom.placed([each.pod for each in unplaced if each.pod in wanted], machines=holding)
-
     def _decide(self, answer: Answer, plan: Plan, done: _Done, unplaced: Sequence[Unplaced]) -> None:
         bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
         if not bought and not unplaced:
@@ -419,6 +427,28 @@ class Provisioner:
                 observing=self._env.settings.observe,
             )
         )
+
+
+def _for_headroom(
+    virtual: Sequence[Demand],
+    sifted: Sifted,
+    plan: Plan | None = None,
+    created: Sequence[Order] = (),
+    unplaced: Sequence[Unplaced] = (),
+) -> Outcome:
+    """What became of the pods of buffers."""
+    wanted = {each.key for each in virtual}
+    held = wanted & sifted.keys
+    filled = plan.filled if plan is not None else ()
+    machines = {each.name for each in filled if wanted & set(each.pods)}
+    machines |= {order.name for order in created if wanted & set(order.pods)}
+    machines |= set(sifted.shapes) if held else set()
+    return Outcome(
+        there=frozenset(wanted & {key for each in filled for key in each.pods}),
+        coming=frozenset(held | (wanted & {key for order in created for key in order.pods})),
+        unplaced={each.pod: each.reasons for each in unplaced if each.pod in wanted},
+        machines=frozenset(machines),
+    )
 
 
 def _vanished(key: str, answer: Answer, env: Environment) -> bool:

@@ -43,7 +43,7 @@ class _Memory:
 
     uid: str
     deleted_at: float | None = None  # when the cloud first accepted to take the machine down
-    asked_at: float | None = None  # when the cloud was last asked whether the machine still is
+    asked_at: float | None = None  # when the cloud was last asked about the machine
     told: str = ""  # the conditions that were written last
     drained: bool = False  # all pods and volumes have left its Nodes
     elapsed: bool = False  # the deadline passed before all volumes were detached
@@ -242,6 +242,12 @@ class Endings:
     async def _take_down(self, claim: NodeClaim, memory: _Memory) -> float | None:
         """None when the cloud says that the machine is gone. Asked for every claim: an unknown launch may have happened."""
         env = self._env
+        now = env.clock.monotonic()
+        if memory.deleted_at is not None and memory.asked_at is not None:
+            left = memory.asked_at + env.settings.delete_poll - now
+            if left > 0:
+                return left  # whatever woke us: clouds count calls
+        memory.asked_at = now
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
         if fresh.metadata.uid != claim.metadata.uid:
             raise _Replaced

@@ -187,7 +187,9 @@ class Kubelets:
             return
         if not _is_ready(node):
             self._plan("ready", ("", name), uid, self._settings.node_ready)
-        elif self._settings.heartbeat and ("beat", uid) not in self._planned:
+            return
+        self._planned.pop(("ready", uid), None)
+        if self._settings.heartbeat and ("beat", uid) not in self._planned:
             self._planned["beat", uid] = None
             self._queue.add(("beat", ("", name)))
 
@@ -204,6 +206,8 @@ class Kubelets:
     def _look_at_pod(self, pod: _Pod) -> None:
         if not self._alive(pod.node):
             return
+        if pod.deleting and pod.grace == 0:
+            return  # the server removes it by itself
         if pod.deleting:
             low, high = self._settings.pod_stop
             most = high if pod.grace is None else float(pod.grace)
@@ -231,11 +235,12 @@ class Kubelets:
     # Nodes.
 
     async def _make_ready(self, name: str) -> None:
+        """It stays planned until the watch shows it ready, so that news from before then do not make it ready twice."""
         node = self._nodes.store.get(name)
         if node is None:
             return
-        self._planned.pop(("ready", node.metadata.uid), None)
         if not self._alive(name):
+            self._planned.pop(("ready", node.metadata.uid), None)
             return
         now = print_time(self._clock.now())
         condition: Json = {

@@ -84,6 +84,8 @@ class Registrar:
         self._nodes = self._informers.watch(NODE, selection=Selection(labels=mine))
         self._queue: WorkQueue[str] = WorkQueue(random, retry=RETRY)
         self._counts: collections.Counter[str] = collections.Counter()
+        # Records (by uid) whose kubelet registered, although the watch may still say that it is to.
+        self._registered: dict[str, None] = {}
         # When a machine that goes down is gone, and when its Node goes after it; by the object's uid.
         self._due: dict[str, float] = {}
         self._records.subscribe(self._on_record)
@@ -100,6 +102,8 @@ class Registrar:
                 group.create_task(self._work(), name="kwok registrar")
 
     def _on_record(self, change: Change[ConfigMap]) -> None:
+        if isinstance(change, Deleted):
+            self._registered.pop(change.old.metadata.uid, None)
         self._queue.add(change.key[1].removeprefix(names.KWOK_MACHINE_PREFIX))
 
     def _on_node(self, change: Change[Node]) -> None:
@@ -145,7 +149,7 @@ class Registrar:
                 self._counts["vanished"] += 1
                 return await self._take_down(record, 0.0)
         look = None if after is None else max(FAULT_SECONDS, after - age)
-        if record.state is State.PENDING:
+        if record.state is State.PENDING and record.uid not in self._registered:
             if not faults.registers(claim, record.instance_type):
                 return FAULT_SECONDS
             wait = (record.registers_at - self._clock.now()) / dt.timedelta(seconds=1)
@@ -176,6 +180,7 @@ class Registrar:
             uid=record.uid,
             revision=record.revision,
         )
+        self._registered[record.uid] = None
 
     async def _take_down(self, record: Record, seconds: float) -> float | None:
         if (left := self._left(record.uid, seconds)) > 0:
