@@ -1,8 +1,11 @@
 """Machines that are up, with pods on them, in one line each; and who ends pods in a simulated cluster."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from prometheus_client import CollectorRegistry
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
@@ -11,10 +14,16 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD, Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.workloads import DAEMON_SET, STATEFUL_SET
+from growth.cluster.state import State
+from growth.controllers.environment import Environment
+from growth.kube.events import Recorder
 from growth.kube.memory import MemoryApi
 from growth.providers.kwok.kubelets import Kubelets, KubeletSettings
+from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
+from growth.sim.process import Process, start
 from growth.sim.world.budgets import Budgets
+from growth.telemetry.metrics import Metrics
 from tests.simulation.owning import TYPE, Stage
 
 CLASS_LABEL = names.node_class_label("karpenter.kwok.sh", "KWOKNodeClass")
@@ -132,6 +141,42 @@ async def add_budget(stage: Stage, name: str, *, app: str, **spec: Any) -> None:
     body: Json = {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": app}}, **spec}}
     await stage.admin.create(POD_DISRUPTION_BUDGET, body, namespace="default")
     await asyncio.sleep(1)
+
+
+def start_process(
+    stage: Stage,
+    *parts: Callable[[Environment], Any],
+    crash_after: int = 0,
+    faults: Faults = GOOD,
+    name: str = "growth",
+) -> Process:
+    """The controllers in a process of their own, behind a network; it dies after so many writes (0: not by itself)."""
+
+    async def body(own: Process) -> None:
+        random = SimRandom(stage.kernel.seed, f"{name}/{stage.kernel.time()}")
+        server = MemoryApi(stage.server, user="growth")
+        api = NetworkApi(server, kernel=stage.kernel, random=random, process=own, faults=faults)
+        state = State(api, clock=stage.env.clock, random=random, node_classes=stage.cloud.node_classes)
+        state.catalogue = stage.cloud.sold
+        recorder = Recorder(MemoryApi(stage.server, user="events"), clock=stage.env.clock, random=random)
+        env = dataclasses.replace(
+            stage.env, api=api, state=state, random=random, events=recorder, launching=set(), metrics=new_metrics()
+        )
+        made = [part(env) for part in parts]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(state.run())
+            group.create_task(recorder.run())
+            for one in made:
+                group.create_task(one.run())
+
+    process = start(stage.kernel, name, body)
+    if crash_after:
+        process.crash_after_write(crash_after)
+    return process
+
+
+def new_metrics() -> Metrics:
+    return Metrics(CollectorRegistry())
 
 
 async def pods(stage: Stage) -> list[str]:
