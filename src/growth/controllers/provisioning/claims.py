@@ -152,12 +152,7 @@ def _single_valued(order: Order) -> dict[str, str]:
 
 def _of_cloud(key: str, view: PoolView) -> bool:
     """Whether some type or offering defines the label."""
-    return any(
-        key_of(other) == key
-        for kind in view.instance_types
-        for labels in (kind.labels, *(offering.labels for offering in kind.offerings))
-        for other in labels
-    )
+    return any(key in kind.labels_of_today or key in kind.labels_of_offerings for kind in view.instance_types)
 
 
 def _expressions(order: Order) -> Iterator[Requirement]:
