@@ -11,6 +11,7 @@ from growth.api import names
 from growth.api.crds import all_crds
 from growth.units import print_micro_time
 from tests.cluster.servers import Server
+from tests.good_objects import KWOK_CLASS, need, node_pool
 from tests.running import growth_run, until
 from tools.controlplane.plane import Plane
 
@@ -97,3 +98,41 @@ def test_a_cluster_that_is_not_prepared_is_refused_with_1(home: Plane) -> None:
         last = growth.text().splitlines()[-1]
         assert last.startswith("growth: there is no namespace nowhere")
         assert "kubectl create namespace nowhere" in last
+
+
+def test_it_refuses_beside_karpenter_and_only_looks_on_when_asked_to(home: Plane) -> None:
+    """While Karpenter renews its Lease and a pool is ours: one line and exit code 1; with --observe it starts."""
+    server = Server(home)
+    pool = node_pool(need("kubernetes.io/arch", "In", "amd64"), node_class=KWOK_CLASS)
+    renewed = print_micro_time(dt.datetime.now(dt.UTC))
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": names.KARPENTER_LEADER_LEASE, "namespace": "kube-system"},
+        "spec": {"holderIdentity": "karpenter", "renewTime": renewed, "leaseDurationSeconds": 15},
+    }
+    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([pool, lease]))
+    with growth_run(home) as growth:
+        assert growth.process.wait(60) == 1
+        last = growth.text().splitlines()[-1]
+        assert last.startswith(
+            "growth: Karpenter is at work in this cluster (Lease kube-system/karpenter-leader-election"
+        )
+        assert "NodePool example is of KWOKNodeClass" in last
+    with growth_run(home, "--observe") as growth:
+        growth.wait_for("observing")
+        until(lambda: growth.get("/readyz")[0] == 200, what="ready", of=growth)
+        assert growth.stop() == 0
+    server.kubectl("delete", "lease", "-n", "kube-system", names.KARPENTER_LEADER_LEASE)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "karpenter-0", "namespace": "default", "labels": {names.APP_NAME_LABEL: "karpenter"}},
+        "spec": {"containers": [{"name": "main", "image": "example"}]},
+    }
+    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(pod))
+    running = json.dumps({"status": {"phase": "Running"}})
+    server.kubectl("patch", "pod", "karpenter-0", "--subresource=status", "--type=merge", "-p", running)
+    with growth_run(home) as growth:
+        assert growth.process.wait(60) == 1
+        assert "(Pod default/karpenter-0 is Running)" in growth.text()

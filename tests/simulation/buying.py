@@ -1,4 +1,4 @@
-"""What tests of controllers stand on: a simulated cluster with our kinds, a scripted cloud, and an environment for both."""
+"""A stage for the provisioner: a simulated cluster with our kinds, a cloud that only sells, and machines that join on call."""
 
 import asyncio
 import dataclasses
@@ -7,14 +7,21 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from growth.api import names
 from growth.api.clouds import CloudMachine, RepairPolicy
 from growth.api.crds import all_crds
+from growth.api.decisions import DECISION, DecisionSpec
+from growth.api.events import EVENT
 from growth.api.instance_types import Catalogue
-from growth.api.karpenter import NODE_POOL, NodeClaim
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
+from growth.api.nodes import NODE
 from growth.cluster.state import State
+from growth.controllers.buffers import Buffers
+from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
+from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
 from growth.kube.events import Recorder
@@ -25,6 +32,8 @@ from growth.sim.kernel import Kernel, Run
 from growth.sim.ports import SimCompute, SimRandom
 from growth.sim.world.cluster import SimCluster
 from growth.telemetry.metrics import Metrics
+from growth.units import print_time
+from growth.units.resources import quantities
 from tests.manifests import node_pool
 
 R = TypeVar("R")
@@ -32,6 +41,9 @@ R = TypeVar("R")
 DEFINITION: Kind[Json] = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
 )
+
+
+READY_SECONDS = 10.0  # a kubelet needs some
 
 
 class ScriptedCloud:
@@ -130,3 +142,61 @@ def staged(body: Callable[[Stage], Coroutine[Any, Any, R]], *, seed: int = 1, sh
 
 def with_settings(**more: Any) -> ControllerSettings:
     return dataclasses.replace(ControllerSettings(), **more)
+
+
+class Buyer:
+    """A provisioner with everything that it needs, running."""
+
+    def __init__(self, stage: Stage, env: Environment) -> None:
+        self.env = env
+        self.decisions = Decisions(env)
+        self.buffers = Buffers(env)
+        self.provisioner = Provisioner(env, decisions=self.decisions, headroom=self.buffers)
+        self.tasks = stage.start(
+            env.state.run(), env.events.run(), self.decisions.run(), self.buffers.run(), self.provisioner.run()
+        )
+
+
+async def claims(stage: Stage) -> list[NodeClaim]:
+    return list((await stage.admin.list(NODE_CLAIM)).items)
+
+
+async def told(stage: Stage, reason: str) -> list[str]:
+    """The messages of events, by reason."""
+    return [each.message for each in (await stage.admin.list(EVENT)).items if each.reason == reason]
+
+
+async def decided(stage: Stage) -> list[DecisionSpec]:
+    return sorted((each.spec for each in (await stage.admin.list(DECISION)).items), key=lambda spec: spec.at)
+
+
+async def join(stage: Stage, made: NodeClaim, *, kind: str = "") -> str:
+    """The claim's machine comes up as the cheapest of its types, is registered and initialised; its node's name."""
+    listed = next(each.values for each in made.spec.requirements if each.key == names.INSTANCE_TYPE_LABEL)
+    bought = next(each for each in builtin("kwok").types if each.name == (kind or listed[0]))
+    labels = {
+        **made.metadata.labels,
+        names.INSTANCE_TYPE_LABEL: bought.name,
+        names.ZONE_LABEL: "test-zone-a",
+        names.CAPACITY_TYPE_LABEL: "on-demand",
+        names.ARCH_LABEL: "amd64",
+        names.OS_LABEL: "linux",
+    }
+    name = made.metadata.name
+    room = {"capacity": {**quantities(bought.capacity)}, "allocatable": {**quantities(bought.allocatable)}}
+    await stage.admin.patch(NODE_CLAIM, name, {"metadata": {"labels": labels}})
+    status = {"providerID": f"kwok://{name}", "nodeName": name, **room}
+    await stage.admin.patch(NODE_CLAIM, name, {"status": status}, subresource="status")
+    own = {**labels, names.HOSTNAME_LABEL: name, names.REGISTERED_LABEL: "true"}
+    body = {"metadata": {"name": name, "labels": own}, "spec": {"providerID": f"kwok://{name}"}}
+    await stage.admin.create(NODE, body)
+    await stage.admin.patch(NODE, name, {"status": room}, subresource="status")
+    await asyncio.sleep(READY_SECONDS)
+    now = print_time(stage.clock.now())
+    done = [
+        {"type": type_, "status": "True", "reason": type_, "message": "", "lastTransitionTime": now}
+        for type_ in (names.LAUNCHED, names.REGISTERED, names.INITIALIZED)
+    ]
+    await stage.admin.patch(NODE_CLAIM, name, {"status": {"conditions": done}}, subresource="status")
+    await stage.admin.patch(NODE, name, {"metadata": {"labels": {names.INITIALIZED_LABEL: "true"}}})
+    return name

@@ -1,4 +1,4 @@
-"""A stage for controllers: the server in process with our kinds, virtual time, and a cloud that does what a test says."""
+"""A stage for controllers: a server with our kinds and a cloud that does what a test says; mostly in virtual time."""
 
 import asyncio
 import collections
@@ -24,6 +24,7 @@ from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api, PatchType
 from growth.kube.events import Recorder
 from growth.kube.memory import MemoryApi, MemoryServer
+from growth.ports import Clock, Random
 from growth.providers.catalogues import kwok
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel, Run
@@ -105,22 +106,24 @@ class ScriptedCloud:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
-    """What a test holds: the server, an administrator's access to it, the cloud, and what the controllers are given."""
+class AnyStage:
+    """What a test holds: an administrator's access to the server, the cloud, and what the controllers are given."""
 
-    server: MemoryServer
-    admin: MemoryApi
+    admin: Api
     cloud: ScriptedCloud
     env: Environment
-    kernel: Kernel
+    tasks: list[asyncio.Task[None]] = dataclasses.field(default_factory=list)
 
     async def start(self, *controllers: Any) -> None:
         """Runs controllers beside the state and the recorder, until the test ends."""
-        self.kernel.create_task(self.env.state.run(), name="state")
-        self.kernel.create_task(self.env.events.run(), name="events")
+        self._run(self.env.state, "state")
+        self._run(self.env.events, "events")
         await self.env.state.wait_synced()
         for controller in controllers:
-            self.kernel.create_task(controller.run(), name=type(controller).__name__)
+            self._run(controller, type(controller).__name__)
+
+    def _run(self, part: Any, name: str) -> None:
+        self.tasks.append(asyncio.create_task(part.run(), name=name))
 
     async def add_pool(
         self, name: str = "default", *, annotations: Mapping[str, str] | None = None, **spec: Any
@@ -235,6 +238,14 @@ class Stage:
     async def events(self, reason: str = "") -> list[Event]:
         return [each for each in (await self.admin.list(EVENT)).items if not reason or each.reason == reason]
 
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stage(AnyStage):
+    """The stage in virtual time, on the server in process."""
+
+    server: MemoryServer
+    kernel: Kernel
+
     def writes(self) -> int:
         """By Growth, events left out."""
         told = self.env.events.statistics()
@@ -245,21 +256,21 @@ def environment(
     api: Api,
     cloud: ScriptedCloud,
     *,
-    clock: SimClock,
-    random: SimRandom,
+    clock: Clock,
+    random: Random,
     settings: ControllerSettings | None = None,
 ) -> Environment:
     """What one process of controllers is given."""
-    state = State(api, clock=clock, random=random.stream("state"), node_classes=cloud.node_classes)
+    state = State(api, clock=clock, random=random, node_classes=cloud.node_classes)
     state.catalogue = cloud.sold
     return Environment(
         api=api,
         state=state,
         provider=cloud,
         clock=clock,
-        random=random.stream("controllers"),
+        random=random,
         compute=SimCompute(),
-        events=Recorder(api, clock=clock, random=random.stream("events")),
+        events=Recorder(api, clock=clock, random=random),
         metrics=Metrics(CollectorRegistry()),
         settings=settings or ControllerSettings(),
         cluster="c1",

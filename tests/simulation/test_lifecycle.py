@@ -312,3 +312,24 @@ def test_a_claim_is_small() -> None:
         return len(msgspec.json.encode(raw))
 
     assert on_stage(body).value <= 4096
+
+
+def test_a_paused_node_is_told_of_in_its_claim() -> None:
+    """The condition Paused comes and goes with the Node's annotation, with one write each."""
+
+    async def body(stage: Stage) -> list[str]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(1)
+        before = stage.writes()
+        seen = []
+        for value in ("true", "false", "yes", None):
+            await stage.admin.patch(NODE, "node-1", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: value}}})
+            await asyncio.sleep(60)
+            seen.append(told(await stage.claim()).get("Paused", "-"))
+        assert stage.writes() == before + 4
+        return seen
+
+    assert on_stage(body).value == ["True", "-", "True", "-"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from growth.api import names
 from growth.api.coordination import LEASE
@@ -22,6 +23,7 @@ from growth.kube.lease import LeaseLost
 from growth.kube.memory import MemoryApi
 from growth.operator.checks import Refused, identity_of
 from growth.operator.observing import ObservingApi
+from growth.operator.watchdog import SYNCED, UNSYNCED_SECONDS
 from growth.operator.wiring import LEADING, Role
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
@@ -121,8 +123,8 @@ def test_a_part_that_ends_ends_the_process() -> None:
         process = replica.start()
         await asyncio.sleep(30)
         assert replica.autoscaler is not None
-        state = replica.autoscaler._state
-        assert state is not None
+        assert replica.autoscaler._watchdog is not None
+        state = replica.autoscaler._watchdog._state
 
         def broken(_: object) -> None:
             raise ZeroDivisionError
@@ -148,9 +150,22 @@ def test_what_is_not_synced_is_named() -> None:
         assert replica.autoscaler.unready() == ()
         replica.networks[Role.GROWTH].partition()
         replica.networks[Role.GROWTH].cut_watches()
-        await asyncio.sleep(60)
+        with capture_logs() as lines:
+            await asyncio.sleep(120)
         named = replica.autoscaler.unready()
         assert any(line.startswith("nodes: Disconnected for ") for line in named), named
+        told = [line["kind"] for line in lines if line["event"] == "not synced"]
+        assert told.count("nodes") == 1
+        assert replica.metrics is not None
+        assert replica.metrics.value(SYNCED) == 0
+        assert replica.metrics.value(UNSYNCED_SECONDS) >= 60
+        replica.networks[Role.GROWTH].heal()
+        with capture_logs() as lines:
+            await asyncio.sleep(120)
+        assert replica.autoscaler.unready() == ()
+        assert "nodes" in [line["kind"] for line in lines if line["event"] == "synced again"]
+        assert replica.metrics.value(SYNCED) == 1
+        assert replica.metrics.value(UNSYNCED_SECONDS) == 0
 
     prepared(body)
 

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     ),
     "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
+    "rbac": Command("growth.cli.rbac:rbac", "Print the service accounts and roles that Growth needs."),
 }
 
 USAGE: Final = "Usage: growth COMMAND [OPTIONS]"

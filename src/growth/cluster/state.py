@@ -37,7 +37,7 @@ from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, Informer
 from growth.kube.store import Change, Deleted
 from growth.ports import Clock, Random
 
-# A claim that we created and that the watch has not shown after this long is no longer counted from our own memory.
+# A claim that we created and that the watch has not shown after this long is worth a look at the server.
 EXPECTED_SECONDS: Final = 60.0
 # How often shapes that no pod has any more are forgotten.
 FORGET_SECONDS: Final = 600.0
@@ -153,9 +153,22 @@ class State:
     # What we did and the watches have not told yet.
 
     def expect(self, claim: NodeClaim) -> None:
-        """A claim that we just created counts from now on, whether or not the watch has shown it."""
+        """A claim that we just created counts from now on, whether or not the watch has shown it.
+
+        It counts until the watch shows it or somebody has looked and says that it is not there (`unexpect`).
+        """
         if self.claims.store.get(claim.metadata.name) is None:
             self._expected[claim.metadata.name] = (claim, self._clock.monotonic() + EXPECTED_SECONDS)
+            self._changes += 1
+
+    def overdue(self) -> tuple[str, ...]:
+        """Claims that should have been shown long ago: ask the server, then `expect` again or `unexpect`."""
+        now = self._clock.monotonic()
+        return tuple(name for name, (_, until) in self._expected.items() if until <= now)
+
+    def unexpect(self, name: str) -> None:
+        """The server says that there is no such claim."""
+        if self._expected.pop(name, None) is not None:
             self._changes += 1
 
     def nominate(self, node: str, *, seconds: float) -> None:
@@ -212,7 +225,6 @@ class State:
 
     def _expect_claims(self) -> None:
         now = self._clock.monotonic()
-        self._expected = {name: told for name, told in self._expected.items() if told[1] > now}
         self._nominated = {name: until for name, until in self._nominated.items() if until > now}
         expected = {name: claim for name, (claim, _) in self._expected.items()}
         if len(self.node_requests.store):

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, emptiness_report, lifecycle, pools
+from growth.controllers import catalogue, collection, disrupted, emptiness_report, gauges, lifecycle, pools
+from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
 from growth.controllers.decisions import Decisions
@@ -12,11 +13,13 @@ from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
+from growth.controllers.overlays import Overlays
 from growth.controllers.pools import Pools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
+from growth.providers import measured
 from growth.telemetry.metrics import Declaration
 
 
@@ -36,6 +39,9 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *termination.METRICS,
             *emptiness_report.METRICS,
             *collection.METRICS,
+            *disrupted.METRICS,
+            *gauges.METRICS,
+            *measured.METRICS,
         )
     )
 )
@@ -43,13 +49,17 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
 
 def acting(environment: Environment) -> Sequence[Part]:
     """Everything that runs while the Lease is held. Made before: they listen from the start on."""
+    gauges.declare(environment)
     reader = CatalogueReader(environment)
     health = RegistrationHealth()
     decisions = Decisions(environment)
+    buffers = Buffers(environment)
     return (
         reader,
         decisions,
-        Provisioner(environment, decisions=decisions),
+        buffers,
+        Overlays(environment),
+        Provisioner(environment, decisions=decisions, headroom=buffers),
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
         Termination(environment),
@@ -60,11 +70,14 @@ def acting(environment: Environment) -> Sequence[Part]:
 
 def observing(environment: Environment) -> Sequence[Part]:
     """What runs with `--observe`: it plans and writes Decisions."""
+    gauges.declare(environment)
     decisions = Decisions(environment)
+    buffers = Buffers(environment)
     return (
         CatalogueReader(environment),
         decisions,
-        Provisioner(environment, decisions=decisions),
+        buffers,
+        Provisioner(environment, decisions=decisions, headroom=buffers),
         Emptiness(environment, tell=_into(decisions, environment)),
     )
 

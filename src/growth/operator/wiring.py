@@ -19,15 +19,17 @@ from growth.cluster.state import State
 from growth.controllers.environment import Environment
 from growth.kube.api import ALWAYS_OPEN, Api, Gate
 from growth.kube.errors import GateClosed
-from growth.kube.events import Recorder
+from growth.kube.events import Recorder, RecorderSettings
 from growth.kube.lease import Elector, LeaseLost
-from growth.operator import parts
+from growth.operator import parts, watchdog
 from growth.operator.checks import check_alone, check_home, identity_of
 from growth.operator.observing import ObservingApi
 from growth.operator.parts import Part
 from growth.operator.settings import Settings
+from growth.operator.watchdog import Watchdog
 from growth.ports import Clock, Compute, Random
 from growth.providers.contract import CloudProvider
+from growth.providers.measured import Measured
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Gauge, Metrics
 
@@ -91,9 +93,9 @@ class Autoscaler:
     def __init__(self, openings: Openings, settings: Settings) -> None:
         self._openings = openings
         self._settings = settings
-        self._state: State | None = None
+        self._watchdog: Watchdog | None = None
         self._elector: Elector | None = None
-        openings.metrics.declare(LEADING, *parts.METRICS)
+        openings.metrics.declare(LEADING, *watchdog.METRICS, *parts.METRICS)
 
     @property
     def leading(self) -> bool:
@@ -101,14 +103,9 @@ class Autoscaler:
 
     def unready(self) -> tuple[str, ...]:
         """Why this process could not act if it had to: what is not synced, and for how long; empty when it could."""
-        if self._state is None:
+        if self._watchdog is None:
             return ("the API server has not answered yet",)
-        now = self._openings.clock.monotonic()
-        return tuple(
-            f"{each.kind}: {each.why} for {now - each.since:.0f} s, {each.failures} failures"
-            f"{': ' + each.error if each.error else ''}"
-            for each in self._state.unsynced()
-        )
+        return self._watchdog.problems()
 
     async def run(self, *, at_loss: Callable[[LeaseLost], None] = _nothing) -> None:
         """Raises `Refused`, `LeaseLost`, `PartEnded` or what a part raised. Cancelling gives the Lease back.
@@ -137,7 +134,9 @@ class Autoscaler:
             if observe:
                 api, cloud_api = ObservingApi(api), ObservingApi(cloud_api)
             cloud = openings.cloud(cloud_api, cluster=cluster)
-            environment = self._environment(api, cloud.provider, cluster)
+            provider = Measured(cloud.provider, metrics=openings.metrics, clock=openings.clock)
+            environment = self._environment(api, provider, cluster)
+            self._watchdog = dog = Watchdog(environment.state, clock=openings.clock, metrics=openings.metrics)
 
             async def alone() -> None:
                 await check_alone(
@@ -153,15 +152,14 @@ class Autoscaler:
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(_for_ever(environment.state), name="state")
+                    group.create_task(_for_ever(dog), name="watchdog")
                     await work
             except BaseExceptionGroup as failures:
                 raise _cause(failures) from failures
 
     def _environment(self, api: Api, provider: CloudProvider, cluster: str) -> Environment:
         openings = self._openings
-        self._state = state = State(
-            api, clock=openings.clock, random=openings.random, node_classes=provider.node_classes
-        )
+        state = State(api, clock=openings.clock, random=openings.random, node_classes=provider.node_classes)
         return Environment(
             api=api,
             state=state,
@@ -169,7 +167,12 @@ class Autoscaler:
             clock=openings.clock,
             random=openings.random,
             compute=openings.compute,
-            events=Recorder(api, clock=openings.clock, random=openings.random),
+            events=Recorder(
+                api,
+                clock=openings.clock,
+                random=openings.random,
+                settings=RecorderSettings(instance=openings.identity),
+            ),
             metrics=openings.metrics,
             settings=self._settings.controllers,
             cluster=cluster,

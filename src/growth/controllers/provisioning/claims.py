@@ -56,6 +56,24 @@ def claim_name(pool: str, random: Random) -> str:
     return f"{pool[: _NAME - _RANDOM - 1].rstrip('-.')}-{ending}"
 
 
+def dearest(planned: PlannedClaim, view: PoolView) -> int:
+    """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
+    listed = set(planned.instance_types)
+    asked = [
+        (planned.requirements[key], attribute)
+        for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
+        if key in planned.requirements
+    ]
+    prices = [
+        offering.price
+        for kind in view.instance_types
+        if kind.name in listed
+        for offering in kind.offerings
+        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+    ]
+    return max(planned.price, *prices)
+
+
 def claim(order: Order, *, currency: str) -> NodeClaim:
     """The claim as it is created."""
     template = order.pool.spec.template
@@ -121,14 +139,20 @@ def fitted(order: Order, *, currency: str) -> Order:
 
 def _single_valued(order: Order) -> dict[str, str]:
     """Labels of people's own that the plan left one value for; what the cloud says of a machine comes with its launch."""
-    clouds = set(names.WELL_KNOWN_LABELS)
-    for kind in order.view.instance_types:
-        clouds.update(kind.labels_of_today, kind.labels_of_offerings)
     return {
         key: next(iter(need.values))
         for key, need in sorted(order.planned.requirements.items())
-        if not need.complement and len(need.values) == 1 and key not in clouds and key not in _NEVER_REQUIRED
+        if not need.complement
+        and len(need.values) == 1
+        and key not in names.WELL_KNOWN_LABELS
+        and key not in _NEVER_REQUIRED
+        and not _of_cloud(key, order.view)
     }
+
+
+def _of_cloud(key: str, view: PoolView) -> bool:
+    """Whether some type or offering defines the label."""
+    return any(key in kind.labels_of_today or key in kind.labels_of_offerings for kind in view.instance_types)
 
 
 def _expressions(order: Order) -> Iterator[Requirement]:

@@ -82,7 +82,7 @@ class Holds:
         shapes: dict[str, list[PodShape]] = {}
         for hold in kept.values():
             shapes.setdefault(hold.claim, []).append(hold.shape)
-        return Sifted(kept.keys(), {claim: tuple(each) for claim, each in shapes.items()}, released, settling)
+        return Sifted(frozenset(kept), {claim: tuple(each) for claim, each in shapes.items()}, released, settling)
 
     def _waits(self, pod: CachedPod) -> bool:
         """Whether it is the pod that was planned for, still where it was."""
