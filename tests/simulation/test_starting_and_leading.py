@@ -18,7 +18,7 @@ from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.pods import POD
-from growth.kube.errors import Forbidden
+from growth.kube.errors import Forbidden, ServerError
 from growth.kube.lease import LeaseLost
 from growth.kube.memory import MemoryApi
 from growth.operator.checks import Refused, identity_of
@@ -238,6 +238,35 @@ def test_a_karpenter_that_comes_while_we_wait_for_the_lease_is_seen() -> None:
         await cluster.admin.create(LEASE, lease, namespace="kube-system")
         leading.crash()
         assert isinstance((await waiting.wait()).error, Refused)
+
+    prepared(body)
+
+
+def test_a_server_in_trouble_at_the_takeover_is_waited_for() -> None:
+    """A leader that cannot learn whether it is alone neither acts nor gives up: it asks again, and then leads."""
+
+    async def body(kernel: Kernel, cluster: SimCluster) -> None:
+        first, second = (Replica(kernel, cluster.server, name=name) for name in ("a", "b"))
+        leading, waiting = first.start(), second.start()
+        await asyncio.sleep(30)
+        if await holder(cluster) != "a-1":
+            first, second, leading, waiting = second, first, waiting, leading
+        api = second.networks[Role.ELECTOR]
+        listing, failures = api.list, [ServerError("away"), ServerError("away")]
+
+        async def list_pods(kind: Kind[Any], **options: Any) -> Any:
+            if kind is POD and failures:
+                raise failures.pop()
+            return await listing(kind, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(api, "list", list_pods)
+            leading.crash()
+            await asyncio.sleep(30)
+            assert failures == []
+            assert not waiting.dead
+            assert second.metrics is not None
+            assert second.metrics.value(LEADING) == 1
 
     prepared(body)
 
