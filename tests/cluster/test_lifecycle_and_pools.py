@@ -14,7 +14,7 @@ from growth.controllers.pools import Pools
 from growth.kube.http import HttpApi
 from growth.ports import SystemClock, SystemRandom
 from tests.cluster.servers import PATIENCE_SECONDS, Server
-from tests.simulation.owning import ScriptedCloud, Stage, condition, environment, told
+from tests.simulation.owning import AnyStage, ScriptedCloud, condition, environment, told
 from tools.controlplane.plane import Plane
 
 
@@ -35,7 +35,9 @@ def test_claims_become_nodes_and_pools_tell_of_them(apiserver: Plane) -> None:
 
     async def talk(api: HttpApi) -> None:
         cloud = ScriptedCloud()
-        stage = Stage(admin=api, cloud=cloud, env=environment(api, cloud, clock=SystemClock(), random=SystemRandom()))
+        stage = AnyStage(
+            admin=api, cloud=cloud, env=environment(api, cloud, clock=SystemClock(), random=SystemRandom())
+        )
         health = RegistrationHealth()
         await stage.start(Lifecycle(stage.env, health=health), Pools(stage.env, health=health))
         await stage.add_class()

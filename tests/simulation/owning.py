@@ -106,7 +106,7 @@ class ScriptedCloud:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Stage:
+class AnyStage:
     """What a test holds: an administrator's access to the server, the cloud, and what the controllers are given."""
 
     admin: Api
@@ -240,7 +240,7 @@ class Stage:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimStage(Stage):
+class Stage(AnyStage):
     """The stage in virtual time, on the server in process."""
 
     server: MemoryServer
@@ -291,7 +291,7 @@ def told(item: NodeClaim | NodePool) -> dict[str, str]:
 
 
 def on_stage(
-    body: Callable[[SimStage], Coroutine[Any, Any, R]],
+    body: Callable[[Stage], Coroutine[Any, Any, R]],
     *,
     seed: int = 1,
     settings: ControllerSettings | None = None,
@@ -311,6 +311,6 @@ def on_stage(
             own = api(MemoryApi(server, user="growth"))
         cloud = ScriptedCloud()
         env = environment(own, cloud, clock=clock, random=random, settings=settings)
-        return await body(SimStage(server=server, admin=admin, cloud=cloud, env=env, kernel=kernel))
+        return await body(Stage(server=server, admin=admin, cloud=cloud, env=env, kernel=kernel))
 
     return sim.run(main, seed=seed, limit_seconds=1_000_000)

@@ -147,6 +147,24 @@ def test_nominated_nodes_stay() -> None:
     assert on_stage(body).value == [["web-1"], []]
 
 
+def test_nodes_that_hold_a_buffer_stay_and_say_so() -> None:
+    """Room that a CapacityBuffer keeps is used, though no pod is there; without the buffer the node goes."""
+
+    async def body(stage: Stage) -> tuple[list[list[str]], set[str]]:
+        pool = await stage.add_pool(disruption=ALL)
+        await add_owned(stage, pool=pool)
+        stage.env.state.keep_for_buffers(["web-1"])
+        await stage.start(Emptiness(stage.env))
+        await asyncio.sleep(300)
+        seen = [await claims(stage)]
+        told = {each.message for each in await stage.events(names.UNCONSOLIDATABLE)}
+        stage.env.state.keep_for_buffers([])
+        await asyncio.sleep(30)
+        return [*seen, await claims(stage)], told
+
+    assert on_stage(body).value == ([["web-1"], []], {"The node holds capacity of a CapacityBuffer"})
+
+
 def test_what_is_protected_stays_and_says_why() -> None:
     """do-not-disrupt on the node or on any of its pods, a pause of node or pool: each is told once, on node and claim."""
 

@@ -18,7 +18,7 @@ from growth.kube.errors import GateClosed
 from growth.providers.measured import DURATION, ERRORS, Measured
 from growth.telemetry.logs import about
 from growth.telemetry.metrics import Gauge
-from tests.simulation.owning import TYPE, SimStage, on_stage
+from tests.simulation.owning import TYPE, Stage, on_stage
 
 
 def pod(name: str, *, cpu: str, owner: str = "ReplicaSet", **limits: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def pod(name: str, *, cpu: str, owner: str = "ReplicaSet", **limits: str) -> dic
 def test_nodes_tell_what_they_have_and_what_is_asked_of_them() -> None:
     """Allocatable, requests, limits, those of DaemonSets, overhead, age, utilisation; gone with the node."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         gauges.declare(stage.env)
         await stage.start(Lifecycle(stage.env))
         pool = await stage.add_pool()
@@ -80,7 +80,7 @@ def test_nodes_tell_what_they_have_and_what_is_asked_of_them() -> None:
 def test_conditions_are_told_and_their_changes_counted() -> None:
     """One series a condition, with its age; transitions with how long the status before had lasted."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         gauges.declare(stage.env)
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
@@ -131,7 +131,7 @@ def test_conditions_are_told_and_their_changes_counted() -> None:
 def test_calls_of_the_cloud_are_timed_and_failures_counted(error: Exception, word: str) -> None:
     """By controller, method and provider; what is no error of a cloud is a bug, and told as an unknown outcome."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         metrics = stage.env.metrics
         cloud = Measured(stage.cloud, metrics=metrics, clock=stage.env.clock)
         claim = await stage.add_claim()
@@ -156,7 +156,7 @@ def test_calls_of_the_cloud_are_timed_and_failures_counted(error: Exception, wor
 def test_a_closed_gate_passes_through() -> None:
     """Whoever may no longer act must hear of it as such, and not as trouble with the cloud."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         cloud = Measured(stage.cloud, metrics=stage.env.metrics, clock=stage.env.clock)
         stage.cloud.always = GateClosed("no lease")
         with pytest.raises(GateClosed):
@@ -168,7 +168,7 @@ def test_a_closed_gate_passes_through() -> None:
 def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
     """Read every minute; a failed read changes nothing and is repeated soon; the age is told."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         reader = CatalogueReader(stage.env)
         await stage.start(reader)
         await asyncio.sleep(290)
@@ -189,7 +189,7 @@ def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
 def test_every_metric_is_declared_once() -> None:
     """Two metrics of one name would hide each other; names that Karpenter has begin as its own do."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         gauges.declare(stage.env)
         stage.env.metrics.declare(*gauges.METRICS)
         for metric in gauges.METRICS:

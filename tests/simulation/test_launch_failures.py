@@ -25,12 +25,12 @@ from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import WatchEvent
 from growth.kube.memory import MemoryApi
-from tests.simulation.owning import SimStage, condition, on_stage, told
+from tests.simulation.owning import Stage, condition, on_stage, told
 
 T = TypeVar("T")
 
 
-def disruptions(stage: SimStage, reason: str, *, capacity_type: str = "") -> float:
+def disruptions(stage: Stage, reason: str, *, capacity_type: str = "") -> float:
     return stage.env.metrics.value(
         CLAIMS_DISRUPTED,
         reason=reason,
@@ -56,7 +56,7 @@ def disruptions(stage: SimStage, reason: str, *, capacity_type: str = "") -> flo
 def test_a_claim_that_cannot_be_had_goes_at_once(error: CloudError, event: str, word: str) -> None:
     """No stock, no class, no sense in trying: the claim is deleted after one try, with an event and a count."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         pool = await stage.add_pool()
         stage.cloud.failures.append(error)
@@ -74,7 +74,7 @@ def test_a_claim_that_cannot_be_had_goes_at_once(error: CloudError, event: str, 
 def test_after_a_stock_out_the_catalogue_is_read_at_once() -> None:
     """The next plan must not ask for what was just refused."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         catalogue = CatalogueReader(stage.env)
         await stage.start(catalogue, Lifecycle(stage.env, catalogue=catalogue))
         await asyncio.sleep(1)
@@ -98,7 +98,7 @@ def test_after_a_stock_out_the_catalogue_is_read_at_once() -> None:
 def test_a_launch_that_may_work_later_is_tried_again(error: CloudError, reason: str) -> None:
     """Launched is Unknown with the reason, written once; when the cloud recovers the claim is launched."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.failures = [error, error]
         await stage.add_claim()
@@ -116,7 +116,7 @@ def test_a_launch_that_may_work_later_is_tried_again(error: CloudError, reason: 
 def test_a_launch_is_tried_less_and_less_often() -> None:
     """A cloud that is down is not asked in a hot loop: about ten times in five minutes."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.always = CloudUnavailable("down")
         await stage.add_claim()
@@ -129,7 +129,7 @@ def test_a_launch_is_tried_less_and_less_often() -> None:
 def test_a_contradiction_buys_and_deletes_nothing() -> None:
     """InvariantViolation: Launched is False, the claim stays past every time limit, and is tried slowly until resolved."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.always = InvariantViolation("two machines carry the name web-1")
         await stage.add_claim()
@@ -150,7 +150,7 @@ def test_a_contradiction_buys_and_deletes_nothing() -> None:
 def test_claims_refused_for_good_do_not_follow_each_other_in_a_hot_loop() -> None:
     """A pool whose every claim is refused for good gets to make a new one less and less often."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         await stage.start(Lifecycle(stage.env))
         pool = await stage.add_pool()
         stage.cloud.always = CreateError("the image does not exist", reason="ImageNotFound", retryable=False)
@@ -171,7 +171,7 @@ def test_claims_refused_for_good_do_not_follow_each_other_in_a_hot_loop() -> Non
 def test_a_bug_in_a_provider_harms_its_claim_only() -> None:
     """An exception that no provider may raise is survived; other claims are launched meanwhile."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.failures.append(KeyError("surprise"))
         await stage.add_claim("web-1")
@@ -186,7 +186,7 @@ def test_a_bug_in_a_provider_harms_its_claim_only() -> None:
 def test_one_slow_launch_holds_up_nobody() -> None:
     """While a cloud call takes minutes, a hundred other claims are launched and registered."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.delays["slow"] = 120
         await stage.add_claim("slow")
@@ -202,7 +202,7 @@ def test_one_slow_launch_holds_up_nobody() -> None:
 def test_a_claim_made_by_hand_gets_its_finalizer_before_its_machine() -> None:
     """A machine is bought only for a claim that cannot vanish without giving it back."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.delays["web-1"] = 10
         await stage.add_claim(finalizers=())
@@ -219,7 +219,7 @@ def test_a_claim_made_by_hand_gets_its_finalizer_before_its_machine() -> None:
 def test_nothing_is_bought_while_paused(where: str) -> None:
     """Paused by the pool's annotation or by the setting, claims wait; unpaused, they go on."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         paused = {names.PAUSED_ANNOTATION: "true"} if where == "pool" else {}
         pool = await stage.add_pool(annotations=paused)
@@ -240,7 +240,7 @@ def test_nothing_is_bought_while_paused(where: str) -> None:
 def test_no_machine_is_bought_for_a_pool_that_is_gone() -> None:
     """A claim whose owner was deleted, or made again under its name, is about to be collected: it is not launched."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         lifecycle = Lifecycle(stage.env)
         pool = await stage.add_pool(annotations={names.PAUSED_ANNOTATION: "true"})
         await stage.start(lifecycle)
@@ -257,7 +257,7 @@ def test_no_machine_is_bought_for_a_pool_that_is_gone() -> None:
 def test_secrets_in_a_cloud_s_answer_reach_neither_condition_nor_event() -> None:
     """What a provider's message should not have held is cut out before people see it."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.always = CloudUnavailable("refused: Authorization: Bearer abcdef0123456789 was wrong")
         await stage.add_claim()
@@ -275,7 +275,7 @@ def test_secrets_in_a_cloud_s_answer_reach_neither_condition_nor_event() -> None
 def test_a_claim_deleted_while_its_machine_is_made_still_learns_of_it() -> None:
     """Whoever ends the claim must know that a machine is on its way, and then which one it is."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         stage.cloud.delays["web-1"] = 10
         claim = await stage.add_claim()
@@ -307,7 +307,7 @@ def test_no_machine_is_bought_for_a_claim_that_the_watch_does_not_know_to_be_del
                 await asyncio.sleep(10)
                 yield event
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await asyncio.sleep(1)
         await stage.add_claim()

@@ -8,13 +8,13 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, SimStage, condition, on_stage, told
+from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:
     """Launched, registered, initialised: the conditions say each stage, and Ready says that all are done."""
 
-    async def body(stage: SimStage) -> list[dict[str, str]]:
+    async def body(stage: Stage) -> list[dict[str, str]]:
         await stage.start(Lifecycle(stage.env))
         seen = []
         await stage.add_claim()
@@ -52,7 +52,7 @@ def test_a_claim_becomes_a_node_that_takes_pods() -> None:
 def test_four_writes_on_the_claim_and_two_on_the_node() -> None:
     """From its creation to initialised a claim is written four times more, and its Node twice; fewer when stages meet."""
 
-    async def body(stage: SimStage) -> list[int]:
+    async def body(stage: Stage) -> list[int]:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
@@ -76,7 +76,7 @@ def test_four_writes_on_the_claim_and_two_on_the_node() -> None:
 def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
     """At registration labels, annotations, taints, finalizer and owner are set; what the kubelet set stays."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         claim = await stage.add_claim(
             labels={"team": "the-user", "example.com/x": "1"},
@@ -121,7 +121,7 @@ def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
 def test_what_was_synced_once_is_the_users_from_then_on() -> None:
     """After registration a taint, label or annotation that somebody removes from the Node does not come back."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim(
             labels={"team": "web"}, taints=[{"key": "dedicated", "effect": "NoSchedule"}], annotations={"note": "n"}
@@ -145,7 +145,7 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
 def test_a_node_may_keep_its_taints_for_itself() -> None:
     """With the label do-not-sync-taints the claim's taints stay away; the unregistered one is removed all the same."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         for name, value in (("web-1", "true"), ("web-2", "false")):
             await stage.add_claim(name, taints=[{"key": "dedicated", "effect": "NoSchedule"}])
@@ -162,7 +162,7 @@ def test_a_node_may_keep_its_taints_for_itself() -> None:
 def test_a_node_without_the_unregistered_taint_is_taken_and_told_of() -> None:
     """Pods may have come too early: an event on the claim says so, once; the node registers all the same."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
@@ -178,7 +178,7 @@ def test_a_node_without_the_unregistered_taint_is_taken_and_told_of() -> None:
 def test_nodes_are_matched_by_provider_id_only() -> None:
     """A Node with the claim's name or nodepool label, but another provider ID or none, is not the claim's."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
@@ -196,7 +196,7 @@ def test_nodes_are_matched_by_provider_id_only() -> None:
 def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:
     """Registered is False with MultipleNodesFound while two Nodes have the provider ID, and no longer."""
 
-    async def body(stage: SimStage) -> list[str]:
+    async def body(stage: Stage) -> list[str]:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         stage.cloud.delays["web-1"] = 5
@@ -215,7 +215,7 @@ def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:
 def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
     """NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, then initialised."""
 
-    async def body(stage: SimStage) -> list[tuple[str, str]]:
+    async def body(stage: Stage) -> list[tuple[str, str]]:
         await stage.start(Lifecycle(stage.env))
         startup = {"key": "example.com/cni", "value": "x", "effect": "NoExecute"}
         ephemeral = {"key": names.CLOUD_UNINITIALIZED_TAINT, "effect": "NoSchedule"}
@@ -259,7 +259,7 @@ def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
 def test_a_node_that_its_kubelet_made_anew_is_taken_again() -> None:
     """A Node deleted behind our back and registered again by its kubelet gets its labels and taints once more."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim(taints=[{"key": "dedicated", "effect": "NoSchedule"}])
         await asyncio.sleep(1)
@@ -283,7 +283,7 @@ def test_a_node_that_its_kubelet_made_anew_is_taken_again() -> None:
 def test_claims_of_other_providers_are_not_touched() -> None:
     """A claim whose node class is of a kind that our provider does not serve is somebody else's."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim(nodeClassRef={"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"})
         await asyncio.sleep(3600)
@@ -297,7 +297,7 @@ def test_claims_of_other_providers_are_not_touched() -> None:
 def test_a_claim_is_small() -> None:
     """At most 4 KB without managedFields, with sixty types listed and every condition written."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         await stage.start(Lifecycle(stage.env))
         pool = await stage.add_pool()
         types = [kind.name for kind in stage.cloud.sold.types if kind.name != TYPE][:59]
@@ -312,3 +312,24 @@ def test_a_claim_is_small() -> None:
         return len(msgspec.json.encode(raw))
 
     assert on_stage(body).value <= 4096
+
+
+def test_a_paused_node_is_told_of_in_its_claim() -> None:
+    """The condition Paused comes and goes with the Node's annotation, with one write each."""
+
+    async def body(stage: Stage) -> list[str]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(1)
+        before = stage.writes()
+        seen = []
+        for value in ("true", "false", "yes", None):
+            await stage.admin.patch(NODE, "node-1", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: value}}})
+            await asyncio.sleep(60)
+            seen.append(told(await stage.claim()).get("Paused", "-"))
+        assert stage.writes() == before + 4
+        return seen
+
+    assert on_stage(body).value == ["True", "-", "True", "-"]

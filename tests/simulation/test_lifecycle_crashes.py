@@ -19,7 +19,7 @@ from growth.sim import process
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Process
-from tests.simulation.owning import SimStage, environment, on_stage, told
+from tests.simulation.owning import Stage, environment, on_stage, told
 
 BAD = Faults(
     latency=(0.001, 0.3),
@@ -35,7 +35,7 @@ BAD = Faults(
 )
 
 
-def start(stage: SimStage, life: int, *controllers: Callable[[Environment], Any], faults: Faults = GOOD) -> Process:
+def start(stage: Stage, life: int, *controllers: Callable[[Environment], Any], faults: Faults = GOOD) -> Process:
     """One life of the controllers."""
 
     async def body(own: Process) -> None:
@@ -51,7 +51,7 @@ def start(stage: SimStage, life: int, *controllers: Callable[[Environment], Any]
     return process.start(stage.kernel, f"growth-{life}", body)
 
 
-async def kubelets(stage: SimStage) -> None:
+async def kubelets(stage: Stage) -> None:
     """Every machine registers its Node, once, and is ready a little later."""
     joined: dict[str, None] = {}
     while True:
@@ -67,7 +67,7 @@ async def kubelets(stage: SimStage) -> None:
                     await stage.set_ready(name)
 
 
-async def check(stage: SimStage, claims: int) -> None:
+async def check(stage: Stage, claims: int) -> None:
     """One machine a claim, one Node a machine, everything as if nothing had happened."""
     found = (await stage.admin.list(NODE_CLAIM)).items
     assert [told(claim).get("Ready") for claim in found] == ["True"] * claims
@@ -85,7 +85,7 @@ async def check(stage: SimStage, claims: int) -> None:
 def test_a_crash_after_any_write_loses_and_doubles_nothing() -> None:
     """Whatever was written last, the next process goes on from there, and writes nothing a second time."""
 
-    async def body(stage: SimStage, crash_after: int) -> int:
+    async def body(stage: Stage, crash_after: int) -> int:
         await stage.add_class()
         pool = await stage.add_pool()
         stage.kernel.create_task(kubelets(stage))
@@ -111,7 +111,7 @@ def test_a_crash_after_any_write_loses_and_doubles_nothing() -> None:
 def test_bad_networks_and_crashes_lose_and_double_nothing(seed: int) -> None:
     """Lost answers, conflicts, late watches, a crash every twenty seconds: at the end one machine and Node a claim."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         pool = await stage.add_pool()
         stage.kernel.create_task(kubelets(stage))

@@ -12,7 +12,7 @@ from growth.api.pools import PoolRef
 from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
-from tests.simulation.owning import UNREGISTERED, SimStage, on_stage, told
+from tests.simulation.owning import UNREGISTERED, Stage, on_stage, told
 from tests.simulation.test_launch_failures import disruptions
 
 POOL = PoolRef.karpenter("default")
@@ -21,7 +21,7 @@ POOL = PoolRef.karpenter("default")
 def test_a_claim_that_cannot_be_launched_is_given_up_after_five_minutes() -> None:
     """With an event, a count, and a failure in the pool's health that carries the cloud's reason."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         health = RegistrationHealth()
         await stage.start(Lifecycle(stage.env, health=health))
         pool = await stage.add_pool()
@@ -43,7 +43,7 @@ def test_a_claim_that_cannot_be_launched_is_given_up_after_five_minutes() -> Non
 def test_a_machine_that_never_registers_is_given_up_after_a_quarter_of_an_hour() -> None:
     """Counted from the launch; a machine that registers in time is not."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         health = RegistrationHealth()
         await stage.start(Lifecycle(stage.env, health=health))
         pool = await stage.add_pool()
@@ -67,7 +67,7 @@ def test_a_machine_that_never_registers_is_given_up_after_a_quarter_of_an_hour()
 def test_a_node_that_never_becomes_usable_is_given_up_after_a_quarter_of_an_hour() -> None:
     """Counted from the registration; deleting goes through the claim, so that what runs there is drained."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim(startupTaints=[{"key": "example.com/cni", "effect": "NoExecute"}])
         await asyncio.sleep(100)
@@ -86,7 +86,7 @@ def test_a_node_that_never_becomes_usable_is_given_up_after_a_quarter_of_an_hour
 def test_an_initialised_node_is_not_the_lifecycles_business_any_more() -> None:
     """A node that turns unready later is neither told of in Initialized nor given up."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
@@ -106,7 +106,7 @@ def test_an_initialised_node_is_not_the_lifecycles_business_any_more() -> None:
 def test_nobody_is_given_up_while_paused(where: str) -> None:
     """A node that does not become usable stays while its pool, itself or the cluster is paused."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         lifecycle = Lifecycle(stage.env)
         pool = await stage.add_pool()
         if where == "cluster":
@@ -141,7 +141,7 @@ def test_nobody_is_given_up_while_paused(where: str) -> None:
 def test_a_claim_that_was_deleted_is_left_to_its_end() -> None:
     """Once deleted, a claim is not launched, registered or told about any more."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
@@ -159,7 +159,7 @@ def test_a_claim_that_was_deleted_is_left_to_its_end() -> None:
 def test_a_node_with_our_marks_and_no_claim_is_told_of_and_left_alone() -> None:
     """One event on the Node after two minutes, whether its provider ID is missing or nobody's; no write on it."""
 
-    async def body(stage: SimStage) -> dict[str, list[str]]:
+    async def body(stage: Stage) -> dict[str, list[str]]:
         await stage.start(Lifecycle(stage.env))
         pool_label = {names.NODE_POOL_LABEL: "default"}
         await stage.join("no-id", provider_id="", taints=[UNREGISTERED])
@@ -185,7 +185,7 @@ def test_a_node_with_our_marks_and_no_claim_is_told_of_and_left_alone() -> None:
 def test_a_node_whose_provider_id_comes_late_is_no_stranger() -> None:
     """A cloud's controller sets the provider ID after the kubelet registered: then the claim takes the Node."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)

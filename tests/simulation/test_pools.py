@@ -16,7 +16,7 @@ from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.pools import Pools
 from growth.controllers.pools.metrics import COST, LIMIT, UNPRICED, USAGE
 from growth.controllers.settings import ControllerSettings
-from tests.simulation.owning import TYPE, SimStage, condition, on_stage, told
+from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
 
 POOL = PoolRef.karpenter("default")
 
@@ -34,7 +34,7 @@ def not_ready(reason: str, message: str) -> dict[str, Any]:
 def test_a_pool_that_can_be_bought_from_is_ready() -> None:
     """Two writes for a new pool (its hash, its status), and none after that."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         await stage.start(Pools(stage.env))
         await stage.add_pool()
@@ -57,7 +57,7 @@ def test_a_pool_that_can_be_bought_from_is_ready() -> None:
 def test_a_pool_follows_its_node_class() -> None:
     """Missing, not ready, ready, being deleted: NodeClassReady says each, and Ready follows it."""
 
-    async def body(stage: SimStage) -> list[tuple[str, str, str]]:
+    async def body(stage: Stage) -> list[tuple[str, str, str]]:
         await stage.start(Pools(stage.env))
         await stage.add_pool()
         seen = []
@@ -93,7 +93,7 @@ def test_a_pool_follows_its_node_class() -> None:
 def test_a_pool_that_contradicts_itself_says_so_and_harms_no_other() -> None:
     """ValidationSucceeded is False and names the field; mended, it is True; another pool is ready all along."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         await stage.start(Pools(stage.env))
         arch = {"key": "kubernetes.io/arch", "operator": "In"}
@@ -117,7 +117,7 @@ def test_a_pool_that_contradicts_itself_says_so_and_harms_no_other() -> None:
 def test_a_pool_counts_what_its_machines_have() -> None:
     """From the launch on, as the Node says once it is initialised; claims of other pools do not count."""
 
-    async def body(stage: SimStage) -> list[tuple[int, str, str]]:
+    async def body(stage: Stage) -> list[tuple[int, str, str]]:
         await stage.add_class()
         await stage.start(Lifecycle(stage.env), Pools(stage.env))
         pool, other = await stage.add_pool(limits={"cpu": "100", "nodes": "7"}), await stage.add_pool("other")
@@ -160,7 +160,7 @@ def test_a_pool_counts_what_its_machines_have() -> None:
 def test_a_burst_of_machines_is_a_few_writes_on_the_pool() -> None:
     """While a pool changes, its status is written at most once in five seconds."""
 
-    async def body(stage: SimStage) -> int:
+    async def body(stage: Stage) -> int:
         await stage.add_class()
         await stage.start(Pools(stage.env))
         pool = await stage.add_pool()
@@ -182,7 +182,7 @@ def test_a_burst_of_machines_is_a_few_writes_on_the_pool() -> None:
 def test_a_pause_is_told_and_its_end_too(where: str) -> None:
     """The condition Paused names what pauses the pool; it goes away with the pause. Ready is not touched."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         await stage.start(Pools(stage.env))
         await stage.add_pool(annotations={names.PAUSED_ANNOTATION: "true"} if where == "pool" else None)
@@ -204,7 +204,7 @@ def test_a_pause_is_told_and_its_end_too(where: str) -> None:
 def test_pools_of_other_providers_are_told_of_once_and_left_alone() -> None:
     """A kind of class that nobody serves gets an event; one that another autoscaler serves gets nothing."""
 
-    async def body(stage: SimStage) -> list[str]:
+    async def body(stage: Stage) -> list[str]:
         await stage.start(Pools(stage.env))
         ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
         await stage.add_pool("nobodys", template={"nodeClassRef": ref})
@@ -221,7 +221,7 @@ def test_pools_of_other_providers_are_told_of_once_and_left_alone() -> None:
 def test_a_fleet_taken_over_from_karpenter_is_stamped_anew_and_not_drifted() -> None:
     """Hashes of another version are replaced, on the claims first; a claim that had drifted keeps its old one."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         theirs = {names.NODE_POOL_HASH_ANNOTATION: "123", names.NODE_POOL_HASH_VERSION_ANNOTATION: "v3"}
         pool = await stage.add_pool(annotations=theirs)
@@ -248,7 +248,7 @@ def test_a_fleet_taken_over_from_karpenter_is_stamped_anew_and_not_drifted() -> 
 def test_a_changed_template_changes_the_pools_hash_and_no_claims() -> None:
     """That is how machines of an older template are recognised."""
 
-    async def body(stage: SimStage) -> None:
+    async def body(stage: Stage) -> None:
         await stage.add_class()
         await stage.start(Pools(stage.env))
         pool = await stage.add_pool()
@@ -268,7 +268,7 @@ def test_a_changed_template_changes_the_pools_hash_and_no_claims() -> None:
 def test_a_pool_tells_how_its_last_machines_fared() -> None:
     """NodeRegistrationHealthy follows the outcomes, survives a restart, and begins anew when pool or class change."""
 
-    async def body(stage: SimStage) -> list[str]:
+    async def body(stage: Stage) -> list[str]:
         await stage.add_class()
         health = RegistrationHealth()
         await stage.start(Pools(stage.env, health=health))
@@ -306,7 +306,7 @@ def test_a_pool_tells_how_its_last_machines_fared() -> None:
 def test_an_unhealthy_pool_stays_so_after_a_restart() -> None:
     """One machine that registers does not outweigh what the process before had seen."""
 
-    async def body(stage: SimStage) -> list[str]:
+    async def body(stage: Stage) -> list[str]:
         await stage.add_class()
         pool = await stage.add_pool()
         health = RegistrationHealth()

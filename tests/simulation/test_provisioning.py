@@ -1,11 +1,13 @@
 """From pending pods to claims, on the simulated cluster: what is bought, what is not, and what is said about it."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
@@ -20,6 +22,7 @@ from growth.controllers.provisioning import metrics
 from growth.kube.memory import MemoryApi
 from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimRandom
+from growth.telemetry.metrics import Metrics
 from tests.manifests import need, pod
 from tests.simulation.buying import Buyer, Stage, claims, decided, join, staged, told, with_settings
 
@@ -669,3 +672,43 @@ def test_an_overlay_decides_what_is_bought() -> None:
         return next(each.values for each in made.spec.requirements if each.key == TYPE)
 
     assert bought(body)[0] == "m-8x-amd64-linux"
+
+
+# --- metrics
+
+
+def test_the_way_of_a_pod_is_measured() -> None:
+    """From seen to planned, bound and ready; gauges of what still waits vanish when it does not."""
+
+    async def body(stage: Stage) -> tuple[str, str]:
+        await stage.begin()
+        await stage.add_pool("default", SMALL)
+        registry = CollectorRegistry()
+        env = dataclasses.replace(stage.environment(), metrics=Metrics(registry))
+        env.metrics.declare(*metrics.METRICS)
+        Buyer(stage, env)
+        await stage.cluster.add_replica_set("web", 1)
+        await asyncio.sleep(20)
+        early = generate_latest(registry).decode()
+        (made,) = await claims(stage)
+        await join(stage, made)
+        await asyncio.sleep(60)
+        return early, generate_latest(registry).decode()
+
+    early, late = bought(body)
+    assert 'karpenter_pods_unbound_time_seconds{name="web-' in early
+    assert 'karpenter_pods_provisioning_unbound_time_seconds{name="web-' in early
+    assert "karpenter_pods_scheduling_decision_duration_seconds_count 1.0" in early
+    assert 'scheduled="false"' in early
+    for name in ("unbound", "unstarted", "provisioning_unbound", "provisioning_unstarted"):
+        assert f"karpenter_pods_{name}_time_seconds{{" not in late
+    for name in ("bound_duration", "provisioning_bound_duration", "provisioning_startup_duration", "startup_duration"):
+        assert f"karpenter_pods_{name}_seconds_count 1.0" in late
+    assert (
+        'karpenter_nodeclaims_created_total{min_values_relaxed="false",nodepool="default",reason="provisioned"} 1.0'
+        in late
+    )
+    assert 'karpenter_scheduler_unschedulable_pods_count{controller="provisioner"} 0.0' in late
+    (state,) = [line for line in late.splitlines() if line.startswith("karpenter_pods_state{")]
+    for label in ('managed="true"', 'nodepool="default"', 'phase="Running"', 'ready="true"', 'zone="test-zone-a"'):
+        assert label in state

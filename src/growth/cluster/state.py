@@ -179,6 +179,9 @@ class State:
         """The nodes (and claims) whose room is kept for capacity buffers, until the next call."""
         self._kept = frozenset(nodes)
 
+    def kept_for_buffer(self, node: str) -> bool:
+        return node in self._kept
+
     def nominated(self, node: str) -> bool:
         """Whether the node (or claim) is wanted although no pod may be there."""
         return node in self._kept or self._nominated.get(node, 0.0) > self._clock.monotonic()

@@ -6,7 +6,7 @@ error) is found and untainted by the next pass.
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from growth.api import names
@@ -24,7 +24,7 @@ from growth.controllers.fresh import pods_on
 from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.quiet import Quiet
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
-from growth.planning.emptiness import OwnedNode, plan_emptiness, why_kept
+from growth.planning.emptiness import OwnedNode, empty, plan_emptiness, why_kept
 from growth.telemetry.logs import logger
 
 __all__ = ["METRICS", "Emptiness"]
@@ -40,6 +40,8 @@ SETTLE_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 1.0
 # Requests under way at a time; the API server has other clients.
 AT_ONCE: Final = 20
+# So many nodes are looked at before others have their turn.
+AT_A_STRETCH: Final = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,6 +75,9 @@ class Emptiness:
                 raise
             except KubeError as error:
                 _log.warning("will try again", error=str(error), again=again)
+            except Exception:  # noqa: BLE001 - whatever it is, everything else must go on
+                again = self._env.settings.disruption_poll
+                _log.exception("a bug in us; scale-down waits", again=again)
             await asyncio.sleep(again)
 
     async def _pass(self) -> float:
@@ -85,8 +90,9 @@ class Emptiness:
             await self._clean()
         began = self._env.clock.monotonic()
         self._types = by_name(state.catalogue.types) if state.catalogue is not None else {}
-        candidates = {each.node.metadata.name: each for each in self._candidates()}
-        plan = plan_emptiness(
+        candidates = {each.node.metadata.name: each async for each in self._candidates()}
+        plan = await self._env.compute.run(
+            plan_emptiness,
             [each.view for each in candidates.values()],
             {pool.metadata.name: pool for pool in state.pools.store},
             disruption_budgets=tuple(state.disruption_budgets.store),
@@ -103,10 +109,15 @@ class Emptiness:
 
     # What there is.
 
-    def _candidates(self) -> Iterable[Candidate]:
-        """Every initialised node of a Karpenter pool, whether or not it is empty: budgets count them all."""
+    async def _candidates(self) -> AsyncIterator[Candidate]:
+        """Every initialised node of a Karpenter pool, whether or not it is empty: budgets count them all.
+
+        Not of one moment: others have their turn in between. Whatever is to go is looked at afresh.
+        """
         env = self._env
-        for claim in env.state.claims.store:
+        for number, claim in enumerate(tuple(env.state.claims.store), start=1):
+            if number % AT_A_STRETCH == 0:
+                await asyncio.sleep(0)
             pool, provider_id = claim.metadata.labels.get(names.NODE_POOL_LABEL), claim.status.provider_id
             conditions = claim.status.conditions
             if not pool or not provider_id or not serves(env.provider, claim.spec.node_class_ref):
@@ -124,14 +135,19 @@ class Emptiness:
             name=name,
             pool=claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),
             pods=pods,
-            quiet_seconds=min(self._quiet.seconds(name), self._initialized_seconds(claim)),
-            price=price_of(labels, type_of(labels, self._types)),
             ready=node.is_ready,
             leaving=name in self._acting or tainting.tainted(node) or _deleting(node) or _deleting(claim),
-            nominated=self._nominated(node, claim),
-            protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
-            paused=marked_paused(node.metadata),
         )
+        if empty(pods):  # of others nobody asks the rest
+            view = dataclasses.replace(
+                view,
+                quiet_seconds=min(self._quiet.seconds(name), self._initialized_seconds(claim)),
+                price=price_of(labels, type_of(labels, self._types)),
+                nominated=self._nominated(node, claim),
+                holds_buffer=any(map(self._env.state.kept_for_buffer, (name, claim.metadata.name))),
+                protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
+                paused=marked_paused(node.metadata),
+            )
         return Candidate(node, claim, view)
 
     def _initialized_seconds(self, claim: NodeClaim) -> float:

@@ -13,6 +13,7 @@ from growth.api.decisions import DecisionAction, DecisionCost, DecisionSpec, Kep
 from growth.api.events import NORMAL, regarding
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.nodes import NODE, Node
+from growth.cluster.pricing import by_name, price_of, type_of
 from growth.controllers.environment import Environment
 from growth.planning.emptiness import EmptinessPlan, Kept, OwnedNode
 from growth.telemetry.logs import logger
@@ -198,11 +199,19 @@ def _grouped(kept: list[Kept]) -> tuple[KeptNodes, ...]:
 def _cost(seen: Seen, going: tuple[str, ...], env: Environment) -> DecisionCost | None:
     """Of the nodes that are looked at, when some go; none where the price of one is not known."""
     catalogue = env.state.catalogue if going else None
-    prices = {name: view.price for name, (_, _, view) in seen.nodes.items() if not view.leaving}
-    if catalogue is None or not prices or any(price is None for price in prices.values()):
+    if catalogue is None:
         return None
-    before = sum(price or 0 for price in prices.values())
-    after = before - sum(prices.get(name) or 0 for name in going)
+    types = by_name(catalogue.types)
+    before = after = 0
+    for name, (node, _, view) in seen.nodes.items():
+        labels = node.metadata.labels
+        price = price_of(labels, type_of(labels, types))
+        if view.leaving:
+            continue
+        if price is None:
+            return None
+        before += price
+        after += 0 if name in going else price
     return DecisionCost(currency=catalogue.currency, before=before / BILLION, after=after / BILLION)
 
 

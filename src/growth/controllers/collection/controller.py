@@ -77,6 +77,9 @@ class Collection:
                 # What cannot be listed is unknown, which is not nothing.
                 self._env.metrics.add(FAILED)
                 _log.warning("nothing is collected", error=str(error), again=again)
+            except Exception:  # noqa: BLE001 - whatever it is, everything else must go on
+                self._env.metrics.add(FAILED)
+                _log.exception("a bug in us; collection waits", again=again)
             await asyncio.sleep(again)
 
     async def _sweep(self) -> float:

@@ -16,19 +16,20 @@ class Claims:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def fresh(self, claim: NodeClaim) -> NodeClaim | None:
-        """The claim as the server has it now; None where it is gone."""
+    async def fresh(self, claim: NodeClaim) -> Json | None:
+        """The claim as the server has it now, whole; None where it is gone."""
         try:
-            found = await self._api.get(NODE_CLAIM, claim.metadata.name)
+            found = await self._api.get(NODE_CLAIM.raw, claim.metadata.name)
         except NotFound:
             return None
-        return found if found.metadata.uid == claim.metadata.uid else None
+        return found if found["metadata"]["uid"] == claim.metadata.uid else None
 
-    async def change(self, claim: NodeClaim, edit: Edit) -> NodeClaim:
-        return await self._changed(claim, edit, subresource="")
+    async def change(self, claim: NodeClaim, edit: Edit, *, known: Json | None = None) -> Json:
+        """The claim after the edit, whole. `known` is what the server just gave, if it did."""
+        return await self._changed(claim, edit, subresource="", known=known)
 
-    async def change_status(self, claim: NodeClaim, edit: Edit) -> NodeClaim:
-        return await self._changed(claim, edit, subresource="status")
+    async def change_status(self, claim: NodeClaim, edit: Edit, *, known: Json | None = None) -> Json:
+        return await self._changed(claim, edit, subresource="status", known=known)
 
     async def delete(self, claim: NodeClaim) -> bool:
         """Deletes the claim as it was just read; whether it was we who did it."""
@@ -38,11 +39,14 @@ class Claims:
             return True
         return False
 
-    async def _changed(self, claim: NodeClaim, edit: Edit, *, subresource: str) -> NodeClaim:
+    async def _changed(self, claim: NodeClaim, edit: Edit, *, subresource: str, known: Json | None) -> Json:
         def guarded(draft: Json) -> None:
             if draft["metadata"]["uid"] != claim.metadata.uid:
                 raise Conflict(f"another NodeClaim is called {claim.metadata.name} by now")
             edit(draft)
 
-        raw = await change(self._api, NODE_CLAIM, claim.metadata.name, guarded, subresource=subresource)
-        return convert(raw, NodeClaim)
+        return await change(self._api, NODE_CLAIM, claim.metadata.name, guarded, subresource=subresource, known=known)
+
+
+def read(raw: Json) -> NodeClaim:
+    return convert(raw, NodeClaim)

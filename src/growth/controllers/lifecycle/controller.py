@@ -12,6 +12,7 @@ from growth.api import names
 from growth.api.conditions import TRUE, find, is_true
 from growth.api.decoding import convert
 from growth.api.events import WARNING, regarding
+from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
@@ -22,9 +23,10 @@ from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import decide, edits
-from growth.controllers.lifecycle.claims import Claims
+from growth.controllers.lifecycle.claims import Claims, read
 from growth.controllers.lifecycle.launch import Launcher
 from growth.controllers.lifecycle.memory import Memory
+from growth.controllers.lifecycle.pauses import Pauses
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
@@ -77,9 +79,11 @@ class Lifecycle:
             "nodeclaim.lifecycle", self._act, random=env.random, workers=WORKERS
         )
         self._strangers = Strangers(env)
+        self._pauses = Pauses(env)
         env.state.claims.subscribe(self._on_claim)
         env.state.nodes.subscribe(self._on_node)
         env.state.pools.subscribe(self._on_pool)
+        env.state.growth_pools.subscribe(self._on_growth_pool)
 
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
@@ -89,13 +93,17 @@ class Lifecycle:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconciler.run(), name="lifecycle")
             group.create_task(self._strangers.run(), name="strangers")
+            group.create_task(self._pauses.run(), name="pauses")
 
     # What makes us look at a claim.
 
     def _on_claim(self, news: Change[NodeClaim]) -> None:
         if isinstance(news, Deleted):
             self._memory.forget(news.old.metadata.uid)
-        elif not _settled(news.new):
+            return
+        if decide.launched(news.new):
+            self._memory.forget(news.new.metadata.uid)
+        if not _settled(news.new):
             self._reconciler.add(news.key[1])
 
     def _on_node(self, news: Change[Node]) -> None:
@@ -111,9 +119,16 @@ class Lifecycle:
         """A pause may have ended, or what kept machines from being made."""
         if isinstance(news, Changed) and _same_wishes(news.old, news.new):
             return
-        self._memory.pool_changed(news.key[1])
-        for claim in self._env.state.claims.store.find("pool", news.key[1]):
-            if not _settled(claim):
+        self._pool_changed(PoolRef.karpenter(news.key[1]))
+
+    def _on_growth_pool(self, news: Change[GrowthPool]) -> None:
+        if not (isinstance(news, Changed) and _same_wishes(news.old, news.new)):
+            self._pool_changed(PoolRef.growth(news.key[1]))
+
+    def _pool_changed(self, pool: PoolRef) -> None:
+        self._memory.pool_changed(pool)
+        for claim in self._env.state.claims.store:
+            if not _settled(claim) and pool_of(claim) == pool:
                 self._reconciler.add(claim.metadata.name)
 
     # What is done with it.
@@ -159,10 +174,10 @@ class Lifecycle:
         uid = cached.metadata.uid
         self._env.launching.add(uid)  # before the look: from then on nobody concludes that there is no machine
         try:
-            claim = await self._claims.fresh(cached)
-            if claim is None or not isinstance(self._next(claim), decide.Launch):
+            raw = await self._claims.fresh(cached)
+            if raw is None or not isinstance(self._next(read(raw)), decide.Launch):
                 return None  # what changed meanwhile is on its way to us
-            return await self._launcher.launch(claim)
+            return await self._launcher.launch(raw)
         finally:
             self._env.launching.discard(uid)
 
@@ -239,8 +254,9 @@ class Lifecycle:
         state = self._env.state
         if not (state.nodes.synced and state.claims.synced):
             return UNSYNCED_SECONDS
-        claim = await self._claims.fresh(cached)
-        if claim is None or self._next(claim) != decide.GiveUp(reason, seconds):
+        raw = await self._claims.fresh(cached)
+        claim = cached if raw is None else read(raw)
+        if raw is None or self._next(claim) != decide.GiveUp(reason, seconds):
             return None
         event, what = _TIMEOUTS[reason]
         told = find(claim.status.conditions, names.LAUNCHED)
@@ -280,11 +296,10 @@ def _settled(claim: NodeClaim) -> bool:
     return claim.metadata.deletion_timestamp is not None or is_true(claim.status.conditions, names.INITIALIZED)
 
 
-def _same_wishes(old: NodePool, new: NodePool) -> bool:
+def _same_wishes(old: NodePool | GrowthPool, new: NodePool | GrowthPool) -> bool:
     """Whether nothing but the status changed."""
-    return old.metadata.generation == new.metadata.generation and marked_paused(old.metadata) == marked_paused(
-        new.metadata
-    )
+    before, after = old.metadata, new.metadata
+    return before.generation == after.generation and marked_paused(before) == marked_paused(after)
 
 
 def _must_be(draft: Json, node: Node) -> None:

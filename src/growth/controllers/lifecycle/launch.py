@@ -1,20 +1,24 @@
 """Buys the machine of a claim, once: the claim is read afresh, can no longer vanish, and its pool still wants it."""
 
+from typing import Any
+
 from growth.api import names
 from growth.api.clouds import CloudError, CloudMachine
 from growth.api.conditions import find
 from growth.api.edits import add_finalizer, set_labels
 from growth.api.events import WARNING, regarding
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
-from growth.api.kinds import Json
+from growth.api.kinds import Json, Kind
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
 from growth.controllers.lifecycle import edits
-from growth.controllers.lifecycle.claims import Claims
+from growth.controllers.lifecycle.claims import Claims, read
 from growth.controllers.lifecycle.failures import Failure, Then, delay_before_end, failure_of
 from growth.controllers.lifecycle.memory import Memory
 from growth.kube.errors import NotFound
+from growth.kube.informer import Informer
 from growth.telemetry.logs import logger
 from growth.units.resources import quantities
 
@@ -30,8 +34,9 @@ class Launcher:
         self._memory = memory
         self._catalogue = catalogue
 
-    async def launch(self, claim: NodeClaim) -> float | None:
-        """`claim` was read from the server just now. When to look again; None for when something changes."""
+    async def launch(self, raw: Json) -> float | None:
+        """`raw` is the claim as the server just gave it. When to look again; None for when something changes."""
+        claim = read(raw)
         if not await self._has_owner(claim):
             return None
         doomed = self._memory.doomed(claim)
@@ -40,7 +45,10 @@ class Launcher:
             return None
         if names.TERMINATION_FINALIZER not in claim.metadata.finalizers:
             # Made by hand. A machine is bought only for a claim that cannot vanish without giving it back.
-            claim = await self._claims.change(claim, lambda draft: add_finalizer(draft, names.TERMINATION_FINALIZER))
+            raw = await self._claims.change(
+                claim, lambda draft: add_finalizer(draft, names.TERMINATION_FINALIZER), known=raw
+            )
+            claim = read(raw)
         machine = self._memory.machine(claim)
         if machine is None:
             try:
@@ -56,19 +64,21 @@ class Launcher:
                 capacity_type=machine.capacity_type,
                 allocatable=quantities(machine.allocatable),
             )
-        await self._tell(claim, machine)
+        await self._tell(claim, machine, known=raw)
         return None
 
-    async def _tell(self, claim: NodeClaim, machine: CloudMachine) -> None:
+    async def _tell(self, claim: NodeClaim, machine: CloudMachine, *, known: Json) -> None:
         """Labels first: a crash between the two writes leaves a claim that is launched again and finds its machine."""
         labels = edits.launch_labels(claim, machine)
 
         def label(draft: Json) -> None:
             set_labels(draft, {**labels, **(draft["metadata"].get("labels") or {})})
 
-        await self._claims.change(claim, label)
+        labelled = await self._claims.change(claim, label, known=known)
         now = self._env.clock.now()
-        await self._claims.change_status(claim, lambda draft: edits.tell_launched(draft, machine, now=now))
+        await self._claims.change_status(
+            claim, lambda draft: edits.tell_launched(draft, machine, now=now), known=labelled
+        )
 
     async def _failed(self, claim: NodeClaim, failure: Failure) -> float | None:
         _log.warning("failed launching nodeclaim", reason=failure.reason, error=failure.message)
@@ -109,16 +119,24 @@ class Launcher:
 
     async def _has_owner(self, claim: NodeClaim) -> bool:
         """Whether the pool that owns the claim is still there. Otherwise the claim is about to be collected."""
+        state = self._env.state
+        pools: dict[tuple[str, str], tuple[Kind[Any], Informer[Any, Any]]] = {
+            (NODE_POOL.api_version, NODE_POOL.kind): (NODE_POOL, state.pools),
+            (GROWTH_POOL.api_version, GROWTH_POOL.kind): (GROWTH_POOL, state.growth_pools),
+        }
         for owner in claim.metadata.owner_references:
-            if owner.kind != NODE_POOL.kind or not owner.api_version.startswith(f"{names.KARPENTER}/"):
+            if (owner.api_version, owner.kind) not in pools:
                 continue
-            known = self._env.state.pools.store.get(owner.name)
-            if known is not None and known.metadata.uid == owner.uid and known.metadata.deletion_timestamp is None:
+            kind, informer = pools[owner.api_version, owner.kind]
+            if _stays(informer.store.get(owner.name), owner.uid):
                 continue
             try:
-                known = await self._env.api.get(NODE_POOL, owner.name)
+                if not _stays(await self._env.api.get(kind, owner.name), owner.uid):
+                    return False
             except NotFound:
                 return False
-            if known.metadata.uid != owner.uid or known.metadata.deletion_timestamp is not None:
-                return False
         return True
+
+
+def _stays(pool: Any, uid: str) -> bool:
+    return pool is not None and pool.metadata.uid == uid and pool.metadata.deletion_timestamp is None

@@ -8,6 +8,7 @@ from typing import Final
 
 from growth.api.clouds import CloudMachine
 from growth.api.karpenter import NodeClaim
+from growth.api.pools import PoolRef
 from growth.controllers.lifecycle.failures import Failure
 from growth.controllers.ownership import pool_of
 from growth.kube.backoff import Backoff, BackoffSettings
@@ -26,11 +27,11 @@ class Memory:
         self._retries: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
         self._doomed: dict[str, Failure] = {}
-        self._refusals: dict[str, int] = {}
+        self._refusals: dict[PoolRef | None, int] = {}
 
     def bought(self, claim: NodeClaim, machine: CloudMachine) -> None:
         self._machines[claim.metadata.uid] = machine
-        self._refusals.pop(_pool(claim), None)
+        self._refusals.pop(pool_of(claim), None)
 
     def machine(self, claim: NodeClaim) -> CloudMachine | None:
         return self._machines.get(claim.metadata.uid)
@@ -50,7 +51,7 @@ class Memory:
 
     def refused(self, claim: NodeClaim) -> int:
         """Counts a launch that failed for good; how many of its pool did in a row before."""
-        pool = _pool(claim)
+        pool = pool_of(claim)
         before = self._refusals.get(pool, 0)
         self._refusals[pool] = before + 1
         return before
@@ -63,7 +64,7 @@ class Memory:
     def doomed(self, claim: NodeClaim) -> Failure | None:
         return self._doomed.get(claim.metadata.uid)
 
-    def pool_changed(self, pool: str) -> None:
+    def pool_changed(self, pool: PoolRef) -> None:
         """What made launches fail may be mended."""
         self._refusals.pop(pool, None)
 
@@ -72,7 +73,3 @@ class Memory:
         kept = (self._machines, self._retries, self._not_before, self._doomed)
         for memory in kept:
             memory.pop(uid, None)
-
-
-def _pool(claim: NodeClaim) -> str:
-    return str(pool_of(claim) or "")

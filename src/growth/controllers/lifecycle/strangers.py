@@ -25,7 +25,7 @@ NODE_CLAIM_NOT_FOUND: Final = "NodeClaimNotFound"
 
 def complaint(node: Node, *, claimed: bool) -> tuple[str, str] | None:
     """Reason and message for a Node with our marks that no claim owns; None where there is nothing to say."""
-    keys = (names.NODE_POOL_LABEL, names.REGISTERED_LABEL)
+    keys = (names.NODE_POOL_LABEL, names.POOL_LABEL, names.REGISTERED_LABEL)
     marks: list[str] = [key for key in keys if key in node.metadata.labels]
     marks += [taint.key for taint in node.spec.taints if taint.key == names.UNREGISTERED_TAINT]
     if not marks or claimed or node.metadata.deletion_timestamp is not None:

@@ -139,14 +139,20 @@ def fitted(order: Order, *, currency: str) -> Order:
 
 def _single_valued(order: Order) -> dict[str, str]:
     """Labels of people's own that the plan left one value for; what the cloud says of a machine comes with its launch."""
-    clouds = set(names.WELL_KNOWN_LABELS)
-    for kind in order.view.instance_types:
-        clouds.update(kind.labels_of_today, kind.labels_of_offerings)
     return {
         key: next(iter(need.values))
         for key, need in sorted(order.planned.requirements.items())
-        if not need.complement and len(need.values) == 1 and key not in clouds and key not in _NEVER_REQUIRED
+        if not need.complement
+        and len(need.values) == 1
+        and key not in names.WELL_KNOWN_LABELS
+        and key not in _NEVER_REQUIRED
+        and not _of_cloud(key, order.view)
     }
+
+
+def _of_cloud(key: str, view: PoolView) -> bool:
+    """Whether some type or offering defines the label."""
+    return any(key in kind.labels_of_today or key in kind.labels_of_offerings for kind in view.instance_types)
 
 
 def _expressions(order: Order) -> Iterator[Requirement]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from growth.controllers.provisioning import journeys
 from growth.telemetry.metrics import Counter, Declaration, Gauge, Histogram
 
 CREATED: Final = Counter(
@@ -45,4 +46,5 @@ METRICS: Final[tuple[Declaration, ...]] = (
     UNSCHEDULABLE_PODS,
     IGNORED_PODS,
     PENDING_BY_ZONE,
+    *journeys.METRICS,
 )

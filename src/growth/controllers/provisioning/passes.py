@@ -10,6 +10,7 @@ from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
+from growth.controllers.provisioning.claims import dearest
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
@@ -39,7 +40,7 @@ class Answer:
     """`plan` is None where nothing wanted a place. `pods` are the real ones that were planned for, by key.
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
-    count. `snapshot` is what was planned on, overlays laid.
+    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost.
     """
 
     plan: Plan | None
@@ -50,6 +51,7 @@ class Answer:
     soonest: float | None = None
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
+    dearest: tuple[int, ...] = ()
 
     @property
     def views(self) -> dict[PoolRef, PoolView]:
@@ -85,7 +87,28 @@ def answered(question: Question) -> Answer:
         soonest=soonest,
         warnings=assembled.warnings,
         overlay_problems=problems,
+        dearest=_dearest(plan, snapshot) if plan is not None else (),
     )
+
+
+def _dearest(plan: Plan, snapshot: Snapshot) -> tuple[int, ...]:
+    """The most that each planned machine can cost; most lists of types are shared by many machines."""
+    views = {pool.ref: pool for pool in snapshot.pools}
+    known: dict[object, int] = {}
+    found: list[int] = []
+    for planned in plan.claims:
+        needs = planned.requirements
+        key = (
+            planned.pool,
+            planned.price,
+            planned.instance_types,
+            needs.get(names.ZONE_LABEL),
+            needs.get(names.CAPACITY_TYPE_LABEL),
+        )
+        if key not in known:
+            known[key] = dearest(planned, views[planned.pool])
+        found.append(known[key])
+    return tuple(found)
 
 
 def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:

@@ -22,9 +22,10 @@ from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name, dearest, fitted
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, fitted
 from growth.controllers.provisioning.demand import Pending
 from growth.controllers.provisioning.holds import Holds, Sifted
+from growth.controllers.provisioning.journeys import Journeys
 from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.controllers.provisioning.reserving import PlanAgain, Reserving
 from growth.controllers.provisioning.telling import Teller
@@ -42,6 +43,7 @@ from growth.kube.store import Change, Changed, Deleted
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
+from growth.telemetry.metrics import Reading
 
 _log = logger("provisioner")
 
@@ -104,6 +106,7 @@ class Provisioner:
         self._holds = Holds(state.pods.store, env.clock, patience=settings.nomination)
         self._reserving = Reserving(env)
         self._teller = Teller(env.events, env.clock)
+        self._journeys = Journeys(env)
         self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
         self._options = Options(
             respect_preferences=settings.preference_policy != "Ignore",
@@ -113,6 +116,9 @@ class Provisioner:
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
         self._settling = False
+        self._work: tuple[dict[str, str], float, int] | None = None  # the plan that is being made
+        env.metrics.read(metrics.QUEUE_DEPTH, self._queue_depth)
+        env.metrics.read(metrics.UNFINISHED_WORK, self._unfinished_work)
         self._headroom.subscribe(self.trigger)
         state.pods.subscribe(self._pending.hear)
         state.pools.subscribe(self._on_pool)
@@ -217,15 +223,11 @@ class Provisioner:
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
         began = env.clock.monotonic()
-        identity = env.random.uuid()
-        labels = {"controller": CONTROLLER, "scheduling_id": identity}
-        env.metrics.set(metrics.QUEUE_DEPTH, waiting, **labels)
-        env.metrics.set(metrics.UNFINISHED_WORK, 0, **labels)
+        self._work = {"controller": CONTROLLER, "scheduling_id": env.random.uuid()}, began, waiting
         try:
             answer = await env.compute.run(answered, question)
         finally:
-            env.metrics.forget(metrics.QUEUE_DEPTH, **labels)
-            env.metrics.forget(metrics.UNFINISHED_WORK, **labels)
+            self._work = None
         seconds = env.clock.monotonic() - began
         env.metrics.observe(metrics.SCHEDULING_DURATION, seconds, controller=CONTROLLER)
         env.metrics.set(metrics.IGNORED_PODS, answer.ignored)
@@ -239,6 +241,12 @@ class Provisioner:
         self._count_zones(answer.plan)
         return answer
 
+    def _queue_depth(self) -> Reading:
+        return [(self._work[0], float(self._work[2]))] if self._work is not None else []
+
+    def _unfinished_work(self) -> Reading:
+        return [(self._work[0], self._env.clock.monotonic() - self._work[1])] if self._work is not None else []
+
     def _count_zones(self, plan: Plan | None) -> None:
         self._env.metrics.forget(metrics.PENDING_BY_ZONE, controller=CONTROLLER)
         zones: dict[str, int] = {}
@@ -251,7 +259,8 @@ class Provisioner:
 
     async def _perform(self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand]) -> None:
         env, plan = self._env, answer.plan
-        self._pending.planned(list(answer.pods.values()))
+        pods = list(answer.pods.values())
+        self._pending.planned(pods)
         if plan is None:
             self._open = bool(sifted.keys or virtual)
             self._headroom.placed(_for_headroom(virtual, sifted))
@@ -264,6 +273,7 @@ class Provisioner:
         unplaced = [each for each in plan.unplaced if not _vanished(each.pod, answer, env)]
         for order, why in done.refused:
             unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in order.pods]
+        self._journeys.planned(pods, unplaced=frozenset(each.pod for each in unplaced))
         if not env.settings.observe:
             self._nominate(plan, done.created, answer, virtual)
             for each in unplaced:
@@ -281,7 +291,7 @@ class Provisioner:
         """What of the plan is still wanted, with names."""
         env, views = self._env, answer.views
         orders: list[Order] = []
-        for planned in plan.claims:
+        for planned, most in zip(plan.claims, answer.dearest, strict=True):
             pods = tuple(pod for pod in planned.pods if not _vanished(pod, answer, env))
             if not pods:
                 continue
@@ -292,9 +302,7 @@ class Provisioner:
                 planned=planned,
                 pods=pods,
                 types=planned.instance_types,
-                max_price=min(
-                    planned.price * env.settings.max_price_percent // 100, dearest(planned, views[planned.pool])
-                ),
+                max_price=min(planned.price * env.settings.max_price_percent // 100, most),
             )
             orders.append(fitted(order, currency=plan.currency))
         return orders

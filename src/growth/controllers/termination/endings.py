@@ -17,6 +17,7 @@ from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
+from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import pool_of
 from growth.controllers.tainting import NodeReplaced
@@ -31,6 +32,8 @@ _log = logger("nodeclaim.termination")
 
 # How soon a claim is looked at again whose machine is being made at this moment.
 LAUNCHING_SECONDS: Final = 1.0
+# After the cloud has accepted to take a machine down it is asked again so soon, then half as often each time.
+FIRST_POLL_SECONDS: Final = 1.0
 
 
 class _Replaced(Exception):
@@ -44,6 +47,8 @@ class _Memory:
     uid: str
     deleted_at: float | None = None  # when the cloud first accepted to take the machine down
     asked_at: float | None = None  # when the cloud was last asked about the machine
+    asked: int = 0  # how often, since it accepted
+    requested: set[str] = dataclasses.field(default_factory=set)  # UIDs of Nodes whose deletion was asked for
     told: str = ""  # the conditions that were written last
     drained: bool = False  # all pods and volumes have left its Nodes
     elapsed: bool = False  # the deadline passed before all volumes were detached
@@ -153,7 +158,7 @@ class Endings:
                 if await self._is_gone(claim, node, memory):
                     continue
                 waits.append(await self._drains.step(node, claim, deadline=deadline))
-                await self._request_deletion(node)
+                await self._request_deletion(node, memory)
             except (NotFound, NodeReplaced):  # the Node is gone, and the cache does not know it yet
                 waits.append(Drained(self._env.settings.drain_retry))
         again = [each.again for each in waits if each.again is not None]
@@ -167,13 +172,15 @@ class Endings:
             self._env.metrics.add(metrics.NODES_DRAINED, float(len(waits)), nodepool=_pool(claim))
         return None
 
-    async def _request_deletion(self, node: Node) -> None:
-        """Only where our finalizer keeps the Node until its machine is gone."""
-        if node.metadata.deletion_timestamp is None and names.TERMINATION_FINALIZER in node.metadata.finalizers:
+    async def _request_deletion(self, node: Node, memory: _Memory) -> None:
+        """Once, and only where our finalizer keeps the Node until its machine is gone."""
+        uid, ours = node.metadata.uid, names.TERMINATION_FINALIZER in node.metadata.finalizers
+        if node.metadata.deletion_timestamp is None and ours and uid not in memory.requested:
             try:
-                await self._env.api.delete(NODE, node.metadata.name, uid=node.metadata.uid)
+                await self._env.api.delete(NODE, node.metadata.name, uid=uid)
             except Conflict as error:
                 raise NodeReplaced(str(error)) from error
+            memory.requested.add(uid)
 
     async def _is_gone(self, claim: NodeClaim, node: Node, memory: _Memory) -> bool:
         """Asked only so often: clouds count calls."""
@@ -230,6 +237,8 @@ class Endings:
     def _count_node(self, node: Node) -> None:
         env, labels = self._env, node.metadata.labels
         pool = labels.get(names.NODE_POOL_LABEL, "")
+        if names.POOL_LABEL in labels:
+            pool = str(PoolRef.growth(labels[names.POOL_LABEL]))
         now = env.clock.now()
         env.metrics.add(metrics.NODES_TERMINATED, nodepool=pool, zone=labels.get(names.ZONE_LABEL, ""))
         began = node.metadata.deletion_timestamp or now
@@ -244,7 +253,7 @@ class Endings:
         env = self._env
         now = env.clock.monotonic()
         if memory.deleted_at is not None and memory.asked_at is not None:
-            left = memory.asked_at + env.settings.delete_poll - now
+            left = memory.asked_at + self._poll(memory) - now
             if left > 0:
                 return left  # whatever woke us: clouds count calls
         memory.asked_at = now
@@ -263,7 +272,12 @@ class Endings:
         if memory.deleted_at is None:
             memory.deleted_at = env.clock.monotonic()
             await self._tell_terminating(fresh, drained=memory.drained, elapsed=memory.elapsed)
-        return env.settings.delete_poll
+        memory.asked += 1
+        return self._poll(memory)
+
+    def _poll(self, memory: _Memory) -> float:
+        """How long to wait before the cloud is asked again: soon at first, since some machines go at once."""
+        return min(self._env.settings.delete_poll, FIRST_POLL_SECONDS * 2.0 ** min(memory.asked - 1, 16))
 
     def _count_machine(self, claim: NodeClaim, memory: _Memory) -> None:
         told = find(claim.status.conditions, names.INSTANCE_TERMINATING)

@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 from typing import Final
 
+from growth.kube.errors import KubeError
 from growth.kube.lease import LeaseLost
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
@@ -20,6 +21,8 @@ from growth.sim.trials.owning.stage import Body, Pool, Replica, Stage
 
 LIMIT: Final = 10
 PODS: Final = 500
+SIZES: Final = ("4",)
+SMALLEST: Final = ("c-4x-amd64-linux", "on-demand")
 DISTURBED_SECONDS: Final = 60.0
 SETTLE_SECONDS: Final = 600.0
 RUN_SECONDS: Final = 7200.0
@@ -56,8 +59,8 @@ def burst(
     faults = _faults(random)
 
     async def main(kernel: Kernel) -> tuple[int, int, int, int]:
-        stage = Stage(kernel, caps=caps, late_writes=True, forgiven=(LeaseLost,))
-        await stage.prepare(Pool(nodes=limit, sizes=("4",)))
+        stage = Stage(kernel, caps=caps, late_writes=True, forgiven=(LeaseLost, KubeError))
+        await stage.prepare(Pool(nodes=limit, sizes=SIZES))
         life = body or Life()
         team = [
             stage.start("a", life, faults=faults, lease="growth"),
@@ -69,6 +72,8 @@ def burst(
             await asyncio.sleep(1.0)
             stage.check()
         disturbing.result()
+        # Left in peace it buys all that it may, and no more.
+        await stage.settle(pods=None, machines=_allowed(limit, caps), seconds=SETTLE_SECONDS)
         await stage.scale("burst", 0)
         await stage.settle(pods=0, machines=0, seconds=SETTLE_SECONDS)
         seen = stage.ledger.statistics()
@@ -76,7 +81,6 @@ def burst(
 
     done = sim.run(main, seed=seed, limit_seconds=RUN_SECONDS, keep=40)
     most, most_hourly, bought, crashed = done.value
-    assert bought, "nothing was bought at all: the trial has shown nothing"
     return Held(
         seed=seed,
         most=most,
@@ -86,6 +90,17 @@ def burst(
         both_led=both,
         digest=done.digest,
     )
+
+
+def _allowed(limit: int | None, caps: Caps) -> int:
+    """How many machines of the pool's one size may be bought."""
+    if limit is not None:
+        return limit
+    if caps.max_nodes is not None:
+        return caps.max_nodes
+    assert caps.max_hourly is not None, "a burst needs something to hold it"
+    cheapest = min(price for (kind, _, terms), price in caps.prices.items() if (kind, terms) == SMALLEST)
+    return caps.max_hourly // cheapest
 
 
 def prices() -> dict[tuple[str, str, str], int]:
