@@ -23,7 +23,7 @@ from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.events import Recorder, RecorderSettings
 from growth.kube.lease import Elector, LeaseLost
 from growth.operator import parts, watchdog
-from growth.operator.checks import check_alone, check_home, identity_of
+from growth.operator.checks import check_alone, check_home, check_same_cluster, identity_of
 from growth.operator.observing import ObservingApi
 from growth.operator.parts import Part
 from growth.operator.settings import Settings
@@ -135,6 +135,7 @@ class Autoscaler:
             gate: Gate = ALWAYS_OPEN if observe else elector.gate
             api: Api = await stack.enter_async_context(openings.connect(Role.GROWTH, gate))
             cloud_api: Api = await stack.enter_async_context(openings.connect(Role.CLOUD, gate))
+            await check_same_cluster(cloud_api, cluster)
             if observe:
                 api, cloud_api = ObservingApi(api), ObservingApi(cloud_api)
             cloud = openings.cloud(cloud_api, cluster=cluster)
