@@ -23,7 +23,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.quiet import Quiet
-from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
+from growth.kube.errors import ConfigError, Conflict, Forbidden, GateClosed, KubeError, NotFound
 from growth.planning.emptiness import OwnedNode, empty, plan_emptiness, why_kept
 from growth.telemetry.logs import logger
 
@@ -40,6 +40,8 @@ SETTLE_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 1.0
 # Requests under way at a time; the API server has other clients.
 AT_ONCE: Final = 20
+ATTEMPTS: Final = 4
+AGAIN_SECONDS: Final = 0.5
 # So many nodes are looked at before others have their turn.
 AT_A_STRETCH: Final = 200
 
@@ -183,18 +185,25 @@ class Emptiness:
             self._acting = {}
 
     async def _each(self, items: Sequence[T], act: Callable[[T], Awaitable[R | None]]) -> list[R | None]:
-        """Does it to all, some at a time. One that fails harms only itself: None; a closed gate ends everything."""
+        """Does it to all, some at a time; what a server in trouble refused, again. One that fails harms only itself: None.
+
+        A closed gate ends everything. Whatever is done may be done twice.
+        """
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def one(item: T) -> R | None:
-            async with turn:
-                try:
-                    return await act(item)
-                except (GateClosed, ConfigError):
-                    raise
-                except (KubeError, tainting.NodeReplaced) as error:
-                    _log.warning("a node is left as it is", error=str(error))
-                    return None
+            for attempt in range(1, ATTEMPTS + 1):
+                async with turn:
+                    try:
+                        return await act(item)
+                    except (GateClosed, ConfigError):
+                        raise
+                    except (KubeError, tainting.NodeReplaced) as error:
+                        if attempt == ATTEMPTS or isinstance(error, NotFound | Forbidden | tainting.NodeReplaced):
+                            _log.warning("a node is left as it is", error=str(error))
+                            return None
+                await asyncio.sleep(AGAIN_SECONDS * attempt)
+            return None
 
         return list(await asyncio.gather(*(one(item) for item in items)))
 
@@ -217,6 +226,8 @@ class Emptiness:
                 await env.api.delete(NODE_CLAIM, each.claim.metadata.name, uid=each.claim.metadata.uid)
                 self._tell_removed(each, pool)
                 return each
+        except _Leaving:
+            return None  # by our own request, whose answer was lost, or by somebody else's: the mark belongs there
         except (NotFound, Conflict) as error:
             why = f"it changed meanwhile: {error}"
         self._report.failed()
@@ -233,7 +244,7 @@ class Emptiness:
         if node.metadata.uid != each.node.metadata.uid or claim.metadata.uid != each.claim.metadata.uid:
             return "another has its name"
         if _deleting(node) or _deleting(claim):
-            return "it is being deleted already"
+            raise _Leaving
         if node.spec.provider_id != claim.status.provider_id:
             return "node and claim are no longer of one machine"
         view = self._candidate(node, claim, pods).view
@@ -277,6 +288,10 @@ class Emptiness:
                 _log.info("untainted node", Node=node.metadata.name, why="nobody is disrupting it")
         except NotFound:
             return
+
+
+class _Leaving(Exception):
+    """Somebody has deleted the node or its claim already."""
 
 
 def _deleting(item: Node | NodeClaim) -> bool:
