@@ -10,7 +10,7 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, LateApi, Stage, condition, on_stage, told
+from tests.simulation.owning import TYPE, BlindApi, LateApi, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:
@@ -406,3 +406,22 @@ def test_a_node_that_was_replaced_under_its_name_is_not_taken() -> None:
         assert told(await stage.claim())["Registered"] == "Unknown NodeNotFound"
 
     on_stage(body, api=LateApi)
+
+
+def test_where_nobody_else_writes_little_is_read() -> None:
+    """One look at the claim before its machine is bought, one at the Node before it is taken; no more."""
+
+    async def body(stage: Stage) -> int:
+        api = stage.env.api
+        assert isinstance(api, BlindApi)
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(10)
+        await stage.set_ready()
+        await asyncio.sleep(100)
+        assert told(await stage.claim())["Ready"] == "True"
+        return api.gets
+
+    assert on_stage(body, api=BlindApi).value == 2

@@ -76,9 +76,10 @@ class Launcher:
 
         labelled = await self._claims.change(claim, label, known=known)
         now = self._env.clock.now()
-        await self._claims.change_status(
+        launched = await self._claims.change_status(
             claim, lambda draft: edits.tell_launched(draft, machine, now=now), known=labelled
         )
+        self._memory.wrote(claim, launched)
 
     async def _failed(self, claim: NodeClaim, failure: Failure) -> float | None:
         _log.warning("failed launching nodeclaim", reason=failure.reason, error=failure.message)
