@@ -6,7 +6,7 @@ claim whose status names its machine has them.
 """
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from growth.api import names
 from growth.api.conditions import TRUE, find, is_true
@@ -29,6 +29,7 @@ from growth.controllers.lifecycle.registration import NODES_CREATED, Registratio
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
 from growth.telemetry.metrics import Declaration
@@ -83,8 +84,9 @@ class Lifecycle:
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
         state = self._env.state
-        for synced in (state.claims.wait_synced, state.nodes.wait_synced, state.pools.wait_synced):
-            await synced()
+        informers: tuple[Informer[Any, Any], ...] = (state.claims, state.nodes, state.pools, state.growth_pools)
+        for informer in informers:
+            await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconciler.run(), name="lifecycle")
             group.create_task(self._strangers.run(), name="strangers")
