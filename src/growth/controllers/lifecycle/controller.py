@@ -145,12 +145,17 @@ class Lifecycle:
         return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused)
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
+        if not isinstance(step, decide.Tell):
+            self._memory.no_obstacle(claim)
         match step:
             case decide.Nothing():
                 return None
             case decide.Wait(seconds):
                 return seconds
             case decide.Tell(condition, obstacle, seconds):
+                left = self._memory.seconds_until_standing(claim, obstacle.reason)
+                if left is not None:
+                    return min(left, seconds)
                 now = self._env.clock.now()
                 await self._claims.change_status(
                     claim, lambda draft: edits.tell_obstacle(draft, condition, obstacle, now=now)

@@ -20,6 +20,8 @@ from growth.ports import Clock, Random
 LAUNCH_RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter=0.2)
 # A node that is usable so soon after it registered is told of in one write, registered and initialised together.
 TOGETHER_SECONDS: Final = 5.0
+# A reason that goes away by itself within moments is not worth a write.
+STANDING_SECONDS: Final = 10.0
 
 
 class Memory:
@@ -34,6 +36,7 @@ class Memory:
         self._doomed: dict[str, Failure] = {}
         self._taken: dict[str, tuple[dt.datetime, float]] = {}
         self._written: dict[str, Json] = {}
+        self._obstacles: dict[str, tuple[str, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
 
     def bought(self, claim: NodeClaim, machine: CloudMachine) -> None:
@@ -99,8 +102,29 @@ class Memory:
         left = 0.0 if known is None else known[1] - self._clock.monotonic()
         return left if left > 0 else None
 
+    def seconds_until_standing(self, claim: NodeClaim, reason: str) -> float | None:
+        """How long the reason must still stand before it is told; None when it has stood long enough."""
+        known = self._obstacles.get(claim.metadata.uid)
+        now = self._clock.monotonic()
+        if known is None or known[0] != reason:
+            known = self._obstacles[claim.metadata.uid] = (reason, now)
+        left = known[1] + STANDING_SECONDS - now
+        return left if left > 0 else None
+
+    def no_obstacle(self, claim: NodeClaim) -> None:
+        """Nothing new stands in the way."""
+        self._obstacles.pop(claim.metadata.uid, None)
+
     def forget(self, uid: str) -> None:
         kept: tuple[dict[str, Any], ...]
-        kept = (self._machines, self._retries, self._not_before, self._doomed, self._taken, self._written)
+        kept = (
+            self._machines,
+            self._retries,
+            self._not_before,
+            self._doomed,
+            self._taken,
+            self._written,
+            self._obstacles,
+        )
         for memory in kept:
             memory.pop(uid, None)
