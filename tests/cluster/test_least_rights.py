@@ -6,6 +6,7 @@ import subprocess
 
 import yaml
 
+from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.crds import all_crds
 from growth.api.overlays import NODE_OVERLAY
 from tests.cluster.servers import Server
@@ -64,9 +65,17 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
     printed = subprocess.run([str(GROWTH), "rbac"], capture_output=True, text=True, check=True).stdout
     server.kubectl("apply", "-f", "-", stdin=printed)
     overlay = obj(  # something for every kind of status that is written
-        NODE_OVERLAY, {"requirements": [need("kubernetes.io/arch", "In", "amd64")], "price": "0.5"}
+        NODE_OVERLAY,
+        {"requirements": [need("kubernetes.io/arch", "In", "amd64")], "capacity": {"example.com/thing": "1"}},
     )
-    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([POOL, NODE_CLASS, overlay, deployment(6)]))
+    template = {"metadata": {"labels": {"app": "spare"}}, "spec": {"containers": [CONTAINER]}}
+    pod_template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "spare"}, "template": template}
+    buffers = [
+        obj(CAPACITY_BUFFER, {"podTemplateRef": {"name": "spare"}, "replicas": 1}, name="by-template"),
+        obj(CAPACITY_BUFFER, {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 1}),
+    ]
+    everything = [POOL, NODE_CLASS, overlay, pod_template, *buffers, deployment(6)]
+    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(everything))
     # kwok plays the plane's marked nodes; ours are not marked, so that the stand-in's rights are tried too.
     with growth_run(
         plane,
@@ -84,6 +93,12 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
             )
 
         until(lambda: phases() == ["Running"] * 6, what="six running pods", of=growth)
+
+        def told(kind: str) -> bool:
+            items = json.loads(server.kubectl("get", kind, "-o", "json"))["items"]
+            return all(item.get("status", {}).get("conditions") for item in items)
+
+        until(lambda: all(map(told, ("capacitybuffers", "nodeoverlays", "nodepools"))), what="every status", of=growth)
         server.kubectl("delete", "nodepool", "example", "--wait=false")
         until(lambda: not left(), what="the last machine gone", of=growth)
         assert growth.stop() == 0

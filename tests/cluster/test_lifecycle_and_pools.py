@@ -2,12 +2,17 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from bench.peers.karpenter import kwok
 from growth.api import names
 from growth.api.clouds import CreateError
 from growth.api.crds import all_crds
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.kinds import Json
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.pools import Pools
@@ -15,7 +20,7 @@ from growth.kube.http import HttpApi
 from growth.ports import SystemClock, SystemRandom
 from tests.cluster.servers import PATIENCE_SECONDS, Server
 from tests.simulation.owning import AnyStage, ScriptedCloud, condition, environment, told
-from tools.controlplane.plane import Plane
+from tools.controlplane.plane import plane as start_plane
 
 
 async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -27,10 +32,28 @@ async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
         raise AssertionError(f"not in time: {what}") from None
 
 
-def test_claims_become_nodes_and_pools_tell_of_them(apiserver: Plane) -> None:
-    """Every condition, label, taint and annotation that is written passes the real server's schema and patches."""
-    server = Server(apiserver)
-    server.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": all_crds()}))
+def karpenters() -> list[Json]:
+    """Karpenter's own definitions, and ours of the kinds that it does not have; without the programs as other peers."""
+    if not kwok.built():
+        message = "no Karpenter peer in the cache; build it with `make peer`"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    theirs = kwok.definitions()
+    names_ = {each["metadata"]["name"] for each in theirs}
+    return [*theirs, *(each for each in all_crds() if each["metadata"]["name"] not in names_)]
+
+
+@pytest.mark.parametrize("definitions", [all_crds, karpenters], ids=["ours", "karpenters"])
+def test_claims_become_nodes_and_pools_tell_of_them(control_plane: None, definitions: Callable[[], list[Json]]) -> None:
+    """Every condition, label, taint and annotation that is written passes the schema of our and of Karpenter's kinds."""
+    items = definitions()
+    with start_plane() as running:
+        follow(Server(running), items)
+
+
+def follow(server: Server, definitions: list[Json]) -> None:
+    server.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": definitions}))
     server.kubectl_until("get", "nodeclaims,nodepools,kwoknodeclasses")
 
     async def talk(api: HttpApi) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
@@ -21,7 +22,8 @@ from growth.api.nodes import NODE, Node
 from growth.cluster.state import State
 from growth.controllers.environment import Environment
 from growth.controllers.settings import ControllerSettings
-from growth.kube.api import Api, PatchType
+from growth.kube.api import Api, Page, PatchType, WatchEvent
+from growth.kube.errors import Unreachable
 from growth.kube.events import Recorder
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.ports import Clock, Random
@@ -32,6 +34,7 @@ from growth.sim.ports import SimClock, SimCompute, SimRandom
 from growth.telemetry.metrics import Metrics
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 CRD: Kind[Json] = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
@@ -277,6 +280,50 @@ def environment(
     )
 
 
+class LateApi(MemoryApi):
+    """Watches tell of changes only after ten seconds."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        super().__init__(api._server)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+        async with super().watch(kind, **how) as events:
+            yield self._late(events)
+
+    async def _late(self, events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[WatchEvent[T]]:
+        async for event in events:
+            await asyncio.sleep(10)
+            yield event
+
+
+class BlindApi(MemoryApi):
+    """What kinds it is told to be blind to can be neither listed nor watched; reads of one object are counted."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        super().__init__(api._server)
+        self.blind: list[Kind[Any]] = []
+        self.gets = 0
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        self.gets += 1
+        return await super().get(kind, name, namespace=namespace)
+
+    async def list(self, kind: Kind[T], **how: Any) -> Page[T]:
+        self._look(kind)
+        return await super().list(kind, **how)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+        self._look(kind)
+        async with super().watch(kind, **how) as events:
+            yield events
+
+    def _look(self, kind: Kind[Any]) -> None:
+        if kind in self.blind:
+            raise Unreachable(f"{kind} cannot be reached")
+
+
 def condition(item: NodeClaim | NodePool, type_: str) -> Condition:
     (found,) = [each for each in item.status.conditions if each.type == type_]
     return found
@@ -306,9 +353,8 @@ def on_stage(
         admin = MemoryApi(server, user="admin")
         for definition in all_crds():
             await admin.create(CRD, definition)
-        own: Api = MemoryApi(server, user="growth")
-        if api is not None:
-            own = api(MemoryApi(server, user="growth"))
+        direct = MemoryApi(server, user="growth")
+        own = direct if api is None else api(direct)
         cloud = ScriptedCloud()
         env = environment(own, cloud, clock=clock, random=random, settings=settings)
         return await body(Stage(server=server, admin=admin, cloud=cloud, env=env, kernel=kernel))

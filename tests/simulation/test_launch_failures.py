@@ -1,9 +1,6 @@
 """What becomes of claims that the cloud does not give a machine, one kind of refusal after the other."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from typing import Any, TypeVar
 
 import pytest
 
@@ -18,16 +15,11 @@ from growth.api.clouds import (
     QuotaExceeded,
 )
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
-from growth.api.kinds import Kind
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
-from growth.kube.api import WatchEvent
-from growth.kube.memory import MemoryApi
-from tests.simulation.owning import Stage, condition, on_stage, told
-
-T = TypeVar("T")
+from tests.simulation.owning import LateApi, Stage, condition, on_stage, told
 
 
 def disruptions(stage: Stage, reason: str, *, capacity_type: str = "") -> float:
@@ -294,19 +286,6 @@ def test_a_claim_deleted_while_its_machine_is_made_still_learns_of_it() -> None:
 def test_no_machine_is_bought_for_a_claim_that_the_watch_does_not_know_to_be_deleted() -> None:
     """The last look before buying is at the server, not at the cache."""
 
-    class Late(MemoryApi):
-        """Watches tell of changes only after ten seconds."""
-
-        @contextlib.asynccontextmanager
-        async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
-            async with super().watch(kind, **how) as events:
-                yield self._late(events)
-
-        async def _late(self, events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[WatchEvent[T]]:
-            async for event in events:
-                await asyncio.sleep(10)
-                yield event
-
     async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
         await asyncio.sleep(1)
@@ -316,4 +295,4 @@ def test_no_machine_is_bought_for_a_claim_that_the_watch_does_not_know_to_be_del
         await asyncio.sleep(60)
         assert stage.cloud.calls["create"] == 0
 
-    on_stage(body, api=lambda api: Late(api._server, user="growth"))
+    on_stage(body, api=LateApi)

@@ -1,6 +1,8 @@
 """Claims on their way to nodes: launch, registration, initialisation."""
 
 import asyncio
+import functools
+import itertools
 
 import msgspec
 
@@ -8,7 +10,7 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
+from tests.simulation.owning import TYPE, LateApi, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:
@@ -21,7 +23,7 @@ def test_a_claim_becomes_a_node_that_takes_pods() -> None:
         await asyncio.sleep(1)
         seen.append(told(await stage.claim()))
         await stage.join(ready=False)
-        await asyncio.sleep(1)
+        await asyncio.sleep(6)
         seen.append(told(await stage.claim()))
         await stage.set_ready()
         await asyncio.sleep(1)
@@ -50,27 +52,50 @@ def test_a_claim_becomes_a_node_that_takes_pods() -> None:
 
 
 def test_four_writes_on_the_claim_and_two_on_the_node() -> None:
-    """From its creation to initialised a claim is written four times more, and its Node twice; fewer when stages meet."""
+    """From its creation to initialised a claim is written four times more and its Node twice; fewer when stages meet."""
 
-    async def body(stage: Stage) -> list[int]:
+    async def body(stage: Stage) -> list[list[int]]:
+        await stage.start(Lifecycle(stage.env))
+        counts = []
+        for name, ready_after in (("slow", 20), ("quick", 2), ("at-once", 0)):
+            seen = [stage.writes()]
+            await stage.add_claim(name)
+            await asyncio.sleep(1)
+            seen.append(stage.writes())
+            await stage.join(f"node-{name}", provider_id=f"scripted://{name}", ready=not ready_after)
+            if ready_after:
+                await asyncio.sleep(ready_after)
+            seen.append(stage.writes())
+            await stage.set_ready(f"node-{name}")
+            await asyncio.sleep(3600)
+            seen.append(stage.writes())
+            assert told(await stage.claim(name))["Ready"] == "True"
+            counts.append([after - before for before, after in itertools.pairwise(seen)])
+        return counts
+
+    assert on_stage(body).value == [[2, 2, 2], [2, 1, 2], [2, 0, 2]]
+
+
+def test_registered_tells_when_the_node_was_taken() -> None:
+    """Told together with what follows, the condition still says the time of the registration itself."""
+
+    async def body(stage: Stage) -> float:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim()
         await asyncio.sleep(1)
-        launch = stage.writes()
         await stage.join(ready=False)
-        await asyncio.sleep(1)
-        registration = stage.writes() - launch
+        await asyncio.sleep(3)
+        assert (await stage.node()).metadata.labels[names.REGISTERED_LABEL] == "true"
         await stage.set_ready()
-        await asyncio.sleep(3600)
-        initialization = stage.writes() - launch - registration
-        await stage.add_claim("web-2")
-        await asyncio.sleep(1)
-        before = stage.writes()
-        await stage.join("node-2", provider_id="scripted://web-2")
-        await asyncio.sleep(3600)
-        return [launch, registration, initialization, stage.writes() - before]
+        await asyncio.sleep(10)
+        claim = await stage.claim()
+        registered = condition(claim, names.REGISTERED).last_transition_time
+        initialized = condition(claim, names.INITIALIZED).last_transition_time
+        assert registered is not None
+        assert initialized is not None
+        return (initialized - registered).total_seconds()
 
-    assert on_stage(body).value == [2, 2, 2, 2]
+    assert on_stage(body).value == 3
 
 
 def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
@@ -119,16 +144,20 @@ def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
 
 
 def test_what_was_synced_once_is_the_users_from_then_on() -> None:
-    """After registration a taint, label or annotation that somebody removes from the Node does not come back."""
+    """After registration a taint, label or annotation that somebody removes from the Node does not come back, however soon."""
 
-    async def body(stage: Stage) -> None:
+    async def body(stage: Stage, *, removed_after: float) -> None:
         await stage.start(Lifecycle(stage.env))
         await stage.add_claim(
-            labels={"team": "web"}, taints=[{"key": "dedicated", "effect": "NoSchedule"}], annotations={"note": "n"}
+            labels={"team": "web"},
+            taints=[{"key": "dedicated", "effect": "NoSchedule"}],
+            startupTaints=[{"key": "example.com/cni", "effect": "NoExecute"}],
+            annotations={"note": "n"},
         )
         await asyncio.sleep(1)
         await stage.join(ready=False)
-        await asyncio.sleep(1)
+        await asyncio.sleep(removed_after)
+        assert len((await stage.node()).spec.taints) >= 2
         await stage.set_taints("node-1", [])
         await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {"team": None}, "annotations": {"note": None}}})
         await stage.set_ready()
@@ -139,7 +168,8 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
         assert "team" not in node.metadata.labels
         assert node.metadata.annotations == {}
 
-    on_stage(body)
+    for seconds in (1, 30):
+        on_stage(functools.partial(body, removed_after=seconds))
 
 
 def test_a_node_may_keep_its_taints_for_itself() -> None:
@@ -333,3 +363,46 @@ def test_a_paused_node_is_told_of_in_its_claim() -> None:
         return seen
 
     assert on_stage(body).value == ["True", "-", "True", "-"]
+
+
+def test_obstacles_that_pass_quickly_cost_no_write() -> None:
+    """A node that is unready, tainted and lacking a resource one after the other is written of as if it had been none."""
+
+    async def body(stage: Stage) -> int:
+        await stage.start(Lifecycle(stage.env))
+        cni = {"key": "example.com/cni", "effect": "NoExecute"}
+        await stage.add_claim(startupTaints=[cni], resources={"requests": {"example.com/gpu": "1"}})
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(5)
+        await stage.set_ready()
+        await asyncio.sleep(5)
+        await stage.set_taints("node-1", [])
+        await asyncio.sleep(5)
+        status = {"status": {"allocatable": {"example.com/gpu": "1"}}}
+        await stage.admin.patch(NODE, "node-1", status, subresource="status")
+        await asyncio.sleep(60)
+        assert told(await stage.claim())["Ready"] == "True"
+        return stage.writes()
+
+    assert on_stage(body).value == 6
+
+
+def test_a_node_that_was_replaced_under_its_name_is_not_taken() -> None:
+    """The cache still shows the claim's Node when another machine's has its name: that one is left alone."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await asyncio.sleep(1)
+        await stage.add_claim()
+        await asyncio.sleep(30)
+        await stage.join()
+        await stage.admin.delete(NODE, "node-1")
+        await stage.join(provider_id="scripted://other")
+        await asyncio.sleep(60)
+        node = await stage.node()
+        assert names.REGISTERED_LABEL not in node.metadata.labels
+        assert node.metadata.finalizers == ()
+        assert told(await stage.claim())["Registered"] == "Unknown NodeNotFound"
+
+    on_stage(body, api=LateApi)

@@ -51,17 +51,17 @@ def start(stage: Stage, life: int, *controllers: Callable[[Environment], Any], f
     return process.start(stage.kernel, f"growth-{life}", body)
 
 
-async def kubelets(stage: Stage) -> None:
+async def kubelets(stage: Stage, *, ready_after: float) -> None:
     """Every machine registers its Node, once, and is ready a little later."""
-    joined: dict[str, None] = {}
+    joined: dict[str, float] = {}
     while True:
-        await asyncio.sleep(2)
+        await asyncio.sleep(1)
         for machine in list(stage.cloud.machines.values()):
             name = f"node-{machine.claim}"
             if name not in joined:
-                joined[name] = None
+                joined[name] = stage.kernel.time()
                 await stage.join(name, provider_id=machine.provider_id, ready=False)
-            else:
+            elif stage.kernel.time() - joined[name] >= ready_after:
                 node = await stage.node(name)
                 if all(each.type != "Ready" for each in node.status.conditions):
                     await stage.set_ready(name)
@@ -82,13 +82,14 @@ async def check(stage: Stage, claims: int) -> None:
         assert names.TERMINATION_FINALIZER in node.metadata.finalizers
 
 
-def test_a_crash_after_any_write_loses_and_doubles_nothing() -> None:
+@pytest.mark.parametrize(("ready_after", "writes"), [(2, 5), (10, 6)])
+def test_a_crash_after_any_write_loses_and_doubles_nothing(ready_after: float, writes: int) -> None:
     """Whatever was written last, the next process goes on from there, and writes nothing a second time."""
 
     async def body(stage: Stage, crash_after: int) -> int:
         await stage.add_class()
         pool = await stage.add_pool()
-        stage.kernel.create_task(kubelets(stage))
+        stage.kernel.create_task(kubelets(stage, ready_after=ready_after))
         first = start(stage, 1, Lifecycle)
         if crash_after:
             first.crash_after_write(crash_after)
@@ -102,7 +103,7 @@ def test_a_crash_after_any_write_loses_and_doubles_nothing() -> None:
         return stage.writes()
 
     unbroken = on_stage(functools.partial(body, crash_after=0)).value
-    assert unbroken == 6
+    assert unbroken == writes
     for n in range(1, unbroken + 1):
         assert on_stage(functools.partial(body, crash_after=n)).value <= unbroken, f"crashed after write {n}"
 
@@ -114,7 +115,7 @@ def test_bad_networks_and_crashes_lose_and_double_nothing(seed: int) -> None:
     async def body(stage: Stage) -> None:
         await stage.add_class()
         pool = await stage.add_pool()
-        stage.kernel.create_task(kubelets(stage))
+        stage.kernel.create_task(kubelets(stage, ready_after=3))
         running = start(stage, 0, Lifecycle, Pools, faults=BAD)
         for number in range(8):
             await stage.add_claim(f"web-{number}", pool=pool)

@@ -12,7 +12,7 @@ from growth.api.pools import PoolRef
 from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
-from tests.simulation.owning import UNREGISTERED, Stage, on_stage, told
+from tests.simulation.owning import UNREGISTERED, BlindApi, Stage, on_stage, told
 from tests.simulation.test_launch_failures import disruptions
 
 POOL = PoolRef.karpenter("default")
@@ -136,6 +136,28 @@ def test_nobody_is_given_up_while_paused(where: str) -> None:
         assert await stage.has_claim()
 
     on_stage(body, settings=ControllerSettings(paused=where == "cluster"))
+
+
+def test_nobody_is_given_up_while_nodes_cannot_be_seen() -> None:
+    """A Node may have registered while the watch was broken: unknown is not «not there»."""
+
+    async def body(stage: Stage) -> None:
+        api = stage.env.api
+        assert isinstance(api, BlindApi)
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(800)
+        api.blind.append(NODE)
+        stage.server.cut_watches()
+        await asyncio.sleep(60)
+        await stage.join()
+        await asyncio.sleep(600)
+        assert await stage.has_claim()
+        api.blind.clear()
+        await asyncio.sleep(60)
+        assert told(await stage.claim())["Ready"] == "True"
+
+    on_stage(body, api=BlindApi)
 
 
 def test_a_claim_that_was_deleted_is_left_to_its_end() -> None:

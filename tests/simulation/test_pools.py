@@ -16,7 +16,7 @@ from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.pools import Pools
 from growth.controllers.pools.metrics import COST, LIMIT, UNPRICED, USAGE
 from growth.controllers.settings import ControllerSettings
-from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
+from tests.simulation.owning import TYPE, BlindApi, Stage, condition, on_stage, told
 
 POOL = PoolRef.karpenter("default")
 
@@ -323,3 +323,23 @@ def test_an_unhealthy_pool_stays_so_after_a_restart() -> None:
         return [*seen, told(await stage.pool())["NodeRegistrationHealthy"]]
 
     assert on_stage(body).value == [*["False RegistrationFailed"] * 3, "True"]
+
+
+def test_a_look_that_finds_nothing_to_tell_asks_the_server_nothing() -> None:
+    """Claims change all the time; a pool that says all there is to say costs no request."""
+
+    async def body(stage: Stage) -> int:
+        api = stage.env.api
+        assert isinstance(api, BlindApi)
+        await stage.add_class()
+        await stage.start(Pools(stage.env))
+        pool = await stage.add_pool()
+        await stage.add_claim(pool=pool, annotations=hashes.stamp(pool))
+        await asyncio.sleep(30)
+        before = api.gets
+        for number in range(10):
+            await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"labels": {"changed": str(number)}}})
+            await asyncio.sleep(10)
+        return api.gets - before
+
+    assert on_stage(body, api=BlindApi).value == 0

@@ -27,6 +27,10 @@ def cached(name: str, *, marked: bool = False, metadata: Json | None = None, **s
     return SHAPES.keep(convert(pod(name, metadata=metadata, status=status, **spec), Pod))
 
 
+def created(second: int) -> Json:
+    return {"creationTimestamp": f"2026-01-01T12:00:{second:02}Z"}
+
+
 def known(age: float, *pods: CachedPod, sorts: frozenset[bytes] = frozenset()) -> Marked:
     return Marked(now=100.0, age=1.0, since={(pod.namespace, pod.name): 100.0 - age for pod in pods}, sorts=sorts)
 
@@ -43,19 +47,34 @@ def test_a_marked_pod_counts_at_once() -> None:
     assert names(ripe([cached("a", marked=True)], known(0.0), Sorts().of)[0]) == ["a"]
 
 
-def test_a_pod_of_a_marked_sort_counts_when_it_has_waited() -> None:
+def test_a_pod_of_a_marked_sort_counts_with_it() -> None:
     """The scheduler has not come to it yet; the answer would be the same."""
     pods = [cached("a", marked=True), cached("b")]
-    assert names(ripe(pods, known(1.0, *pods), Sorts().of)[0]) == ["a", "b"]
+    assert names(ripe(pods, known(0.0, *pods), Sorts().of)[0]) == ["a", "b"]
+
+
+def test_a_pod_that_the_scheduler_has_not_come_to_counts_when_it_has_waited() -> None:
+    """It was created after the one that was marked last: the scheduler is behind."""
+    pods = [cached("first", marked=True, cpu="3", metadata=created(10)), cached("later", metadata=created(11))]
+    assert names(ripe(pods, known(1.0, *pods), Sorts().of)[0]) == ["first", "later"]
     young, soonest = ripe(pods, known(0.4, *pods), Sorts().of)
-    assert names(young) == ["a"]
+    assert names(young) == ["first"]
     assert soonest is not None
     assert abs(soonest - 0.6) < 1e-9
 
 
-def test_a_pod_of_which_nobody_said_anything_does_not_count() -> None:
+def test_a_pod_that_the_scheduler_has_passed_over_does_not_count() -> None:
+    """It came to a later one already: there is room for this one, or it is nobody's to place."""
+    pods = [cached("earlier", metadata=created(9)), cached("marked", marked=True, cpu="3", metadata=created(10))]
+    assert names(ripe(pods, known(9.0, *pods), Sorts().of)[0]) == ["marked"]
+    other = [cached("other", schedulerName="own", metadata=created(11)), pods[1]]
+    assert names(ripe(other, known(9.0, *other), Sorts().of)[0]) == ["marked"]
+
+
+def test_without_a_mark_there_is_no_demand() -> None:
     """There may well be room: the scheduler is asked first."""
-    assert ripe([cached("a"), cached("b", marked=True, cpu="3")], known(9.0), Sorts().of)[0][0].name == "b"
+    pods = [cached("a", metadata=created(1)), cached("b", metadata=created(2))]
+    assert ripe(pods, known(9.0, *pods), Sorts().of) == ([], None)
 
 
 def test_a_mark_is_remembered_for_its_like() -> None:
@@ -143,15 +162,18 @@ def test_a_mark_is_forgotten_after_a_while() -> None:
 # --- Batch
 
 
-def batches(adds: list[tuple[float, str]]) -> list[float]:
-    """When batches close, for sorts that arrive at these times."""
+def batches(adds: list[tuple[float, str]], *, counted: bool = False) -> list[float]:
+    """When batches close, for pods of these sorts that arrive at these times."""
 
     async def main(kernel: Kernel) -> list[float]:
-        batch = Batch(SimClock(kernel), idle=1.0, longest=10.0)
+        arrived = 0
+        batch = Batch(SimClock(kernel), idle=1.0, longest=10.0, size=lambda: arrived if counted else 0)
 
         async def feed() -> None:
             for at, sort in adds:
+                nonlocal arrived
                 await asyncio.sleep(at - kernel.time())
+                arrived += 1
                 batch.add(sort)
 
         feeding = kernel.create_task(feed())
@@ -177,3 +199,11 @@ def test_more_pods_of_a_sort_do_not_prolong_a_batch() -> None:
 def test_a_batch_ends_after_ten_seconds_whatever_comes() -> None:
     """A cluster that never rests is served all the same."""
     assert batches([(at * 0.9, str(at)) for at in range(14)])[0] == 10.0
+
+
+def test_a_flood_is_waited_for_while_each_wait_adds_half() -> None:
+    """A rollout that doubles every second is one purchase, and one that only trickles on is not waited for."""
+    doubling = [(0.9 * second + at / 100, "a") for second in range(5) for at in range(2**second)]
+    assert len(batches(doubling, counted=True)) == 1
+    steady = [(at / 10, "a") for at in range(60)]
+    assert batches(steady, counted=True)[0] == 3.0

@@ -21,9 +21,10 @@ def _flags() -> Any:
         group = Group(section.title, sort_key=10 + order)
         for setting in section.settings:
             shown = "" if setting.default is None else setting.value.show(setting.default)
+            choice = f" {setting.value.word}." if " or " in setting.value.word and not setting.value.switch else ""
             note = Parameter(
                 name=setting.flag,
-                help=f"{setting.doc} [{setting.variable}{f'; {shown}' if shown not in {'', 'none'} else ''}]",
+                help=f"{setting.doc}{choice} [{setting.variable}{f'; {shown}' if shown not in {'', 'none'} else ''}]",
                 negative=None if setting.value.switch else (),
                 group=group,
                 show_default=False,

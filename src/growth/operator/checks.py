@@ -31,6 +31,15 @@ async def identity_of(api: Api) -> str:
     return hashlib.sha256(namespace.metadata.uid.encode()).hexdigest()[:10]
 
 
+async def check_same_cluster(cloud: Api, cluster: str) -> None:
+    """The cloud's connection leads to the same cluster: simulated machines in another one would serve nobody."""
+    if await identity_of(cloud) != cluster:
+        raise Refused(
+            "the simulated cloud's kubeconfig leads to another cluster than Growth's own: "
+            "correct --kwok-kubeconfig, or leave it out"
+        )
+
+
 async def check_home(api: Api, namespace: str, *, observe: bool) -> None:
     """Growth's own namespace is there, and so are the kinds that it cannot work without.
 

@@ -51,6 +51,7 @@ GROWTH_AT_HOME: Final = (
     _rule("", ("configmaps",), "get", "create", "patch", "delete"),
 )
 KWOK: Final = (
+    _rule("", ("namespaces",), "get"),  # whether it is the same cluster
     _rule("", ("nodes",), *_READ, "create", "patch", "delete"),
     _rule("", ("nodes/status",), "patch"),
     _rule("", ("pods",), *_READ, "delete"),

@@ -18,11 +18,12 @@ from growth.api import names
 from growth.cluster.state import State
 from growth.controllers.environment import Environment
 from growth.kube.api import ALWAYS_OPEN, Api, Gate
-from growth.kube.errors import GateClosed
+from growth.kube.backoff import DEFAULT_BACKOFF, Backoff
+from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.events import Recorder, RecorderSettings
 from growth.kube.lease import Elector, LeaseLost
 from growth.operator import parts, watchdog
-from growth.operator.checks import check_alone, check_home, identity_of
+from growth.operator.checks import check_alone, check_home, check_same_cluster, identity_of
 from growth.operator.observing import ObservingApi
 from growth.operator.parts import Part
 from growth.operator.settings import Settings
@@ -34,6 +35,9 @@ from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Gauge, Metrics
 
 _log = logger("operator")
+
+# How long equal events are one, where Karpenter's habit is another than two minutes.
+REPEATS: Final = {names.FAILED_SCHEDULING: 300.0, names.UNCONSOLIDATABLE: 900.0}
 
 LEADING: Final = Gauge("growth_leading", "1 while this process holds the Lease and acts, else 0.")
 
@@ -131,6 +135,7 @@ class Autoscaler:
             gate: Gate = ALWAYS_OPEN if observe else elector.gate
             api: Api = await stack.enter_async_context(openings.connect(Role.GROWTH, gate))
             cloud_api: Api = await stack.enter_async_context(openings.connect(Role.CLOUD, gate))
+            await check_same_cluster(cloud_api, cluster)
             if observe:
                 api, cloud_api = ObservingApi(api), ObservingApi(cloud_api)
             cloud = openings.cloud(cloud_api, cluster=cluster)
@@ -171,7 +176,7 @@ class Autoscaler:
                 api,
                 clock=openings.clock,
                 random=openings.random,
-                settings=RecorderSettings(instance=openings.identity),
+                settings=RecorderSettings(instance=openings.identity, repeat_seconds_of=REPEATS),
             ),
             metrics=openings.metrics,
             settings=self._settings.controllers,
@@ -191,7 +196,7 @@ class Autoscaler:
 
         async def lead() -> NoReturn:
             _log.info("leading", identity=self._openings.identity, cluster=environment.cluster)
-            await alone()  # a Karpenter may have come while we waited
+            await _answered(alone, self._openings.random)  # a Karpenter may have come while we waited
             metrics.set(LEADING, 1)
             await environment.state.wait_synced()
             await _all((environment.events, *running))
@@ -209,6 +214,20 @@ class Autoscaler:
         _log.info("observing", cluster=environment.cluster)
         await environment.state.wait_synced()
         await _all(parts.observing(environment))
+
+
+async def _answered(check: Callable[[], Awaitable[None]], random: Random) -> None:
+    """Asks until there is an answer: a server in trouble is often why another replica led before."""
+    backoff = Backoff(random, DEFAULT_BACKOFF)
+    while True:
+        try:
+            return await check()
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            pause = backoff.next()
+            _log.warning("whether Karpenter is at work is not known yet", error=str(error), again=pause)
+            await asyncio.sleep(pause)
 
 
 def _cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,8 +1,8 @@
 """Performs what `decide` says a claim needs: asks the cloud, takes the Node, tells in the claim's conditions how far it is.
 
 Writes on the way to a node that is initialised: on the claim its labels, then its status with the machine, registered and
-initialised (one when they coincide); on the Node one for each of the two (or one). The labels go first: a claim whose
-status names its machine has them.
+initialised (one when they coincide, or nearly so); on the Node one for each of the two (or one). The labels go first: a
+claim whose status names its machine has them.
 """
 
 import asyncio
@@ -40,6 +40,8 @@ _log = logger("nodeclaim.lifecycle")
 
 # A launch may take many seconds in which its worker only waits; one slow cloud call must hold up nobody else.
 WORKERS: Final = 200
+# A node that is usable so soon after it registered is told of in one write, registered and initialised together.
+TOGETHER_SECONDS: Final = 5.0
 # While a watch is broken, nobody is given up: what we believe of the Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
 
@@ -67,7 +69,7 @@ class Lifecycle:
     ) -> None:
         self._env = env
         self._health = health or RegistrationHealth()
-        self._memory = Memory(env.clock, env.random)
+        self._memory = Memory(env.clock, env.random, together=TOGETHER_SECONDS)
         self._claims = Claims(env.api)
         self._launcher = Launcher(env, memory=self._memory, catalogue=catalogue)
         self._patience = decide.Patience(
@@ -101,7 +103,7 @@ class Lifecycle:
         if isinstance(news, Deleted):
             self._memory.forget(news.old.metadata.uid)
             return
-        if decide.launched(news.new):
+        if is_true(news.new.status.conditions, names.REGISTERED):
             self._memory.forget(news.new.metadata.uid)
         if not _settled(news.new):
             self._reconciler.add(news.key[1])
@@ -162,8 +164,7 @@ class Lifecycle:
             case decide.Launch():
                 return self._memory.seconds_left(claim) or await self._launch(claim)
             case decide.Register(node):
-                await self._register(claim, node)
-                return None
+                return await self._register(claim, node)
             case decide.Initialize(node):
                 await self._initialize(claim, node)
                 return None
@@ -181,35 +182,48 @@ class Lifecycle:
         finally:
             self._env.launching.discard(uid)
 
-    async def _register(self, claim: NodeClaim, node: Node) -> None:
-        env = self._env
+    async def _register(self, claim: NodeClaim, node: Node) -> float | None:
+        """Takes the Node at once. The claim's condition may wait a moment: a node that is soon usable is told of once."""
+        left = self._memory.seconds_until_told(claim)
+        if left is not None and decide.obstacle_to_use(claim, node) is not None:
+            return left
         unguarded = False
         obstacle: decide.Obstacle | None = None
 
         def take(draft: Json) -> None:
             nonlocal unguarded, obstacle
             _must_be(draft, node)
-            unguarded = edits.lacks_unregistered_taint(draft)
-            edits.take_node(draft, claim)
+            if not edits.is_taken(draft, claim):  # synced once: what others changed since then is theirs
+                unguarded = edits.lacks_unregistered_taint(draft)
+                edits.take_node(draft, claim)
             obstacle = decide.obstacle_to_use(claim, _node(draft))
             if obstacle is None:
                 edits.mark_initialized(draft)
 
         with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
-            taken = _node(await change(env.api, NODE, node.metadata.name, take))
+            taken = _node(await change(self._env.api, NODE, node.metadata.name, take))
             if unguarded:
                 self._complain_of_missing_taint(claim)
-            now = env.clock.now()
-            await self._claims.change_status(
-                claim,
-                lambda draft: edits.tell_registered(draft, node=node.metadata.name, obstacle=obstacle, now=now),
-            )
-            if is_true(claim.status.conditions, names.REGISTERED):
-                return  # a Node that its kubelet made anew
-            _log.info("registered nodeclaim")
-            self._count_registered(claim, taken)
-            if obstacle is None:
-                _log.info("initialized nodeclaim", allocatable=taken.status.allocatable)
+            anew = is_true(claim.status.conditions, names.REGISTERED)  # its kubelet made it again
+            if not anew and self._memory.took(claim):
+                _log.info("registered nodeclaim")
+                self._count_registered(claim, taken)
+                if obstacle is not None:
+                    return TOGETHER_SECONDS
+            await self._tell_registered(claim, taken, obstacle)
+        return None
+
+    async def _tell_registered(self, claim: NodeClaim, node: Node, obstacle: decide.Obstacle | None) -> None:
+        now = self._env.clock.now()
+        registered = self._memory.taken_at(claim) or now
+        await self._claims.change_status(
+            claim,
+            lambda draft: edits.tell_registered(
+                draft, node=node.metadata.name, obstacle=obstacle, registered=registered, now=now
+            ),
+        )
+        if obstacle is None and not is_true(claim.status.conditions, names.INITIALIZED):
+            _log.info("initialized nodeclaim", allocatable=node.status.allocatable)
 
     def _complain_of_missing_taint(self, claim: NodeClaim) -> None:
         _log.error("node claim registration error", error=f"missing taint {names.UNREGISTERED_TAINT}")
@@ -240,13 +254,8 @@ class Lifecycle:
 
         with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
             marked = _node(await change(self._env.api, NODE, node.metadata.name, mark))
-            if not usable or is_true(claim.status.conditions, names.INITIALIZED):
-                return
-            now = self._env.clock.now()
-            await self._claims.change_status(
-                claim, lambda draft: edits.tell_registered(draft, node=node.metadata.name, obstacle=None, now=now)
-            )
-            _log.info("initialized nodeclaim", allocatable=marked.status.allocatable)
+            if usable and not is_true(claim.status.conditions, names.INITIALIZED):
+                await self._tell_registered(claim, marked, None)
 
     # The end of claims that do not get there.
 

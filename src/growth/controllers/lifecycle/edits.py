@@ -27,7 +27,9 @@ CLAIM_ONLY_ANNOTATIONS: Final = frozenset({"kubectl.kubernetes.io/last-applied-c
 
 
 def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:
-    """The labels of a claim that has its machine. What the claim says itself counts most, then its requirements."""
+    """The labels that a claim gets with its machine, where it has not set them itself. Its requirements count more than
+    what the cloud says.
+    """
     uses = claim.spec.node_class_ref
     known = {
         names.INSTANCE_TYPE_LABEL: machine.instance_type,
@@ -43,7 +45,6 @@ def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:
             if each.operator == "In" and len(each.values) == 1
         },
         names.node_class_label(uses.group, uses.kind): uses.name,
-        **claim.metadata.labels,
     }
 
 
@@ -76,10 +77,14 @@ def tell_launch_failure(draft: Json, *, status: str, reason: str, message: str, 
     set_ready(draft, CLAIM_CONDITIONS, now=now)
 
 
-def tell_registered(draft: Json, *, node: str, obstacle: Obstacle | None, now: dt.datetime) -> None:
-    """The status of a claim whose Node is its own; `obstacle` is what keeps it from use, if anything does."""
+def tell_registered(
+    draft: Json, *, node: str, obstacle: Obstacle | None, registered: dt.datetime, now: dt.datetime
+) -> None:
+    """The status of a claim whose Node is its own since `registered`; `obstacle` is what keeps it from use, if anything
+    does.
+    """
     draft.setdefault("status", {})["nodeName"] = node
-    set_condition(draft, names.REGISTERED, status=TRUE, now=now)
+    set_condition(draft, names.REGISTERED, status=TRUE, now=registered)
     if obstacle is None:
         set_condition(draft, names.INITIALIZED, status=TRUE, now=now)
         set_ready(draft, CLAIM_CONDITIONS, now=now)
@@ -109,14 +114,20 @@ def take_node(draft: Json, claim: NodeClaim) -> None:
     remove_taint(draft, key=names.UNREGISTERED_TAINT, effect=NO_EXECUTE)
 
 
+def is_taken(draft: Json, claim: NodeClaim) -> bool:
+    """Whether the Node is the claim's already."""
+    owners = draft["metadata"].get("ownerReferences") or ()
+    owned = any(each.get("uid") == claim.metadata.uid for each in owners)
+    return owned and _labels(draft).get(names.REGISTERED_LABEL) == "true"
+
+
 def mark_initialized(draft: Json) -> None:
     set_labels(draft, {names.INITIALIZED_LABEL: "true"})
 
 
 def lacks_unregistered_taint(draft: Json) -> bool:
     """Whether pods could have come to the Node before its labels and taints were right."""
-    fresh = names.REGISTERED_LABEL not in _labels(draft)
-    return fresh and not _has_taint(draft, names.UNREGISTERED_TAINT, NO_EXECUTE)
+    return not _has_taint(draft, names.UNREGISTERED_TAINT, NO_EXECUTE)
 
 
 def _labels(draft: Json) -> Mapping[str, str]:

@@ -1,10 +1,12 @@
 """What the lifecycle remembers of claims between two looks. All of it may be lost with the process.
 
 A machine that was bought while the status that names it could not be written yet; when a launch may be tried again;
-claims that are kept for a while only so that their pool does not make the next one at once.
+claims that are kept for a while only so that their pool does not make the next one at once; when a claim's Node was
+taken, while the claim does not say so yet.
 """
 
-from typing import Final
+import datetime as dt
+from typing import Any, Final
 
 from growth.api.clouds import CloudMachine
 from growth.api.karpenter import NodeClaim
@@ -20,13 +22,16 @@ LAUNCH_RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter
 class Memory:
     """Claims are told apart by uid: a claim made again under its name is another one."""
 
-    def __init__(self, clock: Clock, random: Random) -> None:
+    def __init__(self, clock: Clock, random: Random, *, together: float) -> None:
+        """`together`: for so many seconds a registration may wait to be told together with what follows."""
         self._clock = clock
+        self._together = together
         self._random = random
         self._machines: dict[str, CloudMachine] = {}
         self._retries: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
         self._doomed: dict[str, Failure] = {}
+        self._taken: dict[str, tuple[dt.datetime, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
 
     def bought(self, claim: NodeClaim, machine: CloudMachine) -> None:
@@ -68,8 +73,25 @@ class Memory:
         """What made launches fail may be mended."""
         self._refusals.pop(pool, None)
 
+    def took(self, claim: NodeClaim) -> bool:
+        """The claim's Node was taken just now; whether that was the first time."""
+        if claim.metadata.uid in self._taken:
+            return False
+        self._taken[claim.metadata.uid] = (self._clock.now(), self._clock.monotonic() + self._together)
+        return True
+
+    def taken_at(self, claim: NodeClaim) -> dt.datetime | None:
+        known = self._taken.get(claim.metadata.uid)
+        return None if known is None else known[0]
+
+    def seconds_until_told(self, claim: NodeClaim) -> float | None:
+        """How long the claim need not say that it is registered; None when it must, or when it is not."""
+        known = self._taken.get(claim.metadata.uid)
+        left = 0.0 if known is None else known[1] - self._clock.monotonic()
+        return left if left > 0 else None
+
     def forget(self, uid: str) -> None:
-        kept: tuple[dict[str, CloudMachine] | dict[str, Backoff] | dict[str, float] | dict[str, Failure], ...]
-        kept = (self._machines, self._retries, self._not_before, self._doomed)
+        kept: tuple[dict[str, Any], ...]
+        kept = (self._machines, self._retries, self._not_before, self._doomed, self._taken)
         for memory in kept:
             memory.pop(uid, None)

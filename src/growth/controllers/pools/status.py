@@ -83,9 +83,7 @@ def begins_anew(pool: NodePool, node_class: NodeClass | None) -> bool:
 
 def raw(pool: NodePool) -> Json:
     """A pool from the cache as `tell` takes it: enough to see whether there is anything to tell, never to be written."""
-    draft: Json = msgspec.to_builtins(pool)
-    for condition, read in zip(draft.get("status", {}).get("conditions", ()), pool.status.conditions, strict=True):
-        condition["status"] = read.status  # left out where it is the struct's default
+    draft: Json = msgspec.json.decode(msgspec.json.encode(pool))
     return draft
 
 

@@ -1,11 +1,12 @@
 """Which pods want a machine now. Pure, but for `Pending`, which remembers what the watch told.
 
 kube-scheduler marks pods that fit nowhere, about a hundred a second; a burst of pods would be waited for longer than
-their machines take. So a pod also counts that has waited a little while the scheduler marked another pod that asks for
-the same.
+their machines take. So the mark of one pod speaks for all that ask for the same, and the last mark for those that the
+scheduler has yet to come to.
 """
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
@@ -22,6 +23,7 @@ from growth.ports import Clock
 # What one pod's mark says of its like is believed for this long after the last of them was seen.
 MARK_SECONDS: Final = 60.0
 _REMEMBERED: Final = 20_000
+_LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 class Sorts:
@@ -75,7 +77,7 @@ class Marked:
     """What is known of the pods that wait: since when (monotonic seconds), and of which sorts one was marked."""
 
     now: float
-    age: float  # seconds after which a pod counts like the marked one of its sort
+    age: float  # seconds after which a pod counts that the scheduler has evidently not come to yet
     since: Mapping[Key, float]
     sorts: Set[bytes]
 
@@ -83,21 +85,41 @@ class Marked:
 def ripe(
     pending: Iterable[CachedPod], marked: Marked, sort: Callable[[PodShape], bytes]
 ) -> tuple[list[CachedPod], float | None]:
-    """The pods that count now, and in how many seconds the next one will; None when none will by itself."""
-    found: list[CachedPod] = []
+    """The pods that are planned for now, and in how many seconds another will be; None when none will by itself.
+
+    When there is a plan at all, it is for everybody whom the scheduler will send our way: those that it marked, those
+    that ask for the same, and those that it has not come to because it is behind. The scheduler takes pods in the order
+    of their creation, so it is behind a pod that was created after the one that it marked last. Nothing is bought in vain
+    for the others: a plan fills the room that is there first. Without a mark there is no demand.
+    """
     waiting = [pod for pod in pending if wants_machine(pod)]
     sorts = {sort(pod.shape) for pod in waiting if pod.unschedulable_since is not None} | marked.sorts
+    reached = _reached(waiting)
+    found: list[CachedPod] = []
     soonest: float | None = None
     for pod in waiting:
-        if pod.unschedulable_since is not None:
+        if pod.unschedulable_since is not None or sort(pod.shape) in sorts:
             found.append(pod)
-        elif sort(pod.shape) in sorts:
-            left = marked.since.get((pod.namespace, pod.name), marked.now) + marked.age - marked.now
-            if left <= 0:
-                found.append(pod)
-            elif soonest is None or left < soonest:
-                soonest = left
+            continue
+        last = reached.get(pod.shape.spec.scheduler_name)
+        if last is None or pod.created is None or pod.created < last:
+            continue  # nobody looks for its place, or the scheduler has seen it and knows of one
+        left = marked.since.get((pod.namespace, pod.name), marked.now) + marked.age - marked.now
+        if left <= 0:
+            found.append(pod)
+        elif soonest is None or left < soonest:
+            soonest = left
     return found, soonest
+
+
+def _reached(waiting: Iterable[CachedPod]) -> dict[str, dt.datetime]:
+    """By scheduler, when the pod was created that it marked last."""
+    newest: dict[str, tuple[dt.datetime, dt.datetime]] = {}
+    for pod in waiting:
+        if pod.unschedulable_since is not None and pod.created is not None:
+            name = pod.shape.spec.scheduler_name
+            newest[name] = max(newest.get(name, (_LONG_AGO, _LONG_AGO)), (pod.unschedulable_since, pod.created))
+    return {name: created for name, (_, created) in newest.items()}
 
 
 class Pending:

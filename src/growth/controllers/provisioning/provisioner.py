@@ -101,7 +101,9 @@ class Provisioner:
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
-        self._batch = Batch(env.clock, idle=settings.batch_idle, longest=settings.batch_max)
+        self._batch = Batch(
+            env.clock, idle=settings.batch_idle, longest=settings.batch_max, size=lambda: len(self._pending)
+        )
         self._pending = Pending(env.clock, age=settings.pod_age, news=self._batch.add)
         self._holds = Holds(state.pods.store, env.clock, patience=settings.nomination)
         self._reserving = Reserving(env)

@@ -18,7 +18,8 @@ NOMINATIONS_AT_ONCE: Final = 10.0
 # Failures are worth more: people look for them.
 FAILURES_PER_SECOND: Final = 10.0
 FAILURES_AT_ONCE: Final = 100.0
-# A pod's failure is told again after this long.
+# What is told of a pod is told again after this long, whatever it is then, as Karpenter does.
+NOMINATION_SECONDS: Final = 120.0
 FAILURE_SECONDS: Final = 300.0
 
 
@@ -50,12 +51,16 @@ class Teller:
         self._clock = clock
         self._nominations = _Bucket(clock, rate=NOMINATIONS_PER_SECOND, burst=NOMINATIONS_AT_ONCE)
         self._failures = _Bucket(clock, rate=FAILURES_PER_SECOND, burst=FAILURES_AT_ONCE)
-        self._told: dict[str, float] = {}  # by the pod's uid, when its failure was told
+        self._failed: dict[str, float] = {}  # by the pod's uid, when it was told
+        self._placed: dict[str, float] = {}
 
     def nominated(self, pod: CachedPod, *, claim: str = "", node: str = "") -> None:
         """The pod has a place on this claim's machine or this node."""
-        if not self._nominations.take():
+        now = self._clock.monotonic()
+        if now - self._placed.get(pod.uid, -NOMINATION_SECONDS) < NOMINATION_SECONDS or not self._nominations.take():
             return
+        self._placed = {uid: at for uid, at in self._placed.items() if now - at < NOMINATION_SECONDS}
+        self._placed[pod.uid] = now
         places = [f"nodeclaim/{claim}"] if claim else []
         places += [f"node/{node}"] if node else []
         self._recorder.event(_about(pod), names.NOMINATED, f"Pod should schedule on: {', '.join(places)}", type=NORMAL)
@@ -63,10 +68,10 @@ class Teller:
     def failed(self, pod: CachedPod, reasons: Sequence[Reason]) -> None:
         """The pod has no place; told once in a while."""
         now = self._clock.monotonic()
-        if now - self._told.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
+        if now - self._failed.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
             return
-        self._told = {uid: at for uid, at in self._told.items() if now - at < FAILURE_SECONDS}
-        self._told[pod.uid] = now
+        self._failed = {uid: at for uid, at in self._failed.items() if now - at < FAILURE_SECONDS}
+        self._failed[pod.uid] = now
         self._recorder.event(_about(pod), names.FAILED_SCHEDULING, failure(reasons), type=WARNING)
 
 
