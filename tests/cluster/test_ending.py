@@ -18,6 +18,19 @@ NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass
 CONTAINER = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
 
 
+PROTECTED = {"karpenter.sh/do-not-disrupt": "true"}
+# How many pods each test's pool has, and what is special about pool and pods. Four fit on a machine, less its overhead.
+POOLS: dict[str, tuple[int, Json, Json]] = {
+    "by-node": (4, {}, {}),
+    "by-claim": (4, {}, {}),
+    "by-pool": (7, {}, {}),
+    "emptied": (7, {}, {}),
+    "budgeted": (3, {}, {}),
+    "forced": (2, {"terminationGracePeriod": "15s"}, PROTECTED),
+    "protected": (2, {}, PROTECTED),
+}
+
+
 class Cluster:
     """A plane with Growth on it. Every test has a pool of its own, whose pods run nowhere else."""
 
@@ -35,19 +48,6 @@ class Cluster:
 
     def until(self, look: Any, what: str) -> Any:
         return until(look, what=what, of=self._growth, seconds=120.0)
-
-    def start(self, pool: str, replicas: int, *, template: Json | None = None, annotations: Json | None = None) -> None:
-        """A pool of machines with four cpus, and pods of one cpu on it, all running."""
-        made = node_pool(
-            need("karpenter.kwok.sh/instance-cpu", "In", "4"),
-            need("kubernetes.io/os", "In", "linux"),
-            node_class=KWOK_CLASS,
-            disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]},
-        )
-        made["metadata"]["name"] = pool
-        made["spec"]["template"]["spec"].update(template or {})
-        self.apply(made, _deployment(pool, replicas, annotations or {}))
-        self.until(lambda: self.running(pool) == replicas, f"{replicas} running pods of {pool}")
 
     def running(self, pool: str) -> int:
         pods = self.items("pods", "-l", f"app={pool}")
@@ -86,6 +86,18 @@ class Cluster:
         return [each["message"] for each in self.items("events", "--field-selector", f"reason={reason}")]
 
 
+def _pool(name: str, template: Json) -> Json:
+    made = node_pool(
+        need("karpenter.kwok.sh/instance-cpu", "In", "4"),
+        need("kubernetes.io/os", "In", "linux"),
+        node_class=KWOK_CLASS,
+        disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]},
+    )
+    made["metadata"]["name"] = name
+    made["spec"]["template"]["spec"].update(template)
+    return made
+
+
 def _deployment(name: str, replicas: int, annotations: Json) -> Json:
     spec = {
         "containers": [CONTAINER],
@@ -118,13 +130,16 @@ def cluster(plane: Plane) -> Iterator[Cluster]:
     server.kubectl("create", "namespace", "growth")
     server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(NODE_CLASS))
     with growth_run(plane, "--kwok-controller") as growth:
-        growth.wait_for("leading")
-        yield Cluster(plane, growth)
+        found = Cluster(plane, growth)
+        for name, (replicas, template, annotations) in POOLS.items():
+            found.apply(_pool(name, template), _deployment(name, replicas, annotations))
+        for name, (replicas, _, _) in POOLS.items():
+            found.until(lambda name=name, replicas=replicas: found.running(name) == replicas, f"running pods of {name}")
+        yield found
 
 
 def test_kubectl_delete_node_takes_the_machine_and_spares_the_pods(cluster: Cluster) -> None:
     """Its pods come to run elsewhere; claim, Node and machine are gone."""
-    cluster.start("by-node", 4)
     name = cluster.claims("by-node")[0]
     cluster.kubectl("delete", "node", name, "--wait=false")
     cluster.until_gone(name)
@@ -133,7 +148,6 @@ def test_kubectl_delete_node_takes_the_machine_and_spares_the_pods(cluster: Clus
 
 def test_kubectl_delete_nodeclaim_takes_the_node(cluster: Cluster) -> None:
     """kubectl waits for the claim's finalizer, and when it returns nothing is left."""
-    cluster.start("by-claim", 4)
     name = cluster.claims("by-claim")[0]
     cluster.kubectl("delete", "nodeclaim", name, "--timeout=120s")
     cluster.until_gone(name)
@@ -142,7 +156,6 @@ def test_kubectl_delete_nodeclaim_takes_the_node(cluster: Cluster) -> None:
 
 def test_kubectl_delete_nodepool_takes_all_of_its_machines(cluster: Cluster) -> None:
     """The pool's claims go with it, by the real garbage collector."""
-    cluster.start("by-pool", 7)
     assert len(cluster.claims("by-pool")) >= 2
     cluster.kubectl("delete", "nodepool", "by-pool", "--wait=false")
     cluster.until(lambda: not cluster.left("by-pool"), "an empty cloud")
@@ -150,7 +163,6 @@ def test_kubectl_delete_nodepool_takes_all_of_its_machines(cluster: Cluster) -> 
 
 def test_without_pods_every_machine_goes(cluster: Cluster) -> None:
     """Scaled to nothing, the pool has no machine soon, and the pool itself stays."""
-    cluster.start("emptied", 7)
     cluster.scale("emptied", 0)
     cluster.until(lambda: not cluster.left("emptied"), "an empty cloud")
     assert cluster.kubectl("get", "nodepool", "emptied", "-o", "name")
@@ -159,7 +171,6 @@ def test_without_pods_every_machine_goes(cluster: Cluster) -> None:
 
 def test_a_budget_of_nothing_is_kept_until_it_is_lifted(cluster: Cluster) -> None:
     """The node is marked, its pods run on, the event says why; without the budget the end goes on."""
-    cluster.start("budgeted", 3)
     cluster.apply(_forbidding("budgeted"))
     cluster.until(
         lambda: cluster.items("pdb", "--field-selector", "metadata.name=budgeted")[0]["status"].get(
@@ -184,12 +195,6 @@ def test_a_budget_of_nothing_is_kept_until_it_is_lifted(cluster: Cluster) -> Non
 
 def test_the_termination_grace_period_passes_budget_and_annotation(cluster: Cluster) -> None:
     """Protected in both ways, the pods are deleted in time for the deadline that stands on the claim."""
-    cluster.start(
-        "forced",
-        2,
-        template={"terminationGracePeriod": "15s"},
-        annotations={"karpenter.sh/do-not-disrupt": "true"},
-    )
     cluster.apply(_forbidding("forced"))
     (name,) = cluster.claims("forced")
     cluster.kubectl("delete", "nodeclaim", name, "--wait=false")
@@ -203,7 +208,6 @@ def test_the_termination_grace_period_passes_budget_and_annotation(cluster: Clus
 
 def test_do_not_disrupt_keeps_the_machine_as_long_as_the_pod_runs(cluster: Cluster) -> None:
     """Nothing is evicted; when the annotated pods have gone by themselves, so does the machine."""
-    cluster.start("protected", 2, annotations={"karpenter.sh/do-not-disrupt": "true"})
     (name,) = cluster.claims("protected")
     cluster.kubectl("delete", "nodeclaim", name, "--wait=false")
     cluster.until(
