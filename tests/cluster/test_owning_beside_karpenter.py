@@ -97,4 +97,4 @@ def test_it_looks_on_beside_karpenter_and_counts_as_karpenter_does(plane: Plane,
         name: labels for name, labels in claimed.items() if name in ours
     }
     uncounted = {name for name in claimed if name.startswith("karpenter_")} - set(ours)
-    assert uncounted <= UNEVENTFUL, sorted(uncounted - UNEVENTFUL)
+    assert uncounted <= UNEVENTFUL, "\n".join(sorted(uncounted - UNEVENTFUL))
