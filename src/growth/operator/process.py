@@ -11,8 +11,8 @@ import pathlib
 import platform
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import AsyncIterator, Mapping
+from typing import Final, NoReturn
 
 from growth import __version__
 from growth.kube import access
@@ -24,7 +24,7 @@ from growth.operator import logs
 from growth.operator.clouds import chosen
 from growth.operator.metrics import exposition, new_registry
 from growth.operator.settings import Settings, unknown_variables
-from growth.operator.wiring import Autoscaler, Openings, Role
+from growth.operator.wiring import Autoscaler, Connect, Openings, Role
 from growth.ports import SystemClock, SystemRandom, ThreadCompute
 from growth.telemetry.logs import logger
 from growth.web.health import serving
@@ -119,7 +119,7 @@ def _end(error: LeaseLost) -> NoReturn:
     os._exit(FAILED)
 
 
-def _connections(way: Access, cloud_way: Access, *, settings: Settings, clock: SystemClock) -> Callable[..., Any]:
+def _connections(way: Access, cloud_way: Access, *, settings: Settings, clock: SystemClock) -> Connect:
     process = settings.process
 
     @contextlib.asynccontextmanager
