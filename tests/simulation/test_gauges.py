@@ -12,7 +12,7 @@ from growth.controllers import gauges
 from growth.controllers.catalogue import AGE, CatalogueReader
 from growth.controllers.gauges import conditions, nodes
 from growth.controllers.lifecycle import Lifecycle
-from growth.controllers.lifecycle.controller import NODES_CREATED
+from growth.controllers.lifecycle.registration import NODES_CREATED
 from growth.controllers.settings import ControllerSettings
 from growth.kube.errors import GateClosed
 from growth.providers.measured import DURATION, ERRORS, Measured

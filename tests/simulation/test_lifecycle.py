@@ -10,7 +10,7 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, LateApi, Stage, condition, on_stage, told
+from tests.simulation.owning import TYPE, BlindApi, LateApi, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:
@@ -233,7 +233,7 @@ def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:
         await asyncio.sleep(1)
         await stage.join("node-1")
         await stage.join("node-2")
-        await asyncio.sleep(10)
+        await asyncio.sleep(20)
         seen = [told(await stage.claim())["Registered"], told(await stage.claim())["Ready"]]
         await stage.admin.delete(NODE, "node-2")
         await asyncio.sleep(1)
@@ -388,6 +388,26 @@ def test_obstacles_that_pass_quickly_cost_no_write() -> None:
     assert on_stage(body).value == 6
 
 
+def test_a_passing_obstacle_costs_no_write_on_a_slow_node_either() -> None:
+    """A minute after registration the node turns Ready, keeps the not-ready taint for a moment, and is usable."""
+
+    async def body(stage: Stage) -> int:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(60)
+        ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "message": ""}
+        await stage.admin.patch(NODE, "node-1", {"status": {"conditions": [ready]}}, subresource="status")
+        await asyncio.sleep(3)
+        await stage.set_taints("node-1", [])
+        await asyncio.sleep(60)
+        assert told(await stage.claim())["Ready"] == "True"
+        return stage.writes()
+
+    assert on_stage(body).value == 6
+
+
 def test_a_node_that_was_replaced_under_its_name_is_not_taken() -> None:
     """The cache still shows the claim's Node when another machine's has its name: that one is left alone."""
 
@@ -406,3 +426,22 @@ def test_a_node_that_was_replaced_under_its_name_is_not_taken() -> None:
         assert told(await stage.claim())["Registered"] == "Unknown NodeNotFound"
 
     on_stage(body, api=LateApi)
+
+
+def test_where_nobody_else_writes_little_is_read() -> None:
+    """One look at the claim before its machine is bought, one at the Node before it is taken; no more."""
+
+    async def body(stage: Stage) -> int:
+        api = stage.env.api
+        assert isinstance(api, BlindApi)
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(10)
+        await stage.set_ready()
+        await asyncio.sleep(100)
+        assert told(await stage.claim())["Ready"] == "True"
+        return api.gets
+
+    assert on_stage(body, api=BlindApi).value == 2

@@ -201,9 +201,9 @@ def test_a_batch_ends_after_ten_seconds_whatever_comes() -> None:
     assert batches([(at * 0.9, str(at)) for at in range(14)])[0] == 10.0
 
 
-def test_a_flood_is_waited_for_while_each_wait_adds_half() -> None:
+def test_a_flood_is_waited_for_while_each_wait_adds_a_quarter() -> None:
     """A rollout that doubles every second is one purchase, and one that only trickles on is not waited for."""
     doubling = [(0.9 * second + at / 100, "a") for second in range(5) for at in range(2**second)]
     assert len(batches(doubling, counted=True)) == 1
     steady = [(at / 10, "a") for at in range(60)]
-    assert batches(steady, counted=True)[0] == 3.0
+    assert batches(steady, counted=True)[0] == 5.0

@@ -109,7 +109,7 @@ class Report:
         metrics = self._env.metrics
         metrics.observe(EVALUATION_SECONDS, seconds, reason=_REASON, consolidation_type=_TYPE)
         metrics.set(ELIGIBLE_NODES, seen.plan.eligible, reason=_REASON)
-        for pool in self._pools - set(seen.plan.budgets):
+        for pool in sorted(self._pools - set(seen.plan.budgets)):
             metrics.forget(ALLOWED_DISRUPTIONS, nodepool=pool)
             metrics.forget(CONSUMING_BUDGETS, nodepool=pool)
         self._pools = set(seen.plan.budgets)

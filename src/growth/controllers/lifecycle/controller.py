@@ -6,16 +6,14 @@ claim whose status names its machine has them.
 """
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from growth.api import names
 from growth.api.conditions import TRUE, find, is_true
-from growth.api.decoding import convert
 from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
-from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.controllers import disrupted
 from growth.controllers.catalogue import CatalogueReader
@@ -27,27 +25,22 @@ from growth.controllers.lifecycle.claims import Claims, read
 from growth.controllers.lifecycle.launch import Launcher
 from growth.controllers.lifecycle.memory import Memory
 from growth.controllers.lifecycle.pauses import Pauses
+from growth.controllers.lifecycle.registration import NODES_CREATED, Registration
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
-from growth.kube.changes import change
-from growth.kube.errors import Conflict
+from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
-from growth.telemetry.metrics import Counter, Declaration
+from growth.telemetry.metrics import Declaration
 
 _log = logger("nodeclaim.lifecycle")
 
 # A launch may take many seconds in which its worker only waits; one slow cloud call must hold up nobody else.
 WORKERS: Final = 200
-# A node that is usable so soon after it registered is told of in one write, registered and initialised together.
-TOGETHER_SECONDS: Final = 5.0
 # While a watch is broken, nobody is given up: what we believe of the Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
 
-NODES_CREATED: Final = Counter(
-    "karpenter_nodes_created_total", "Nodes that registered and became a NodeClaim's.", labels=("nodepool", "zone")
-)
 METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
 
 _TIMEOUTS: Final = {
@@ -69,9 +62,10 @@ class Lifecycle:
     ) -> None:
         self._env = env
         self._health = health or RegistrationHealth()
-        self._memory = Memory(env.clock, env.random, together=TOGETHER_SECONDS)
+        self._memory = Memory(env.clock, env.random)
         self._claims = Claims(env.api)
         self._launcher = Launcher(env, memory=self._memory, catalogue=catalogue)
+        self._registration = Registration(env, memory=self._memory, health=self._health)
         self._patience = decide.Patience(
             launch=env.settings.launch_ttl,
             registration=env.settings.registration_ttl,
@@ -90,8 +84,9 @@ class Lifecycle:
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
         state = self._env.state
-        for synced in (state.claims.wait_synced, state.nodes.wait_synced, state.pools.wait_synced):
-            await synced()
+        informers: tuple[Informer[Any, Any], ...] = (state.claims, state.nodes, state.pools, state.growth_pools)
+        for informer in informers:
+            await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconciler.run(), name="lifecycle")
             group.create_task(self._strangers.run(), name="strangers")
@@ -103,9 +98,9 @@ class Lifecycle:
         if isinstance(news, Deleted):
             self._memory.forget(news.old.metadata.uid)
             return
-        if is_true(news.new.status.conditions, names.REGISTERED):
+        if _settled(news.new):
             self._memory.forget(news.new.metadata.uid)
-        if not _settled(news.new):
+        else:
             self._reconciler.add(news.key[1])
 
     def _on_node(self, news: Change[Node]) -> None:
@@ -150,12 +145,17 @@ class Lifecycle:
         return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused)
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
+        if not isinstance(step, decide.Tell):
+            self._memory.no_obstacle(claim)
         match step:
             case decide.Nothing():
                 return None
             case decide.Wait(seconds):
                 return seconds
             case decide.Tell(condition, obstacle, seconds):
+                left = self._memory.seconds_until_standing(claim, obstacle.reason)
+                if left is not None:
+                    return min(left, seconds)
                 now = self._env.clock.now()
                 await self._claims.change_status(
                     claim, lambda draft: edits.tell_obstacle(draft, condition, obstacle, now=now)
@@ -164,9 +164,9 @@ class Lifecycle:
             case decide.Launch():
                 return self._memory.seconds_left(claim) or await self._launch(claim)
             case decide.Register(node):
-                return await self._register(claim, node)
+                return await self._registration.register(claim, node)
             case decide.Initialize(node):
-                await self._initialize(claim, node)
+                await self._registration.initialize(claim, node)
                 return None
             case decide.GiveUp(reason, seconds):
                 return await self._give_up(claim, reason, seconds)
@@ -181,81 +181,6 @@ class Lifecycle:
             return await self._launcher.launch(raw)
         finally:
             self._env.launching.discard(uid)
-
-    async def _register(self, claim: NodeClaim, node: Node) -> float | None:
-        """Takes the Node at once. The claim's condition may wait a moment: a node that is soon usable is told of once."""
-        left = self._memory.seconds_until_told(claim)
-        if left is not None and decide.obstacle_to_use(claim, node) is not None:
-            return left
-        unguarded = False
-        obstacle: decide.Obstacle | None = None
-
-        def take(draft: Json) -> None:
-            nonlocal unguarded, obstacle
-            _must_be(draft, node)
-            if not edits.is_taken(draft, claim):  # synced once: what others changed since then is theirs
-                unguarded = edits.lacks_unregistered_taint(draft)
-                edits.take_node(draft, claim)
-            obstacle = decide.obstacle_to_use(claim, _node(draft))
-            if obstacle is None:
-                edits.mark_initialized(draft)
-
-        with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
-            taken = _node(await change(self._env.api, NODE, node.metadata.name, take))
-            if unguarded:
-                self._complain_of_missing_taint(claim)
-            anew = is_true(claim.status.conditions, names.REGISTERED)  # its kubelet made it again
-            if not anew and self._memory.took(claim):
-                _log.info("registered nodeclaim")
-                self._count_registered(claim, taken)
-                if obstacle is not None:
-                    return TOGETHER_SECONDS
-            await self._tell_registered(claim, taken, obstacle)
-        return None
-
-    async def _tell_registered(self, claim: NodeClaim, node: Node, obstacle: decide.Obstacle | None) -> None:
-        now = self._env.clock.now()
-        registered = self._memory.taken_at(claim) or now
-        await self._claims.change_status(
-            claim,
-            lambda draft: edits.tell_registered(
-                draft, node=node.metadata.name, obstacle=obstacle, registered=registered, now=now
-            ),
-        )
-        if obstacle is None and not is_true(claim.status.conditions, names.INITIALIZED):
-            _log.info("initialized nodeclaim", allocatable=node.status.allocatable)
-
-    def _complain_of_missing_taint(self, claim: NodeClaim) -> None:
-        _log.error("node claim registration error", error=f"missing taint {names.UNREGISTERED_TAINT}")
-        self._env.events.event(
-            regarding(NODE_CLAIM, claim.metadata),
-            names.UNREGISTERED_TAINT_MISSING,
-            f"Missing {names.UNREGISTERED_TAINT} taint which prevents registration related race conditions on"
-            " Karpenter-managed nodes",
-            type=WARNING,
-        )
-
-    def _count_registered(self, claim: NodeClaim, node: Node) -> None:
-        pool = pool_of(claim)
-        zone = node.metadata.labels.get(names.ZONE_LABEL, "")
-        self._env.metrics.add(NODES_CREATED, nodepool="" if pool is None else str(pool), zone=zone)
-        if pool is not None:
-            self._health.record(pool, ok=True)
-
-    async def _initialize(self, claim: NodeClaim, node: Node) -> None:
-        usable = False
-
-        def mark(draft: Json) -> None:
-            nonlocal usable
-            _must_be(draft, node)
-            usable = decide.obstacle_to_use(claim, _node(draft)) is None
-            if usable:
-                edits.mark_initialized(draft)
-
-        with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
-            marked = _node(await change(self._env.api, NODE, node.metadata.name, mark))
-            if usable and not is_true(claim.status.conditions, names.INITIALIZED):
-                await self._tell_registered(claim, marked, None)
 
     # The end of claims that do not get there.
 
@@ -309,15 +234,3 @@ def _same_wishes(old: NodePool | GrowthPool, new: NodePool | GrowthPool) -> bool
     """Whether nothing but the status changed."""
     before, after = old.metadata, new.metadata
     return before.generation == after.generation and marked_paused(before) == marked_paused(after)
-
-
-def _must_be(draft: Json, node: Node) -> None:
-    """`Conflict` unless the draft is of the very Node that was decided on, and of the same machine."""
-    if draft["metadata"]["uid"] != node.metadata.uid:
-        raise Conflict(f"another Node is called {node.metadata.name} by now")
-    if draft.get("spec", {}).get("providerID") != node.spec.provider_id:
-        raise Conflict(f"the Node {node.metadata.name} belongs to another machine by now")
-
-
-def _node(raw: Json) -> Node:
-    return convert(raw, Node)

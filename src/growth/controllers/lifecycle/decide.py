@@ -80,7 +80,7 @@ class Initialize:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tell:
-    """Write why a condition does not hold; then look again after so many seconds."""
+    """Write why a condition does not hold, if that stands for a while; then look again after so many seconds."""
 
     condition: str
     obstacle: Obstacle

@@ -1,6 +1,6 @@
 """Buys the machine of a claim, once: the claim is read afresh, can no longer vanish, and its pool still wants it."""
 
-from typing import Any
+from typing import Any, Final
 
 from growth.api import names
 from growth.api.clouds import CloudError, CloudMachine
@@ -24,6 +24,9 @@ from growth.units.resources import quantities
 
 _log = logger("nodeclaim.lifecycle")
 
+# A claim whose pool is gone is about to be collected; until then, or until its time is over, it is looked at now and then.
+ORPHAN_SECONDS: Final = 30.0
+
 
 class Launcher:
     """What the lifecycle does with a claim that has no machine."""
@@ -38,7 +41,7 @@ class Launcher:
         """`raw` is the claim as the server just gave it. When to look again; None for when something changes."""
         claim = read(raw)
         if not await self._has_owner(claim):
-            return None
+            return ORPHAN_SECONDS
         doomed = self._memory.doomed(claim)
         if doomed is not None:
             await self._end(claim, doomed)
@@ -76,9 +79,10 @@ class Launcher:
 
         labelled = await self._claims.change(claim, label, known=known)
         now = self._env.clock.now()
-        await self._claims.change_status(
+        launched = await self._claims.change_status(
             claim, lambda draft: edits.tell_launched(draft, machine, now=now), known=labelled
         )
+        self._memory.wrote(claim, launched)
 
     async def _failed(self, claim: NodeClaim, failure: Failure) -> float | None:
         _log.warning("failed launching nodeclaim", reason=failure.reason, error=failure.message)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from growth.api.clouds import CloudMachine
 from growth.api.karpenter import NodeClaim
+from growth.api.kinds import Json
 from growth.api.pools import PoolRef
 from growth.controllers.lifecycle.failures import Failure
 from growth.controllers.ownership import pool_of
@@ -17,21 +18,25 @@ from growth.kube.backoff import Backoff, BackoffSettings
 from growth.ports import Clock, Random
 
 LAUNCH_RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter=0.2)
+# A node that is usable so soon after it registered is told of in one write, registered and initialised together.
+TOGETHER_SECONDS: Final = 5.0
+# A reason that goes away by itself within moments is not worth a write.
+STANDING_SECONDS: Final = 10.0
 
 
 class Memory:
     """Claims are told apart by uid: a claim made again under its name is another one."""
 
-    def __init__(self, clock: Clock, random: Random, *, together: float) -> None:
-        """`together`: for so many seconds a registration may wait to be told together with what follows."""
+    def __init__(self, clock: Clock, random: Random) -> None:
         self._clock = clock
-        self._together = together
         self._random = random
         self._machines: dict[str, CloudMachine] = {}
         self._retries: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
         self._doomed: dict[str, Failure] = {}
         self._taken: dict[str, tuple[dt.datetime, float]] = {}
+        self._written: dict[str, Json] = {}
+        self._obstacles: dict[str, tuple[str, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
 
     def bought(self, claim: NodeClaim, machine: CloudMachine) -> None:
@@ -40,6 +45,13 @@ class Memory:
 
     def machine(self, claim: NodeClaim) -> CloudMachine | None:
         return self._machines.get(claim.metadata.uid)
+
+    def wrote(self, claim: NodeClaim, raw: Json) -> None:
+        """What the server answered to the last write: where nobody else writes, the next one needs no read."""
+        self._written[claim.metadata.uid] = raw
+
+    def written(self, claim: NodeClaim) -> Json | None:
+        return self._written.get(claim.metadata.uid)
 
     def postpone(self, claim: NodeClaim, *, seconds: float = 0.0) -> float:
         """The next launch may be tried after so many seconds; without a number later and later."""
@@ -77,7 +89,7 @@ class Memory:
         """The claim's Node was taken just now; whether that was the first time."""
         if claim.metadata.uid in self._taken:
             return False
-        self._taken[claim.metadata.uid] = (self._clock.now(), self._clock.monotonic() + self._together)
+        self._taken[claim.metadata.uid] = (self._clock.now(), self._clock.monotonic() + TOGETHER_SECONDS)
         return True
 
     def taken_at(self, claim: NodeClaim) -> dt.datetime | None:
@@ -90,8 +102,29 @@ class Memory:
         left = 0.0 if known is None else known[1] - self._clock.monotonic()
         return left if left > 0 else None
 
+    def seconds_until_standing(self, claim: NodeClaim, reason: str) -> float | None:
+        """How long the reason must still stand before it is told; None when it has stood long enough."""
+        known = self._obstacles.get(claim.metadata.uid)
+        now = self._clock.monotonic()
+        if known is None or known[0] != reason:
+            known = self._obstacles[claim.metadata.uid] = (reason, now)
+        left = known[1] + STANDING_SECONDS - now
+        return left if left > 0 else None
+
+    def no_obstacle(self, claim: NodeClaim) -> None:
+        """Nothing new stands in the way."""
+        self._obstacles.pop(claim.metadata.uid, None)
+
     def forget(self, uid: str) -> None:
         kept: tuple[dict[str, Any], ...]
-        kept = (self._machines, self._retries, self._not_before, self._doomed, self._taken)
+        kept = (
+            self._machines,
+            self._retries,
+            self._not_before,
+            self._doomed,
+            self._taken,
+            self._written,
+            self._obstacles,
+        )
         for memory in kept:
             memory.pop(uid, None)

@@ -23,6 +23,7 @@ from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict, NotFound
+from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
 
@@ -59,8 +60,14 @@ class Pools:
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
         state = self._env.state
-        for synced in (state.pools.wait_synced, state.claims.wait_synced, state.nodes.wait_synced):
-            await synced()
+        informers: tuple[Informer[Any, Any], ...] = (
+            state.pools,
+            state.claims,
+            state.nodes,
+            *state.node_classes.values(),
+        )
+        for informer in informers:
+            await informer.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._reconciler.run(), name="pools")
 

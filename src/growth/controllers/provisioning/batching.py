@@ -7,14 +7,14 @@ from typing import Final
 from growth.ports import Clock
 
 # A wait is worth its time while it makes the plan so much larger: a few large purchases cost less than many small ones.
-WORTH_WAITING: Final = 0.5
+WORTH_WAITING: Final = 0.25
 
 
 class Batch:
     """Collects until `idle` seconds have passed without a new sort, at most `longest` seconds since the first.
 
-    A few more pods of a sort that is in the batch already do not prolong it. A flood does: as long as each wait adds half
-    of what waited before (`size` tells how many pods wait), as at the start of a rollout. What comes while a pass runs is
+    A few more pods of a sort that is in the batch already do not prolong it. A flood does: as long as each wait adds a
+    quarter to what waited before (`size` tells how many pods wait), as at the start of a rollout. What comes while a pass runs is
     the next batch.
     """
 

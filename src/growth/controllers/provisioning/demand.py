@@ -140,6 +140,10 @@ class Pending:
     def __len__(self) -> int:
         return len(self._since)
 
+    def unplanned(self) -> int:
+        """How many wait that no pass has looked at."""
+        return len(self._since) - len(self._planned)
+
     def hear(self, change: Change[CachedPod]) -> None:
         """The subscriber of the pods' informer."""
         if isinstance(change, Deleted) or not wants_machine(change.new):

@@ -101,10 +101,10 @@ class Provisioner:
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
+        self._pending = Pending(env.clock, age=settings.pod_age, news=self._on_demand)
         self._batch = Batch(
-            env.clock, idle=settings.batch_idle, longest=settings.batch_max, size=lambda: len(self._pending)
+            env.clock, idle=settings.batch_idle, longest=settings.batch_max, size=self._pending.unplanned
         )
-        self._pending = Pending(env.clock, age=settings.pod_age, news=self._batch.add)
         self._holds = Holds(state.pods.store, env.clock, patience=settings.nomination)
         self._reserving = Reserving(env)
         self._teller = Teller(env.events, env.clock)
@@ -132,6 +132,9 @@ class Provisioner:
         self._batch.add(why)
 
     # News.
+
+    def _on_demand(self, sort: bytes) -> None:
+        self._batch.add(sort)
 
     def _on_pool(self, change: Change[NodePool]) -> None:
         if isinstance(change, Changed) and _buys_the_same(change.old, change.new):

@@ -74,7 +74,7 @@ class Endings:
             memory = self._memory[claim.metadata.name] = _Memory(claim.metadata.uid)
         nodes = await self._nodes_of(claim)
         try:
-            deadline = await self._deadline(claim)
+            deadline = await self._deadline(claim, nodes)
             if not self._is_drained(claim, memory):
                 waits = await self._drain(claim, nodes, memory, deadline)
                 if waits is not None:
@@ -92,11 +92,11 @@ class Endings:
 
     # The deadline.
 
-    async def _deadline(self, claim: NodeClaim) -> dt.datetime | None:
+    async def _deadline(self, claim: NodeClaim, nodes: Sequence[Node]) -> dt.datetime | None:
         """Until when pods may take; written down at the first look, so that a changed clock or spec does not move it."""
         text = claim.metadata.annotations.get(names.TERMINATION_TIMESTAMP_ANNOTATION)
         if text is None:
-            text = await self._annotate(claim)
+            text = await self._annotate(claim, nodes)
         if text is None:
             return None
         try:
@@ -106,7 +106,7 @@ class Endings:
             self._tell(claim, names.FAILED_TERMINATION, message)
             return None
 
-    async def _annotate(self, claim: NodeClaim) -> str | None:
+    async def _annotate(self, claim: NodeClaim, nodes: Sequence[Node]) -> str | None:
         period = claim.spec.termination_grace_period
         if period is None or claim.metadata.deletion_timestamp is None:
             return None
@@ -125,7 +125,11 @@ class Endings:
         after = await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit, guarded=True)
         text = str(after["metadata"]["annotations"][names.TERMINATION_TIMESTAMP_ANNOTATION])
         _log.info("annotated nodeclaim", NodeClaim=claim.metadata.name, deadline=text)
-        self._tell(claim, names.TERMINATION_GRACE_PERIOD_EXPIRING, f"All pods will be deleted by {text}")
+        message = f"All pods will be deleted by {text}"
+        self._tell(claim, names.TERMINATION_GRACE_PERIOD_EXPIRING, message)
+        for node in nodes:
+            about = regarding(NODE, node.metadata)
+            self._env.events.event(about, names.TERMINATION_GRACE_PERIOD_EXPIRING, message, type=WARNING)
         return text
 
     # Nodes.
@@ -271,7 +275,9 @@ class Endings:
             raise
         if memory.deleted_at is None:
             memory.deleted_at = env.clock.monotonic()
+        elif memory.told != names.INSTANCE_TERMINATING:  # a machine that goes at once needs no such write
             await self._tell_terminating(fresh, drained=memory.drained, elapsed=memory.elapsed)
+            memory.told = names.INSTANCE_TERMINATING
         memory.asked += 1
         return self._poll(memory)
 
