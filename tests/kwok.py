@@ -21,6 +21,7 @@ from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar, RegistrarSettings
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
+from growth.sim.network import NetworkApi
 from growth.sim.ports import SimRandom
 from growth.sim.world.cluster import SimCluster
 
@@ -67,6 +68,11 @@ class KwokWorld:
             clock=self.cluster.clock,
             random=SimRandom(self._kernel.seed, "provider"),
         )
+
+    def distant(self) -> Api:
+        """Access with a network in between, on which calls overtake each other."""
+        api = MemoryApi(self.cluster.server, user="growth-kwok")
+        return NetworkApi(api, kernel=self._kernel, random=SimRandom(self._kernel.seed, "network"))
 
     def new_registrar(self) -> Registrar:
         return Registrar(

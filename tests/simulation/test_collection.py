@@ -9,6 +9,7 @@ from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable
 from growth.api.core import CONFIG_MAP, NAMESPACE
 from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
 from growth.controllers.collection import Collection
 from growth.controllers.collection.controller import COLLECTED, FAILED, HELD, UNREADABLE
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
@@ -158,6 +159,59 @@ def test_a_claim_goes_when_its_machine_was_not_found_twice() -> None:
         return [*seen, await left(stage)]
 
     assert on_stage(body).value == [(4, 4, 3), (3, 3, 3)]
+
+
+def test_a_claim_goes_when_its_node_was_taken_away() -> None:
+    """Finalizer and Node were removed by hand: no pod can come there, so the machine goes too, a minute later."""
+
+    async def body(stage: Stage) -> list[tuple[int, int, int]]:
+        await prepare(stage)
+        await stage.start(Collection(stage.env), Termination(stage.env))
+        await asyncio.sleep(10)
+        await stage.admin.patch(NODE, "node-of-web-0", {"metadata": {"finalizers": None}})
+        await stage.admin.delete(NODE, "node-of-web-0")
+        await asyncio.sleep(160)
+        seen = [await left(stage)]
+        await asyncio.sleep(60)
+        return [*seen, await left(stage)]
+
+    assert on_stage(body).value == [(4, 3, 4), (3, 3, 3)]
+
+
+def test_a_node_that_comes_back_keeps_its_claim() -> None:
+    """A kubelet that registers again in time is forgiven; a claim that never had a Node is not looked at."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        await prepare(stage)
+        await stage.cloud.create(await stage.add_claim("starting"))
+        await stage.start(Collection(stage.env), Termination(stage.env))
+        await asyncio.sleep(10)
+        await stage.admin.patch(NODE, "node-of-web-0", {"metadata": {"finalizers": None}})
+        await stage.admin.delete(NODE, "node-of-web-0")
+        await asyncio.sleep(130)
+        await stage.join("node-of-web-0", provider_id="scripted://web-0", ready=False)
+        await asyncio.sleep(900)
+        return await left(stage)
+
+    assert on_stage(body).value == (5, 4, 5)
+
+
+def test_many_nodes_taken_away_are_held_back() -> None:
+    """Whoever deleted all Nodes did not mean to give all machines back: people are asked."""
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], str]:
+        await prepare(stage, 5)
+        await stage.start(Collection(stage.env), Termination(stage.env))
+        for number in range(5):
+            await stage.admin.patch(NODE, f"node-of-web-{number}", {"metadata": {"finalizers": None}})
+            await stage.admin.delete(NODE, f"node-of-web-{number}")
+        await asyncio.sleep(900)
+        return await left(stage), (await held(stage))["why"]
+
+    assert on_stage(body).value == (
+        (5, 0, 5),
+        "5 of 5 NodeClaims would be removed, more than 3 and more than 20%",
+    )
 
 
 def test_a_claim_whose_node_is_ready_stays() -> None:

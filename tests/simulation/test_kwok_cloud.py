@@ -276,7 +276,8 @@ def test_reserved_places_are_not_sold_twice() -> None:
     """A reservation holds as many machines as it has places, however many claims ask at once."""
 
     async def body(world: KwokWorld) -> None:
-        made = await asyncio.gather(*(world.provider.create(claim(f"c{index}")) for index in range(5)))
+        provider = world.new_provider(world.distant())
+        made = await asyncio.gather(*(provider.create(claim(f"c{index}")) for index in range(5)))
         assert sorted(each.capacity_type for each in made) == ["on-demand"] * 3 + ["reserved"] * 2
         (kind,) = (await world.provider.catalogue()).types
         assert [(each.reservation_capacity, each.available) for each in kind.offerings] == [(0, True), (0, False)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import structlog
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
@@ -19,7 +20,7 @@ from growth.sim import process
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Process
-from tests.simulation.owning import Stage, environment, on_stage, told
+from tests.simulation.owning import LateApi, Stage, environment, on_stage, told
 
 BAD = Faults(
     latency=(0.001, 0.3),
@@ -127,3 +128,21 @@ def test_bad_networks_and_crashes_lose_and_double_nothing(seed: int) -> None:
         await check(stage, 8)
 
     on_stage(body, seed=seed)
+
+
+def test_each_stage_is_logged_once() -> None:
+    """However late the watch shows what was written, a claim is launched, registered and initialised once."""
+
+    async def body(stage: Stage) -> collections.Counter[str]:
+        stage.kernel.create_task(kubelets(stage, ready_after=2))
+        await stage.start(Lifecycle(stage.env))
+        with structlog.testing.capture_logs() as lines:
+            for number in range(5):
+                await stage.add_claim(f"web-{number}")
+            await asyncio.sleep(600)
+        await check(stage, 5)
+        return collections.Counter(line["event"] for line in lines)
+
+    stages = ("launched nodeclaim", "registered nodeclaim", "initialized nodeclaim")
+    for api in (None, LateApi):
+        assert on_stage(body, api=api).value == dict.fromkeys(stages, 5)

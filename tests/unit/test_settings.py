@@ -1,8 +1,10 @@
 """The table of settings: one source for flags, variables, values and documentation."""
 
 import dataclasses
+import json
 import pathlib
 import re
+import socket
 
 import pytest
 
@@ -10,6 +12,7 @@ import growth
 from growth.cli.entry import run
 from growth.controllers.settings import DEFAULT_SETTINGS, ControllerSettings
 from growth.kube.lease import DEFAULT_LEASE
+from growth.operator import logs
 from growth.operator.process import home
 from growth.operator.settings import (
     DEFAULT_PROCESS,
@@ -23,6 +26,12 @@ from growth.operator.settings import (
 from growth.operator.settings_page import page
 
 DOCS = pathlib.Path(growth.__file__).parents[2] / "docs"
+
+
+@pytest.fixture(autouse=True)
+def _logs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's own logging is not sent elsewhere by a command that is run in its process."""
+    monkeypatch.setattr(logs, "configure", lambda **_: None)
 
 
 def test_without_anything_given_every_value_is_its_default() -> None:
@@ -116,6 +125,29 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(
     assert told.err.startswith("growth: ")
     assert said in told.err
     assert told.err.count("\n") == 1
+
+
+def test_an_address_that_cannot_be_served_is_named(
+    capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A port that somebody else has, or a host that is none of ours: one line, exit code 1."""
+    cluster = {"server": "https://127.0.0.1:1"}
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
+        "clusters": [{"name": "here", "cluster": cluster}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    monkeypatch.delenv("GROWTH_LISTEN", raising=False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for address in (f"127.0.0.1:{taken.getsockname()[1]}", "256.1.1.1:80"):
+            assert run(["run", "--provider", "kwok", "--kubeconfig", str(path), "--listen", address]) == 1
+            said = capfd.readouterr().err
+            assert said.startswith(f"growth: --listen: {address} cannot be served: "), said
+            assert said.count("\n") == 1
 
 
 def test_a_variable_that_is_nearly_a_setting_is_not_overlooked() -> None:

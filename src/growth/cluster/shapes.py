@@ -89,7 +89,8 @@ class Shapes:
                 if condition.status == "True":
                     scheduled = condition.last_transition_time
                 elif condition.reason == "Unschedulable":
-                    unschedulable = condition.last_transition_time
+                    # A mark without a time is a mark all the same.
+                    unschedulable = condition.last_transition_time or meta.creation_timestamp or _LONG_AGO
         annotations, owners, node_name = meta.annotations, meta.owner_references, spec.node_name
         told = status.container_statuses or status.init_container_statuses
         return CachedPod(  # in the order of its fields
@@ -168,6 +169,7 @@ def _known_annotations(annotations: dict[str, str]) -> dict[str, str]:
 
 
 _NONE: Final[dict[str, str]] = {}
+_LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 def _resized(pod: Pod) -> tuple[ContainerStatus, ...]:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, NoReturn
 
+from prometheus_client import CollectorRegistry
+
 from growth import __version__
 from growth.kube import access
 from growth.kube.access import SERVICE_ACCOUNT, Access
@@ -21,6 +23,7 @@ from growth.kube.api import Api, Gate
 from growth.kube.http import DEADLINE_SECONDS, HttpApi
 from growth.kube.lease import LeaseLost
 from growth.operator import logs
+from growth.operator.checks import Refused
 from growth.operator.clouds import chosen
 from growth.operator.metrics import exposition, new_registry
 from growth.operator.settings import Settings, unknown_variables
@@ -73,11 +76,9 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
         ),
         settings,
     )
-    host, port = process.listen
     try:
-        async with serving(
-            host, port, unready=autoscaler.unready, metrics=lambda accept: exposition(registry, accept=accept)
-        ) as taken:
+        async with contextlib.AsyncExitStack() as stack:
+            port = await stack.enter_async_context(_served(process.listen, autoscaler, registry))
             _log.info(
                 "starting",
                 version=__version__,
@@ -86,11 +87,28 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
                 access=way.origin,
                 cloud_access=cloud_way.origin,
                 namespace=settings.controllers.namespace,
-                port=taken,
+                port=port,
             )
             await _until_told(autoscaler)
     finally:
         compute.close()
+
+
+@contextlib.asynccontextmanager
+async def _served(listen: tuple[str, int], autoscaler: Autoscaler, registry: CollectorRegistry) -> AsyncIterator[int]:
+    host, port = listen
+    async with contextlib.AsyncExitStack() as stack:
+        server = serving(
+            host, port, unready=autoscaler.unready, metrics=lambda accept: exposition(registry, accept=accept)
+        )
+        try:
+            taken = await stack.enter_async_context(server)
+        except OSError as error:
+            problem = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else error.strerror
+            raise Refused(
+                f"--listen: {host}:{port} cannot be served: {problem}; choose another address, or port 0 for a free one"
+            ) from error
+        yield taken
 
 
 async def _until_told(autoscaler: Autoscaler) -> None:

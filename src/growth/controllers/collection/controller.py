@@ -7,6 +7,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.clouds import CloudError, CloudMachine, CloudUnavailable, MachineNotFound
+from growth.api.conditions import is_true
 from growth.api.karpenter import (
     NODE_CLAIM,
     NodeClaim,
@@ -62,6 +63,8 @@ class Collection:
         self._unclaimed: dict[str, float] = {}
         # By the claim's UID: when (monotonic) the cloud first said that there is no such machine.
         self._missing: dict[str, float] = {}
+        # By the claim's UID: when (monotonic) the server first said that its Node is gone.
+        self._nodeless: dict[str, float] = {}
         self._unreadable: tuple[str, ...] = ()
 
     async def run(self) -> None:
@@ -88,7 +91,8 @@ class Collection:
         machines = await env.provider.list()
         claims = [each for each in await every(env.api, NODE_CLAIM) if serves(env.provider, each.spec.node_class_ref)]
         orphans = self._orphans(machines, claims)
-        gone = await self._gone(collecting.without_machine(claims, machines))
+        gone = [*await self._gone(collecting.without_machine(claims, machines)), *await self._without_node(claims)]
+        gone = list({claim.metadata.uid: claim for claim in gone}.values())
         alive = sum(not machine.deleting for machine in machines)
         sweep = collecting.sweep(orphans, gone, machines=alive, claims=len(claims))
         why = sweep.why_held(few=settings.collection_few, share=settings.collection_share)
@@ -103,9 +107,9 @@ class Collection:
                 await self._alone(self._remove_machine(machine), about=machine.provider_id)
             for claim in gone:
                 await self._alone(self._remove_claim(claim), about=claim.metadata.name)
-        return min(
-            settings.collection_period, settings.collection_confirm if self._missing else settings.collection_period
-        )
+        if self._missing or self._nodeless:
+            return min(settings.collection_period, settings.collection_confirm)
+        return settings.collection_period
 
     async def _alone(self, removal: Awaitable[None], *, about: str) -> None:
         """One that fails harms only itself; the next sweep tries again."""
@@ -196,16 +200,45 @@ class Collection:
         return found
 
     async def _has_ready_node(self, claim: NodeClaim) -> bool:
-        """A kubelet that reports is a machine, whatever the cloud says. Asked of the server."""
+        """A kubelet that reports is a machine, whatever the cloud says."""
+        return any(node.is_ready for node in await self._nodes_of(claim))
+
+    async def _nodes_of(self, claim: NodeClaim) -> list[Node]:
+        """Asked of the server, by every name that a Node of the machine is known under."""
         cached = self._env.state.nodes.store.find("provider", claim.status.provider_id)
+        found = []
         for name in dict.fromkeys((*(node.metadata.name for node in cached), claim.status.node_name)):
             try:
                 node = await self._env.api.get(NODE, name) if name else None
             except NotFound:
                 continue
-            if node is not None and node.spec.provider_id in {"", claim.status.provider_id} and node.is_ready:
-                return True
-        return False
+            if node is not None and node.spec.provider_id in {"", claim.status.provider_id}:
+                found.append(node)
+        return found
+
+    # Claims without a Node.
+
+    async def _without_node(self, claims: Sequence[NodeClaim]) -> Sequence[NodeClaim]:
+        """Those whose Node was there and has been gone for long: somebody took it away, finalizer and all.
+
+        No pod can come to such a machine any more, and nobody would ever find it empty.
+        """
+        env = self._env
+        found = []
+        nodeless: dict[str, float] = {}
+        for claim in claims:
+            uid, now = claim.metadata.uid, env.clock.monotonic()
+            if claim.metadata.deletion_timestamp is not None or not claim.status.provider_id:
+                continue
+            if not is_true(claim.status.conditions, names.REGISTERED) or not claim.status.node_name:
+                continue
+            if env.state.nodes.store.find("provider", claim.status.provider_id) or await self._nodes_of(claim):
+                continue
+            nodeless[uid] = self._nodeless.get(uid, now)
+            if now - nodeless[uid] >= env.settings.collection_confirm:
+                found.append(claim)
+        self._nodeless = nodeless
+        return found
 
     async def _remove_claim(self, claim: NodeClaim) -> None:
         env = self._env
@@ -213,16 +246,20 @@ class Collection:
             fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
             if fresh.metadata.uid != claim.metadata.uid or fresh.metadata.deletion_timestamp is not None:
                 return
-            if fresh.status.provider_id != claim.status.provider_id or await self._has_ready_node(fresh):
+            if fresh.status.provider_id != claim.status.provider_id:
+                return
+            nodes = await self._nodes_of(fresh)
+            if any(node.is_ready for node in nodes) or (nodes and claim.metadata.uid not in self._missing):
                 return
             await env.api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
         except (NotFound, Conflict):
             return
         self._missing.pop(claim.metadata.uid, None)
+        self._nodeless.pop(claim.metadata.uid, None)
         env.metrics.add(COLLECTED, kind=CLAIMS)
         disrupted.count_disrupted(env.metrics, claim, reason="garbage_collected")
         _log.info(
-            "collected nodeclaim without machine",
+            "collected nodeclaim without machine or node",
             NodeClaim=claim.metadata.name,
             Node=claim.status.node_name,
             provider_id=claim.status.provider_id,

@@ -80,13 +80,16 @@ class Registration:
     async def _tell_registered(self, claim: NodeClaim, node: Node, obstacle: decide.Obstacle | None) -> None:
         now = self._env.clock.now()
         registered = self._memory.taken_at(claim) or now
+        known = self._memory.written(claim)
         told = await self._claims.change_status(
             claim,
             lambda draft: edits.tell_registered(
                 draft, node=node.metadata.name, obstacle=obstacle, registered=registered, now=now
             ),
-            known=self._memory.written(claim),
+            known=known,
         )
+        if told is known:
+            return  # the cache does not show yet what we wrote before
         self._memory.wrote(claim, told)
         if obstacle is None and not is_true(claim.status.conditions, names.INITIALIZED):
             _log.info("initialized nodeclaim", allocatable=node.status.allocatable)
