@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import datetime as dt
 import functools
+import gc
 import random
 import sys
 import time
@@ -106,16 +107,29 @@ class SystemRandom:
 
 
 class ThreadCompute:
-    """One worker thread: plans are made one after the other, beside the event loop."""
+    """One worker thread: plans are made one after the other, beside the event loop.
+
+    Python's collector of cycles rests meanwhile: with the cache of a large cluster one of its full passes stops every
+    thread for longer than the loop may lag, and a plan makes many objects and hardly a cycle.
+    """
 
     def __init__(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="growth-compute")
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        call = functools.partial(function, *args, **kwargs)
+        call = functools.partial(_uncollected, functools.partial(function, *args, **kwargs))
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     def close(self) -> None:
         """Lets the running function end and drops those that wait."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _uncollected(call: Callable[[], R]) -> R:
+    """The call's result, made while the collector of cycles rests."""
+    gc.disable()
+    try:
+        return call()
+    finally:
+        gc.enable()

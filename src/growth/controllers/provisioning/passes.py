@@ -10,7 +10,7 @@ from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
-from growth.controllers.provisioning.claims import dearest
+from growth.controllers.provisioning.claims import dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
@@ -40,7 +40,8 @@ class Answer:
     """`plan` is None where nothing wanted a place. `pods` are the real ones that were planned for, by key.
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
-    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost.
+    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost,
+    and `types` those that its claim lists: as many as keep the claim small.
     """
 
     plan: Plan | None
@@ -52,6 +53,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
     dearest: tuple[int, ...] = ()
+    types: tuple[tuple[str, ...], ...] = ()
 
     @property
     def views(self) -> dict[PoolRef, PoolView]:
@@ -78,6 +80,7 @@ def answered(question: Question) -> Answer:
     snapshot, problems = overlaid(snapshot, picture.overlays)
     demands = (*(each for each in assembled.demands if each.key not in question.held), *question.virtual)
     plan = solve(snapshot, demands, question.options) if demands else None
+    most, types = _bounds(plan, snapshot, pools) if plan is not None else ((), ())
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -87,28 +90,31 @@ def answered(question: Question) -> Answer:
         soonest=soonest,
         warnings=assembled.warnings,
         overlay_problems=problems,
-        dearest=_dearest(plan, snapshot) if plan is not None else (),
+        dearest=most,
+        types=types,
     )
 
 
-def _dearest(plan: Plan, snapshot: Snapshot) -> tuple[int, ...]:
-    """The most that each planned machine can cost; most lists of types are shared by many machines."""
+def _bounds(
+    plan: Plan, snapshot: Snapshot, pools: Mapping[str, NodePool]
+) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
+    """The most that each planned machine can cost, and the types that its claim lists.
+
+    Most planned machines share both with many others.
+    """
     views = {pool.ref: pool for pool in snapshot.pools}
-    known: dict[object, int] = {}
-    found: list[int] = []
+    known: dict[object, tuple[int, tuple[str, ...]]] = {}
+    found: list[tuple[int, tuple[str, ...]]] = []
     for planned in plan.claims:
-        needs = planned.requirements
-        key = (
-            planned.pool,
-            planned.price,
-            planned.instance_types,
-            needs.get(names.ZONE_LABEL),
-            needs.get(names.CAPACITY_TYPE_LABEL),
-        )
+        key = (planned.pool, planned.price, planned.instance_types, id(planned.requirements))
         if key not in known:
-            known[key] = dearest(planned, views[planned.pool])
+            view, pool = views[planned.pool], pools[planned.pool.name]
+            known[key] = (
+                dearest(planned, view),
+                short_list(planned, pool=pool, view=view, currency=plan.currency),
+            )
         found.append(known[key])
-    return tuple(found)
+    return tuple(most for most, _ in found), tuple(types for _, types in found)
 
 
 def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:

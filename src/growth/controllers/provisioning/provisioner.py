@@ -6,8 +6,8 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, Protocol, TypeVar
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
@@ -22,12 +22,12 @@ from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name, fitted
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name
 from growth.controllers.provisioning.demand import Pending
 from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.journeys import Journeys
 from growth.controllers.provisioning.passes import Answer, Question, answered
-from growth.controllers.provisioning.reserving import PlanAgain, Reserving
+from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
 from growth.controllers.provisioning.telling import Teller
 from growth.kube.errors import (
     AlreadyExists,
@@ -45,6 +45,8 @@ from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Reading
 
+T = TypeVar("T")
+
 _log = logger("provisioner")
 
 CONTROLLER: Final = "provisioner"
@@ -56,6 +58,8 @@ SETTLING_SECONDS: Final = 1.0
 REPLAN_SECONDS: Final = 60.0
 # Claims that are created at the same time.
 PARALLEL: Final = 32
+# What is done for so many pods or claims at a stretch takes a few milliseconds.
+SLICE: Final = 500
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
 
@@ -265,12 +269,13 @@ class Provisioner:
     async def _perform(self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand]) -> None:
         env, plan = self._env, answer.plan
         pods = list(answer.pods.values())
-        self._pending.planned(pods)
+        async for slice_ in _slices(pods):
+            self._pending.planned(slice_)
         if plan is None:
             self._open = bool(sifted.keys or virtual)
             self._headroom.placed(_for_headroom(virtual, sifted))
             return
-        orders = self._orders(plan, answer)
+        orders = await self._orders(plan, answer)
         if env.settings.observe:
             done = _Done(created=tuple(orders))
         else:
@@ -278,9 +283,11 @@ class Provisioner:
         unplaced = [each for each in plan.unplaced if not _vanished(each.pod, answer, env)]
         for order, why in done.refused:
             unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in order.pods]
-        self._journeys.planned(pods, unplaced=frozenset(each.pod for each in unplaced))
+        left = frozenset(each.pod for each in unplaced)
+        async for slice_ in _slices(pods):
+            self._journeys.planned(slice_, unplaced=left)
         if not env.settings.observe:
-            self._nominate(plan, done.created, answer, virtual)
+            await self._nominate(plan, done.created, answer, virtual)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
@@ -292,31 +299,31 @@ class Provisioner:
             _log.info("the plan is made again", reason=done.again)
             self.trigger("again")
 
-    def _orders(self, plan: Plan, answer: Answer) -> list[Order]:
+    async def _orders(self, plan: Plan, answer: Answer) -> list[Order]:
         """What of the plan is still wanted, with names."""
         env, views = self._env, answer.views
         orders: list[Order] = []
-        for planned, most in zip(plan.claims, answer.dearest, strict=True):
-            pods = tuple(pod for pod in planned.pods if not _vanished(pod, answer, env))
-            if not pods:
-                continue
-            order = Order(
-                name=self._new_name(planned.pool.name, [each.name for each in orders]),
-                pool=answer.pools[planned.pool.name],
-                view=views[planned.pool],
-                planned=planned,
-                pods=pods,
-                types=planned.instance_types,
-                max_price=min(planned.price * env.settings.max_price_percent // 100, most),
-            )
-            orders.append(fitted(order, currency=plan.currency))
+        taken: set[str] = set()
+        async for slice_ in _slices(list(zip(plan.claims, answer.dearest, answer.types, strict=True))):
+            for planned, most, types in slice_:
+                pods = tuple(pod for pod in planned.pods if not _vanished(pod, answer, env))
+                if not pods:
+                    continue
+                name = claim_name(planned.pool.name, env.random)
+                while name in taken or env.state.claims.store.get(name) is not None:
+                    name = claim_name(planned.pool.name, env.random)
+                taken.add(name)
+                order = Order(
+                    name=name,
+                    pool=answer.pools[planned.pool.name],
+                    view=views[planned.pool],
+                    planned=planned,
+                    pods=pods,
+                    types=types,
+                    max_price=min(planned.price * env.settings.max_price_percent // 100, most),
+                )
+                orders.append(order)
         return orders
-
-    def _new_name(self, pool: str, taken: Collection[str]) -> str:
-        while True:
-            name = claim_name(pool, self._env.random)
-            if name not in taken and self._env.state.claims.store.get(name) is None:
-                return name
 
     async def _buy(self, orders: Sequence[Order], answer: Answer) -> _Done:
         env = self._env
@@ -337,23 +344,32 @@ class Provisioner:
             return _Done(refused=expected.refused, again=str(error))
         except UnknownUsage as error:
             return _Done(refused=(*expected.refused, *((order, str(error)) for order in expected.orders)))
-        gate = asyncio.Semaphore(PARALLEL)
-
-        async def create(order: Order) -> str:
-            async with gate:
-                return await self._create(order, until=reserved.until, currency=answer.snapshot.currency)
-
-        results = await asyncio.gather(*(create(order) for order in reserved.orders), return_exceptions=True)
-        answers: list[str] = []
-        for result in results:  # all of them have ended: nothing is created behind our back
-            if isinstance(result, BaseException):
-                raise result
-            answers.append(result)
-        failed = [(order, why) for order, why in zip(reserved.orders, answers, strict=True) if why]
-        created = tuple(order for order, why in zip(reserved.orders, answers, strict=True) if not why)
+        created, failed = await self._create_all(reserved, currency=answer.snapshot.currency)
         self._reserving.give_up({order.name for order, _ in failed})
         again = "some claims could not be created" if failed or reserved.refused else ""
         return _Done(created, (*expected.refused, *reserved.refused, *failed), again if created else "")
+
+    async def _create_all(
+        self, reserved: Reserved, *, currency: str
+    ) -> tuple[tuple[Order, ...], list[tuple[Order, str]]]:
+        """Creates the claims, several at a time: those that are there, and those that are not with the reason."""
+        left = iter(reserved.orders)
+        created: list[Order] = []
+        failed: list[tuple[Order, str]] = []
+
+        async def work() -> None:
+            for order in left:
+                why = await self._create(order, until=reserved.until, currency=currency)
+                if why:
+                    failed.append((order, why))
+                else:
+                    created.append(order)
+
+        workers = min(PARALLEL, len(reserved.orders))
+        for result in await asyncio.gather(*(work() for _ in range(workers)), return_exceptions=True):
+            if isinstance(result, BaseException):  # all of them have ended: nothing is created behind our back
+                raise result
+        return tuple(created), failed
 
     async def _create(self, order: Order, *, until: float, currency: str) -> str:
         """Creates the claim; empty, or why not. A claim of which no answer came counts as created until it is known."""
@@ -404,17 +420,17 @@ class Provisioner:
 
     # Telling.
 
-    def _nominate(self, plan: Plan, created: Sequence[Order], answer: Answer, virtual: Sequence[Demand]) -> None:
+    async def _nominate(self, plan: Plan, created: Sequence[Order], answer: Answer, virtual: Sequence[Demand]) -> None:
         env = self._env
         shapes = {each.key: each for each in virtual}
-        for order in created:
-            for key in order.pods:
+        async for slice_ in _slices([(key, order.name) for order in created for key in order.pods]):
+            for key, name in slice_:
                 pod = answer.pods.get(key)
                 if pod is not None:
-                    self._holds.hold(pod, order.name)
-                    self._teller.nominated(pod, claim=order.name)
+                    self._holds.hold(pod, name)
+                    self._teller.nominated(pod, claim=name)
                 elif key in shapes:
-                    self._holds.hold_virtual(shapes[key], order.name)
+                    self._holds.hold_virtual(shapes[key], name)
         for filled in plan.filled:
             env.state.nominate(filled.name, seconds=env.settings.nomination)
             for key in filled.pods:
@@ -440,6 +456,13 @@ class Provisioner:
                 observing=self._env.settings.observe,
             )
         )
+
+
+async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    """The items a few hundred at a time, with a turn for everybody else in between: the Lease must be renewed."""
+    for start in range(0, len(items), SLICE):
+        yield items[start : start + SLICE]
+        await asyncio.sleep(0)
 
 
 def _for_headroom(
