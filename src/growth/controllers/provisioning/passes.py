@@ -13,7 +13,7 @@ from growth.cluster.wanting import key_of
 from growth.controllers.provisioning.claims import dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning.overlays import OverlayProblem, overlaid
-from growth.planning.plan import Plan
+from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.solve import Options, solve
 
 
@@ -79,7 +79,7 @@ def answered(question: Question) -> Answer:
     )
     snapshot, problems = overlaid(snapshot, picture.overlays)
     demands = (*(each for each in assembled.demands if each.key not in question.held), *question.virtual)
-    plan = solve(snapshot, demands, question.options) if demands else None
+    plan = planned(snapshot, demands, question.options) if demands else None
     most, types = _bounds(plan, snapshot, pools) if plan is not None else ((), ())
     return Answer(
         plan=plan,
@@ -95,6 +95,42 @@ def answered(question: Question) -> Answer:
     )
 
 
+def planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:
+    """The plan. Pods that planning itself fails on, which is a bug of ours, have no place; the others get theirs."""
+    try:
+        return solve(snapshot, demands, options)
+    except Exception as error:
+        broken = _broken(snapshot, demands, options)
+        sound = [each for each in demands if each.shape not in broken]
+        if len(sound) == len(demands):
+            raise  # no pod alone is the cause
+        plan = solve(snapshot, sound, options)
+        why = f"planning for it failed, which is a bug in Growth: {type(error).__name__}: {error}"
+        reasons = (Reason(None, Filter.UNSUPPORTED, why),)
+        failed = tuple(Unplaced(each.key, reasons) for each in demands if each.shape in broken)
+        return dataclasses.replace(plan, unplaced=(*plan.unplaced, *failed))
+
+
+def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Set[PodShape]:
+    """The shapes that planning fails on, found by halves."""
+    samples = list({each.shape: each for each in demands}.values())
+    broken: set[PodShape] = set()
+
+    def search(some: Sequence[Demand]) -> None:
+        try:
+            solve(snapshot, some, options)
+        except Exception:  # noqa: BLE001 - which one it is does not matter here
+            if len(some) == 1:
+                broken.add(some[0].shape)
+                return
+            middle = len(some) // 2
+            search(some[:middle])
+            search(some[middle:])
+
+    search(samples)
+    return broken
+
+
 def _bounds(
     plan: Plan, snapshot: Snapshot, pools: Mapping[str, NodePool]
 ) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
@@ -105,13 +141,13 @@ def _bounds(
     views = {pool.ref: pool for pool in snapshot.pools}
     known: dict[object, tuple[int, tuple[str, ...]]] = {}
     found: list[tuple[int, tuple[str, ...]]] = []
-    for planned in plan.claims:
-        key = (planned.pool, planned.price, planned.instance_types, id(planned.requirements))
+    for each in plan.claims:
+        key = (each.pool, each.price, each.instance_types, id(each.requirements))
         if key not in known:
-            view, pool = views[planned.pool], pools[planned.pool.name]
+            view, pool = views[each.pool], pools[each.pool.name]
             known[key] = (
-                dearest(planned, view),
-                short_list(planned, pool=pool, view=view, currency=plan.currency),
+                dearest(each, view),
+                short_list(each, pool=pool, view=view, currency=plan.currency),
             )
         found.append(known[key])
     return tuple(most for most, _ in found), tuple(types for _, types in found)
@@ -127,6 +163,11 @@ def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
+    if not problem:
+        try:
+            template_requirements(view)
+        except RequirementError as error:
+            problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
 
 
