@@ -12,8 +12,10 @@ from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.controllers.provisioning.claims import dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
+from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
 
