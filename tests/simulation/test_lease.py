@@ -177,7 +177,7 @@ def test_losing_the_lease_ends_the_term_at_the_deadline() -> None:
         return 0.0, ""
 
     at, why = sim.run(main, seed=1).value
-    assert 20.0 + 10.0 - 2.1 <= at <= 30.0
+    assert 20.0 + 10.0 - 3.5 <= at <= 30.0
     assert "could not be renewed within 10.0 s: Unreachable" in why
 
 
@@ -279,7 +279,7 @@ def test_a_renewal_whose_answer_was_lost_is_looked_up_and_not_believed() -> None
         elector, _ = field.candidate("a", faults=Faults(broken_answer=0.03, conflict=0.03))
         running = kernel.create_task(elector.run(for_ever))
         await asyncio.sleep(3600)
-        assert elector.statistics().renewals > 1500
+        assert elector.statistics().renewals > 900
         return running.done(), elector.statistics().failures
 
     for seed in range(5):

@@ -211,11 +211,16 @@ class Elector:
 
     async def _renew_until_lost(self) -> None:
         clock, gate, settings = self._clock, self.gate, self._settings
+        # A renewal is a write: three of them within the deadline are enough, and after a failure it is tried sooner.
+        calm = max(settings.retry_seconds, settings.renew_deadline_seconds / 3)
+        pause = calm
         while True:
             # Not past the deadline: the process must end then, not at the next retry.
-            await asyncio.sleep(max(0.0, min(settings.retry_seconds, gate.open_until - clock.monotonic())))
+            await asyncio.sleep(max(0.0, min(pause, gate.open_until - clock.monotonic())))
             if clock.monotonic() < gate.open_until and await self._attempt(gate.open_until):
+                pause = calm
                 continue
+            pause = settings.retry_seconds
             if clock.monotonic() >= gate.open_until:
                 gate.shut()
                 self._leading = False

@@ -185,7 +185,12 @@ def _sections() -> Iterator[Section]:
                 "A leader that could not renew for so long ends.",
                 lease.renew_deadline_seconds,
             ),
-            Setting("retryPeriod", SECONDS, "How often the Lease is renewed or tried.", lease.retry_seconds),
+            Setting(
+                "retryPeriod",
+                SECONDS,
+                "How often the Lease is tried; a leader renews it three times within its deadline.",
+                lease.retry_seconds,
+            ),
         ),
     )
     yield Section(
