@@ -23,6 +23,9 @@ class FirstFit(Placing):
         """
         waiting = [(each, list(each.pods)) for each in classes if each.refusal is None]
         left = [(each, list(each.pods)) for each in classes if each.refusal is not None]
+        return left + self._place_waiting(waiting)
+
+    def _place_waiting(self, waiting: list[tuple[PodClass, list[str]]]) -> list[tuple[PodClass, list[str]]]:
         while waiting:
             refused: list[tuple[PodClass, list[str]]] = []
             progress = False
@@ -32,9 +35,9 @@ class FirstFit(Placing):
                 if rest:
                     refused.append((pods, rest))
             if not progress or self.exhausted:
-                return left + refused
+                return refused
             waiting = refused
-        return left
+        return []
 
     def _place(self, pods: PodClass, keys: list[str]) -> list[str]:
         if pods.volumes.alone:
@@ -86,7 +89,7 @@ class FirstFit(Placing):
                         return True
         for shelf in attempt.open:
             for pinned in self._choices(pods, attempt.rules):
-                claim = Claim(shelf, self._resources, at=len(self.claims))
+                claim = Claim(shelf, self._resources)
                 fit = self._takes(claim, attempt, pinned, number)
                 if fit is not None:
                     self._put_planned(claim, attempt, fit, keys)

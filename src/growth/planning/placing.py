@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from growth.api.pools import PoolRef
 from growth.api.requests import Port, ports_conflict
-from growth.planning.attempts import Attempt, Claim, Fit, Pinned, settled, without_ports
+from growth.planning.attempts import Attempt, Claim, Fit, Pinned, open_to, settled, without_ports
 from growth.planning.classes import PodClass
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
@@ -50,6 +50,49 @@ class Placing:
     @property
     def exhausted(self) -> bool:
         return self.steps >= self._budget
+
+    def bounded(self, pool: PoolRef) -> bool:
+        """Whether the pool has limits, maxima or reservations."""
+        return self._ledgers[pool].bounded
+
+    def reach(self, pods: PodClass) -> dict[Shelf, int]:
+        """Where new machines for pods of the class come from: the first shelf that can hold one, with its options.
+
+        With the preferences that can be honoured there; empty where nothing can hold one.
+        """
+        for variant in pods.variants:
+            attempt = Attempt(pods, variant, self._shelves, self._existing.candidates(pods, variant))
+            for shelf in attempt.open:
+                fit = self._fits(Claim(shelf, self._resources), attempt, (), 1)
+                if fit is not None:
+                    return {shelf: fit[1]}
+        return {}
+
+    def farthest(self, pods: PodClass) -> tuple[dict[Shelf, int], list[Shelf]]:
+        """Every option that could hold one pod of the class, and the shelves on which new machines may be begun for it.
+
+        Both err on the side of more: without topology, ports and volumes, and with every step of its preferences.
+        """
+        masks: dict[Shelf, int] = {}
+        begun: list[Shelf] = []
+        for variant in pods.variants:
+            free = not (variant.rules or pods.kept_away or pods.places or pods.ports or len(pods.variants) > 1)
+            sure = False
+            for shelf in self._shelves:
+                if not open_to(shelf, pods, variant):
+                    continue
+                state = shelf.step(shelf.start, variant.constraint)
+                mask = 0 if state is None else state.mask
+                for resource, amount in pods.needs:
+                    mask &= shelf.with_room(resource, amount)
+                if not mask or state is None:
+                    continue
+                masks[shelf] = masks.get(shelf, 0) | mask
+                if not sure and shelf not in begun:
+                    begun.append(shelf)
+                fine = shelf.too_rigid(state, mask) is None and shelf.implied(variant.constraint) is None
+                sure |= free and fine and not self._ledgers[shelf.pool.ref].bounded and not pods.volumes.attach
+        return masks, begun
 
     def _most(self, claim: Claim, attempt: Attempt, wanted: int) -> tuple[int, Fit | None]:
         """How many pods of the class the machine takes, at most `wanted`, by halving."""
@@ -102,10 +145,13 @@ class Placing:
     def _open_new(self, attempt: Attempt, pinned: Pinned) -> Claim | None:
         return next((claim for shelf in attempt.open if (claim := self._open_on(attempt, shelf, pinned))), None)
 
+    def _new(self, shelf: Shelf) -> Claim:
+        return Claim(shelf, self._resources)
+
     def _open_on(self, attempt: Attempt, shelf: Shelf, pinned: Pinned) -> Claim | None:
         if (pinned, shelf) in attempt.closed:
             return None
-        claim = Claim(shelf, self._resources, at=len(self.claims))
+        claim = self._new(shelf)
         if self._takes(claim, attempt, pinned, 1) is not None:
             return claim
         attempt.closed.add((pinned, shelf))
@@ -184,11 +230,13 @@ class Placing:
             mask = self._attachable(claim, pods, mask, number)
             if not mask:
                 return None
+        if not mask & claim.expected:
+            return None
         ledger = self._ledgers[shelf.pool.ref]
         if not ledger.bounded:
             return None if shelf.too_rigid(state, mask) is not None else (state, mask, None)
         hold = ledger.within(shelf, state, mask, claim.hold)
-        return None if hold is None else (state, mask, hold)
+        return None if hold is None or not hold.mask & claim.expected else (state, mask, hold)
 
     def _attachable(self, claim: Claim, pods: PodClass, mask: int, number: int) -> int:
         """The options whose volume limits hold with the pods' volumes attached."""
@@ -204,7 +252,8 @@ class Placing:
     def _put_planned(self, claim: Claim, attempt: Attempt, fit: Fit, keys: Sequence[str]) -> None:
         pods = attempt.pods
         number = len(keys)
-        if claim.at == len(self.claims):
+        if claim.at < 0:
+            claim.at = len(self.claims)
             self.claims.append(claim)
         claim.state, claim.mask, hold = fit
         if hold is not None:
