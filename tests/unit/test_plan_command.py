@@ -124,8 +124,8 @@ def test_first_fit_lists_every_type_and_has_no_bound(asked: Asked) -> None:
 
 def test_the_table_says_how_far_the_plan_is_from_the_cheapest(asked: Asked) -> None:
     """In a sentence, with what the bound leaves out."""
-    spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
-    rule = {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "a"}}}]}
+    spread: Json = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    rule: Json = {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "a"}}}]}
     many = [pod(f"p{i}", labels={"app": "a"}, **rule) for i in range(4)]
     _, out, _ = asked(node_pool(), *many)
     assert re.search(
