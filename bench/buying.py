@@ -206,7 +206,7 @@ class Market:
 
 def decoded(objects: Sequence[Json]) -> Objects:
     """Raw objects as structs."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, Any] = {}
     shapes = Shapes()
     for each in objects:
         if each["kind"] == "Pod":

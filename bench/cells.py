@@ -132,7 +132,7 @@ def constrained(pods: int) -> list[Cell]:
         ),
         Cell(
             name=f"{EXISTING_NODES} half-full nodes",
-            objects=(mixes.node_pool(), *half_full(EXISTING_NODES), *web),
+            objects=(mixes.node_pool(), *half_full(EXISTING_NODES), *mixes.generic(pods)),
             types=sold,
         ),
         Cell(name="two weights", objects=(heavy, mixes.node_pool(), *web), types=sold),
@@ -258,7 +258,7 @@ def _zone(offering: Json) -> str:
 
 def requests(objects: Sequence[Json]) -> list[tuple[float, ...]]:
     """Thousandths of a core, MiB and 1 of each pending pod of one container."""
-    found = []
+    found: list[tuple[float, ...]] = []
     for each in objects:
         if each["kind"] == "Pod" and "nodeName" not in each["spec"]:
             (container,) = each["spec"]["containers"]

@@ -12,7 +12,7 @@ row misses what it must show.
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -58,8 +58,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "karpenter": karpenter.version(),
         "pods": options.pods,
-        "plain pods": [_plain(cell, row) for cell, row in rows if cell.most is not None],
-        "with rules": [_ruled(cell, row) for cell, row in rows if cell.most is None],
+        "plain pods": [line for cell, row in rows if cell.most is not None for line in _lines(cell, row)],
+        "with rules": [line for cell, row in rows if cell.most is None for line in _lines(cell, row)],
         "5 % below first fit": ", ".join(below) or "none",
         "faults": "; ".join(faults) or "none",
     }
@@ -126,52 +126,35 @@ def _price(kind: InstanceType) -> float | None:
     return min(prices) / NANO if prices else None
 
 
-def _plain(cell: Cell, row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"cell": cell.name}
-    bound = row.get("bound")
-    if bound is not None:
-        found["bound"] = round(bound, 3)
-    ours: Side = row["cost"]
-    if ours.purchase.bound is not None and bound is not None:
-        found["own_bound"] = round(ours.purchase.bound, 3)
-        found["own_below"] = f"{100 * (1 - ours.purchase.bound / bound):.1f} %"
+def _lines(cell: Cell, row: Row) -> Iterator[dict[str, Any]]:
+    """A line for each planner; ratios are to the configuration bound where there is one."""
+    bound: float | None = row.get("bound")
     for name in ("cost", "first-fit", "karpenter"):
         side: Side | None = row.get(name)
         if side is None:
             continue
-        found[f"{name}_planned"] = round(side.purchase.planned, 3)
-        if bound is None:
-            found[f"{name}_at_once"] = round(side.at_once.hourly, 3)
-            found[f"{name}_one_by_one"] = round(side.one_by_one.hourly, 3)
-        else:
-            found[f"{name}_at_once"] = f"{side.at_once.hourly / bound:.3f}×"
-            found[f"{name}_one_by_one"] = f"{side.one_by_one.hourly / bound:.3f}×"
-        found[f"{name}_second"] = f"{side.at_once.second}/{side.one_by_one.second}"
-        found[f"{name}_nodes"] = side.at_once.nodes
-        found[f"{name}_seconds"] = f"{side.purchase.seconds:.3f}"
-    return found
-
-
-def _ruled(cell: Cell, row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"cell": cell.name}
-    for name in ("cost", "first-fit", "karpenter"):
-        side: Side | None = row.get(name)
-        if side is not None:
-            found |= {
-                f"{name}_planned": round(side.purchase.planned, 3),
-                f"{name}_at_once": round(side.at_once.hourly, 3),
-                f"{name}_one_by_one": round(side.one_by_one.hourly, 3),
-                f"{name}_second": f"{side.at_once.second}/{side.one_by_one.second}",
-                f"{name}_never": side.at_once.never,
-                f"{name}_nodes": side.at_once.nodes,
-                f"{name}_seconds": f"{side.purchase.seconds:.3f}",
-            }
-    return found
+        line: dict[str, Any] = {"cell": cell.name, "planner": name}
+        if cell.most is not None:
+            own = side.purchase.bound
+            line["bound"] = "" if bound is None else f"{bound:.3f}"
+            line["own_bound"] = "" if own is None else f"{own:.3f}"
+            line["below_the_bound"] = "" if own is None or bound is None else f"{100 * (1 - own / bound):.1f} %"
+        line["planned"] = f"{side.purchase.planned:.3f}"
+        for way, outcome in (("at_once", side.at_once), ("one_by_one", side.one_by_one)):
+            line[way] = f"{outcome.hourly:.3f}"
+            if bound is not None:
+                line[f"{way}_/_bound"] = f"{outcome.hourly / bound:.3f}"
+            line[f"{way}_second"] = outcome.second
+        if cell.most is None:
+            line["never"] = side.at_once.never
+        line["nodes"] = side.at_once.nodes
+        line["seconds"] = f"{side.purchase.seconds:.3f}"
+        yield line
 
 
 def _below(row: Row) -> bool:
     ours, other = row["cost"], row["first-fit"]
-    return bool(ours.at_once.hourly <= BELOW_FIRST_FIT * other.at_once.hourly)
+    return bool(0 < ours.at_once.hourly <= BELOW_FIRST_FIT * other.at_once.hourly)
 
 
 def _faults(cell: Cell, row: Row) -> list[str]:
@@ -184,7 +167,7 @@ def _faults(cell: Cell, row: Row) -> list[str]:
         bound = row.get("bound")
         if bound is not None and cell.most is not None and outcome.hourly > cell.most[number] * bound:
             found.append(f"{cell.name}: {way} {outcome.hourly / bound:.3f}× the bound")
-        if outcome.second > SECOND_SHARE * pods:
+        if cell.most is not None and outcome.second > SECOND_SHARE * pods:
             found.append(f"{cell.name}: {way} {outcome.second} pods are left to a second purchase")
         for name in ("first-fit", "karpenter"):
             other: Side | None = row.get(name)
