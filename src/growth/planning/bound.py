@@ -64,6 +64,21 @@ class _Worth:
     heap: float
 
 
+def solver() -> highspy.Highs:
+    """A simplex solver that takes equal steps for equal programs, and no more of them than it may."""
+    solve = highspy.Highs()  # type: ignore[no-untyped-call] # as it is
+    for name, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("parallel", "off"),
+        ("solver", "simplex"),
+        ("random_seed", 0),
+        ("simplex_iteration_limit", MOST_ITERATIONS),
+    ):
+        solve.setOptionValue(name, value)
+    return solve
+
+
 class _Program:
     """The LP: machines first, then pods on columns, then pods on the heap."""
 
@@ -137,20 +152,11 @@ class _Program:
         program.a_matrix_.start_ = np.searchsorted(columns[order], np.arange(len(cost) + 1)).astype(np.int32)
         program.a_matrix_.index_ = rows[order].astype(np.int32)
         program.a_matrix_.value_ = values[order]
-        solver = highspy.Highs()  # type: ignore[no-untyped-call] # as it is
-        for name, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("parallel", "off"),
-            ("solver", "simplex"),
-            ("random_seed", 0),
-            ("simplex_iteration_limit", MOST_ITERATIONS),
-        ):
-            solver.setOptionValue(name, value)
-        solver.passModel(program)
-        solver.run()
-        self._duals = -np.array(solver.getSolution().row_dual, dtype=np.float64)
-        return bool(solver.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+        solve = solver()
+        solve.passModel(program)
+        solve.run()
+        self._duals = -np.array(solve.getSolution().row_dual, dtype=np.float64)
+        return bool(solve.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     def certified(
         self,

@@ -1,9 +1,10 @@
 """The `cost` packer: a search among plans for the cheapest that kube-scheduler would really fill.
 
 First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
-(`bound`), several times over with machines of different sizes, and each drawing is packed by the feasibility code. The
-best plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan after
-that wins. Plans within one part in a hundred are equal: then the one wins whose largest machine holds the fewest pods.
+(`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
+cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
+after that wins. Plans within one part in a hundred are equal: then the one wins whose largest machine holds the fewest
+pods.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
@@ -16,23 +17,28 @@ import numpy as np
 from growth.api.pools import PoolRef
 from growth.planning.bound import bound, ignored
 from growth.planning.classes import PodClass
-from growth.planning.drawing import draw, rooms_within
+from growth.planning.drawing import Drawing, alike, draw, roomy
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
-from growth.planning.market import Bools, Floats, Ints, grouped, market
+from growth.planning.market import Floats, Ints, grouped, market
 from growth.planning.offerings import Shelf
+from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
 
-# The largest machine of an attempt, as a share of everything that is asked for.
-SHARES = (1.0, 1 / 4, 1 / 10, 1 / 25)
-# How many of the cheapest plans are rehearsed.
-REHEARSED = 3
+# How many attempts with machines of one type only.
+ALIKE = 5
+# Machines of which every pod takes at most one part of so many, where there are such.
+PARTS = 6
+# Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
+BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
 # How often machines are added for pods that are left over.
-ROUNDS = 6
+ROUNDS = 4
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
+# What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
+SECOND = 120
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +75,18 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The chosen trial, and what it cost before its rehearsal."""
+    """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end."""
 
     trial: Trial
     planned: int
     machines: int
+    cost: int
 
 
 class Search:
-    """One pass. `pack` tries drawings (None: first fit); `rehearse` says which pods of a plan would be left over."""
+    """One pass. `pack` tries drawings (None: first fit); `rehearse` says which pods of a plan would be left over, and
+    whether machines come one by one.
+    """
 
     def __init__(
         self,
@@ -85,7 +94,7 @@ class Search:
         masks: Mapping[PodClass, Mapping[Shelf, int]],
         *,
         pack: Callable[[Sequence[Drawn] | None, Mapping[PodClass, int]], Trial],
-        rehearse: Callable[[Sequence[PlannedClaim]], Sequence[str]] | None,
+        rehearse: Callable[[Sequence[PlannedClaim], bool], Sequence[str]] | None,
         resources: int,
         node_cost: int,
     ) -> None:
@@ -97,38 +106,59 @@ class Search:
         self._goods, members = grouped(goods, least=False)
         self._rows = {self._classes[at]: row for row, each in enumerate(members) for at in each}
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
+        pods = sum(len(each.pods) for each in classes)
+        self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, pods)))
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
         first = self._pack(None, {})
         if not self._goods.columns or not first.claims:
-            return Found(first, first.hourly, len(first.claims))
+            return self._as_planned(first)
         counts = self._counts(key for claim in first.claims for key in claim.pods)
+        every = np.ones(len(self._goods.columns), dtype=np.bool_)
         worth = self._worth(counts)
-        trials = [first]
-        seen: set[bytes] = set()
-        for share in SHARES:
-            columns = rooms_within(self._goods, counts, share=share)
-            if columns.tobytes() in seen:
-                continue
-            seen.add(columns.tobytes())
-            trials.append(self._pack(self._draw(counts, worth, columns), self._rows))
-        trials.sort(key=self._cost)
+        proposals = []
+        for goods in (self._goods, roomy(self._goods, parts=PARTS)):
+            patterns = Patterns(goods, counts, worth, columns=every)
+            proposals += [patterns.rounded(), draw(goods, counts, patterns.worth, columns=every)]
+        for columns in alike(self._goods, counts, most=ALIKE):
+            proposals.append(draw(self._goods, counts, patterns.worth, columns=columns))
+        trials = [first, *(self._pack(self._drawn(each), self._rows) for each in proposals)]
+        trials.sort(key=self._order)
         if self._rehearse is None:
-            return self._chosen([Found(trial, trial.hourly, len(trial.claims)) for trial in trials])
-        return self._chosen([self._repaired(trial, worth) for trial in trials[:REHEARSED]])
+            return self._chosen([self._as_planned(trial) for trial in trials], worth)
+        found: list[Found] = []
+        for trial in trials:
+            best = min(((each.trial.unplaced, each.cost) for each in found), default=None)
+            if best is not None and (self._rehearsals <= 0 or self._order(trial) >= best):
+                break
+            repaired = self._repaired(trial, worth, most=best[1] if best else None)
+            if repaired is not None:
+                found.append(repaired)
+        return self._chosen(found, worth)
 
-    def _cost(self, trial: Trial) -> tuple[int, int]:
-        return trial.unplaced, trial.hourly + self._node_cost * len(trial.claims)
+    def _as_planned(self, trial: Trial) -> Found:
+        return Found(trial, trial.hourly, len(trial.claims), self._cost(trial))
 
-    def _chosen(self, found: Sequence[Found]) -> Found:
-        fewest, least = min(self._cost(each.trial) for each in found)
-        equal = [
-            each
-            for each in found
-            if each.trial.unplaced == fewest and self._cost(each.trial)[1] <= least + least // EQUAL
-        ]
-        return min(equal, key=lambda each: (each.trial.largest, *self._cost(each.trial)))
+    def _cost(self, trial: Trial) -> int:
+        return trial.hourly + self._node_cost * len(trial.claims)
+
+    def _order(self, trial: Trial) -> tuple[int, int]:
+        return trial.unplaced, self._cost(trial)
+
+    def _chosen(self, found: Sequence[Found], worth: Floats) -> Found:
+        """The cheapest; among equals those that leave the fewest pods over when machines come one by one; then the one
+        whose largest machine holds the fewest pods.
+        """
+        fewest, least = min((each.trial.unplaced, each.cost) for each in found)
+        equal = [each for each in found if each.trial.unplaced == fewest and each.cost <= least + least // EQUAL]
+        if len(equal) > 1 and self._rehearse is not None:
+            later = {
+                each: self._later(each.trial, self._left_over(each.trial, one_by_one=True), worth) for each in equal
+            }
+            soonest = min(later.values())
+            equal = [each for each in equal if later[each] <= soonest + soonest // EQUAL]
+        return min(equal, key=lambda each: (each.trial.largest, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
         counts = np.zeros(len(self._goods.classes), dtype=np.int64)
@@ -142,29 +172,51 @@ class Search:
         none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
         return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts)).worth
 
-    def _draw(self, counts: Ints, worth: Floats, columns: Bools) -> list[Drawn]:
+    def _drawn(self, drawings: Sequence[Drawing]) -> list[Drawn]:
         return [
             Drawn(
                 *self._goods.columns[each.column],
                 pods={row: int(each.pods[row]) for row in np.flatnonzero(each.pods).tolist()},
             )
-            for each in draw(self._goods, counts, worth, columns=columns)
+            for each in drawings
         ]
 
-    def _repaired(self, trial: Trial, worth: Floats) -> Found:
-        """The plan with machines added until kube-scheduler would leave no pod over, or as far as rounds go."""
-        assert self._rehearse is not None
+    def _repaired(self, trial: Trial, worth: Floats, *, most: int | None) -> Found | None:
+        """The plan with machines added until kube-scheduler would leave no pod over.
+
+        Or as far as rounds go. None where it cannot be cheaper than `most`.
+        """
         planned, machines = trial.hourly, len(trial.claims)
+        over = self._left_over(trial)
         for _ in range(ROUNDS):
-            nowhere = {key for _, keys in trial.left for key in keys}
-            over = [key for key in self._rehearse(trial.claims) if key not in nowhere]
-            if not over:
+            if over and most is not None and self._later(trial, over, worth) > most:
+                return None
+            again = self._with_more(trial, over, worth) if over else None
+            if again is None:
                 break
-            every = np.ones(len(self._goods.columns), dtype=np.bool_)
-            trial = self._pack(
-                [*self._kept(trial, set(over)), *self._draw(self._counts(over), worth, every)], self._rows
-            )
-        return Found(trial, planned, machines)
+            trial = again
+            if self._rehearsals <= 0:
+                break
+            over = self._left_over(trial)
+        return Found(trial, planned, machines, self._cost(trial))
+
+    def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
+        """The plan with machines for the pods that are left over; None where none can be bought."""
+        every = np.ones(len(self._goods.columns), dtype=np.bool_)
+        more = draw(self._goods, self._counts(over), worth, columns=every)
+        again = self._pack([*self._kept(trial, set(over)), *self._drawn(more)], self._rows)
+        return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
+
+    def _left_over(self, trial: Trial, *, one_by_one: bool = False) -> list[str]:
+        """The pods of the plan that kube-scheduler would leave over."""
+        assert self._rehearse is not None
+        self._rehearsals -= 1
+        nowhere = {key for _, keys in trial.left for key in keys}
+        return [key for key in self._rehearse(trial.claims, one_by_one) if key not in nowhere]
+
+    def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
+        """What the plan costs with a second purchase for the pods that are left over."""
+        return self._cost(trial) + int(round(float(self._counts(over) @ worth), 3)) * SECOND // 100
 
     def _kept(self, trial: Trial, over: set[str]) -> list[Drawn]:
         """The machines of a plan as drawings, without the pods that would be left over."""

@@ -16,6 +16,8 @@ from growth.planning.market import Bools, Floats, Ints, Market
 LEANINGS = (0.1, 0.5, 1.0)
 # A class goes in by a quarter of what would still fit, so that classes mix.
 PORTION = 4
+# Room that never runs out.
+UNASKED = 1e18
 # Scores are rounded before they are compared, so that ties are ties on every machine.
 DIGITS = 9
 
@@ -33,13 +35,12 @@ def draw(goods: Market, counts: Ints, worth: Floats, *, columns: Bools) -> list[
     usable = np.flatnonzero(columns)
     if not len(usable):
         return []
-    filler = _Filler(goods, usable, worth)
+    filler = Filler(goods, usable, worth)
     left = counts.copy()
     left[~goods.allowed[:, usable].any(axis=1)] = 0
     drawings: list[Drawing] = []
     while left.any():
-        filler.refill(left)
-        column, pods = filler.best()
+        column, pods = filler.best(left)
         if not pods.any():
             break
         wanted = pods > 0
@@ -49,93 +50,126 @@ def draw(goods: Market, counts: Ints, worth: Floats, *, columns: Bools) -> list[
     return drawings
 
 
-class _Filler:
-    """The fillings of all columns, kept as long as there are pods for them."""
+class Filler:
+    """Machines of the usable columns filled with pods; fillings are kept as long as there are pods for them."""
 
     def __init__(self, goods: Market, usable: Ints, worth: Floats) -> None:
         self._goods = goods
         self._usable = usable
         self._column = np.repeat(usable, len(LEANINGS))
-        leaning = np.tile(np.array(LEANINGS), len(usable))
-        rooms = goods.rooms[self._column].astype(np.float64)
-        self._scaled = goods.needs[None, :, :] / np.maximum(rooms, 1.0)[:, None, :]
-        norm = np.sqrt((self._scaled**2).sum(axis=2)) + 1e-12
-        weight = np.maximum(worth, 1e-9) / max(1e-9, float(worth.max(initial=0.0)))
-        self._weight = weight[None, :] ** leaning[:, None] / norm
+        self._leaning = np.tile(np.array(LEANINGS), len(usable))
+        self._size = np.maximum(goods.rooms[self._column], 1).astype(np.float64)
+        self._needs = goods.needs.astype(np.float64)
+        squares = (self._needs**2) @ (1 / self._size**2).T
+        self._length = np.sqrt(squares.T) + 1e-12
+        # What a class does not ask for does not bound it.
+        self._per_need = np.where(goods.needs > 0, 1 / np.maximum(self._needs, 1.0), UNASKED)
         self._open = goods.allowed[:, self._column].T
+        self._closed_to = (~goods.allowed[:, usable]).astype(np.float64)
+        self.value(worth)
+
+    def value(self, worth: Floats) -> None:
+        """Pods are worth this from now on: every filling is made anew."""
         self._worth = worth
+        weight = np.maximum(worth, 1e-9) / max(1e-9, float(worth.max(initial=0.0)))
+        self._weight = weight[None, :] ** self._leaning[:, None] / self._length
         self._pods = np.zeros((len(self._column), len(worth)), dtype=np.int64)
-        self._price = np.zeros(len(self._column), dtype=np.int64)
         self._as = np.zeros(len(self._column), dtype=np.int64)
         self._stale = np.ones(len(self._column), dtype=np.bool_)
 
-    def refill(self, left: Ints) -> None:
-        """Fills again those columns for whose filling there are no longer enough pods."""
+    def best(self, left: Ints) -> tuple[int, Ints]:
+        """The column and the pods of the filling with the most worth for its price; ties by price, then by order."""
+        columns, fillings = self.fillings(left)
+        prices = self._goods.prices[columns]
+        value = np.round((fillings @ self._worth) / np.maximum(prices, 1), DIGITS)
+        row = int(np.lexsort((np.arange(len(value)), prices, -value))[0])
+        return int(columns[row]), fillings[row].copy()
+
+    def fillings(self, left: Ints) -> tuple[Ints, Ints]:
+        """A filling for each column and leaning from the pods that are left, with the cheapest column that holds it."""
         self._stale |= (self._pods > left).any(axis=1)
         rows = np.flatnonzero(self._stale)
-        if not len(rows):
-            return
-        pods = self._filled(rows, left)
-        self._pods[rows] = pods
-        self._as[rows], self._price[rows] = self._cheapest(pods)
-        self._stale[rows] = False
-
-    def best(self) -> tuple[int, Ints]:
-        """The column and the pods of the filling with the most worth for its price; ties by price, then by order."""
-        value = np.round((self._pods @ self._worth) / np.maximum(self._price, 1), DIGITS)
-        row = int(np.lexsort((np.arange(len(value)), self._price, -value))[0])
-        return int(self._as[row]), self._pods[row].copy()
+        if len(rows):
+            pods = self._filled(rows, left)
+            self._pods[rows] = pods
+            self._as[rows] = self._cheapest(pods)
+            self._stale[rows] = False
+        return self._as, self._pods
 
     def _filled(self, rows: Ints, left: Ints) -> Ints:
-        goods = self._goods
-        needs = goods.needs
-        column = self._column[rows]
-        room = goods.rooms[column].copy()
-        whole_room = np.maximum(goods.rooms[column], 1).astype(np.float64)
-        limit = np.where(self._open[rows], np.minimum(left, goods.most)[None, :], 0)
+        """Scores and room are floats here: a drawing is a proposal, and feasibility is decided elsewhere."""
+        needs, per_need = self._needs, self._per_need
+        room = self._goods.rooms[self._column[rows]].astype(np.float64)
+        scale = 1 / self._size[rows] ** 2
+        limit = np.where(self._open[rows], np.minimum(left, self._goods.most)[None, :], 0).astype(np.float64)
+        weight = self._weight[rows]
         pods = np.zeros((len(rows), len(left)), dtype=np.int64)
-        scaled, weight = self._scaled[rows], self._weight[rows]
-        asked = np.maximum(needs, 1)
         live = np.arange(len(rows))
         while len(live):
-            fits = limit[live] - pods[live]
+            fits = limit.copy()
             for resource in range(needs.shape[1]):
-                some = np.flatnonzero(needs[:, resource])
-                fits[:, some] = np.minimum(fits[:, some], room[live, resource, None] // asked[None, some, resource])
-            able = fits > 0
-            going = able.any(axis=1)
-            live, fits, able = live[going], fits[going], able[going]
-            if not len(live):
-                break
-            direction = room[live] / whole_room[live]
-            score = np.einsum("ncr,nr->nc", scaled[live], direction) * weight[live]
-            chosen = np.where(able, np.round(score, DIGITS), -1.0).argmax(axis=1)
+                np.minimum(fits, (room[:, resource, None] + 1e-3) * per_need[None, :, resource], out=fits)
+            score = np.where(fits >= 1, np.round(((room * scale) @ needs.T) * weight, DIGITS), -1.0)
+            chosen = score.argmax(axis=1)
             each = np.arange(len(live))
-            number = np.maximum(1, fits[each, chosen] // PORTION)
+            going = score[each, chosen] >= 0
+            if not going.all():
+                live, limit, room = live[going], limit[going], room[going]
+                scale, weight, fits, chosen = scale[going], weight[going], fits[going], chosen[going]
+                each = np.arange(len(live))
+            number = np.maximum(1, fits[each, chosen] // PORTION).astype(np.int64)
             pods[live, chosen] += number
-            room[live] -= number[:, None] * needs[chosen]
+            limit[each, chosen] -= number
+            room -= number[:, None] * needs[chosen]
         return pods
 
-    def _cheapest(self, pods: Ints) -> tuple[Ints, Ints]:
-        """For each filling the cheapest usable column that holds it, and its price."""
+    def _cheapest(self, pods: Ints) -> Ints:
+        """For each filling the cheapest usable column that holds it."""
         goods, usable = self._goods, self._usable
         used = pods @ goods.needs
-        holds = (goods.rooms[None, usable, :] >= used[:, None, :]).all(axis=2)
-        holds &= (pods > 0).astype(np.float64) @ (~goods.allowed[:, usable]).astype(np.float64) == 0
+        holds = (pods > 0).astype(np.float64) @ self._closed_to == 0
+        for resource in range(goods.needs.shape[1]):
+            holds &= goods.rooms[None, usable, resource] >= used[:, None, resource]
         prices = np.where(holds, goods.prices[usable][None, :], np.iinfo(np.int64).max)
-        at = prices.argmin(axis=1)
-        return usable[at], prices[np.arange(len(at)), at]
+        cheapest: Ints = usable[prices.argmin(axis=1)]
+        return cheapest
 
 
-def rooms_within(goods: Market, counts: Ints, *, share: float) -> Bools:
-    """The columns that hold at most the share of all that is asked for, and those without which a class has none."""
-    total = np.maximum((goods.needs * counts[:, None]).sum(axis=0), 1)
-    small = ((goods.rooms <= total * share) | (goods.needs.sum(axis=0) == 0)).any(axis=1)
-    homeless = ~(goods.allowed & small[None, :]).any(axis=1)
-    needed = np.zeros(len(goods.columns), dtype=np.bool_)
+def roomy(goods: Market, *, parts: int) -> Market:
+    """The same market where a pod goes only on machines of which it takes one part of so many, or as little as it can.
+
+    On such machines it matters little in which order kube-scheduler binds pods.
+    """
+    part = (goods.needs[:, None, :] / np.maximum(goods.rooms, 1)[None, :, :]).max(axis=2)
+    part = np.where(goods.allowed, part, np.inf)
+    least = np.maximum(part.min(axis=1, initial=np.inf), 1 / parts)
+    return dataclasses.replace(goods, allowed=goods.allowed & (part <= least[:, None] * (1 + 1e-9)))
+
+
+def _with_needed(goods: Market, counts: Ints, columns: Bools) -> Bools:
+    """The columns, and for each class that none of them holds the cheapest that does."""
+    chosen = columns.copy()
+    homeless = ~(goods.allowed & columns[None, :]).any(axis=1)
     for at in np.flatnonzero(homeless & (counts > 0)).tolist():
         options = np.flatnonzero(goods.allowed[at])
         if len(options):
-            needed[options[goods.prices[options].argmin()]] = True
-    chosen: Bools = small | needed
+            chosen[options[goods.prices[options].argmin()]] = True
     return chosen
+
+
+def alike(goods: Market, counts: Ints, *, most: int) -> list[Bools]:
+    """The columns that by themselves would be cheapest if pods mixed like sand, each with those that some class needs.
+
+    kube-scheduler spreads all kinds of pods over all machines. On machines of one shape, the shape of what is asked for
+    altogether, nothing is stranded by that.
+    """
+    total = (goods.needs * counts[:, None]).sum(axis=0)
+    asked = total > 0
+    with np.errstate(divide="ignore"):
+        machines = (total[asked] / np.maximum(goods.rooms[:, asked], 0)).max(axis=1, initial=0.0)
+    open_to = (goods.allowed * counts[:, None]).sum(axis=0) / max(1, int(counts.sum()))
+    cost = np.round(goods.prices * machines / np.maximum(open_to, 1e-9), DIGITS)
+    order = np.lexsort((goods.prices, cost))
+    return [
+        _with_needed(goods, counts, np.arange(len(cost)) == at) for at in order[:most].tolist() if np.isfinite(cost[at])
+    ]

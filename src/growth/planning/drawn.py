@@ -4,10 +4,12 @@ Existing nodes come first, as always. Then each class fills the machines that we
 place so is packed by first fit, onto the drawn machines and new ones; no machine grows dearer than it was drawn.
 """
 
+import bisect
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from growth.api import names
 from growth.planning.attempts import Attempt, Claim, Fit, Pinned
 from growth.planning.classes import PodClass
 from growth.planning.firstfit import FirstFit
@@ -165,8 +167,5 @@ def _room(shelf: Shelf, option: int, resource: int) -> int:
 def _no_dearer(shelf: Shelf, option: int) -> int:
     """The options that cost no more than the one, and those of its type elsewhere."""
     chosen = shelf.options[option]
-    mask = 0
-    for index, other in enumerate(shelf.options):
-        if other.price <= chosen.price or other.type.name == chosen.type.name:
-            mask |= 1 << index
-    return mask
+    dearest = bisect.bisect_right(shelf.options, chosen.price, key=lambda each: each.price)
+    return ((1 << dearest) - 1) | shelf.options_with(names.INSTANCE_TYPE_LABEL, chosen.type.name)

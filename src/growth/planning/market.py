@@ -71,9 +71,11 @@ def market(
     columns = [(shelf, index) for shelf, span in spans.items() for index in range(span)]
     used = np.flatnonzero(allowed.any(axis=0))
     prices = np.array([columns[at][0].options[columns[at][1]].price + node_cost for at in used], dtype=np.int64)
-    rooms = np.concatenate(
-        [_rooms(shelf, resources) for shelf in shelves] or [np.zeros((0, resources), dtype=np.int64)]
-    )[used]
+    rooms = np.ascontiguousarray(
+        np.concatenate([_rooms(shelf, resources) for shelf in shelves] or [np.zeros((0, resources), dtype=np.int64)])[
+            used
+        ]
+    )
     kept = _unbeaten(prices, rooms, allowed[:, used])
     needs = np.zeros((len(classes), resources), dtype=np.int64)
     for at, pods in enumerate(classes):
@@ -147,8 +149,12 @@ def _bits(mask: int, span: int) -> Bools:
 def _unbeaten(prices: Ints, rooms: Ints, allowed: Bools) -> Ints:
     """The columns that no other beats; of equal ones the first, so that ties go by price, name and zone."""
     order = np.lexsort((np.arange(len(prices)), -rooms.sum(axis=1), prices))
-    kept: list[int] = []
+    first: dict[bytes, int] = {}
+    alike = np.concatenate([rooms.view(np.uint8).reshape(len(prices), -1), np.packbits(allowed, axis=0).T], axis=1)
     for at in order.tolist():
+        first.setdefault(alike[at].tobytes(), at)  # the same thing, elsewhere and not cheaper
+    kept: list[int] = []
+    for at in first.values():
         if kept:
             better = (rooms[kept] >= rooms[at]).all(axis=1)
             better &= ~(allowed[:, at, None] & ~allowed[:, kept]).any(axis=0)

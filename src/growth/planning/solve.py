@@ -32,7 +32,7 @@ from growth.planning.offerings import (
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
-from growth.planning.rehearsal import Stage
+from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.requirements import Requirement, any_value, key_of
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
@@ -152,7 +152,9 @@ class _Pass:
             known,
             {each: asking.reach(each) for each in known},
             pack=pack,
-            rehearse=None if stage is None else lambda claims: stage.rehearse(claims).left,
+            rehearse=None
+            if stage is None
+            else lambda claims, slow: stage.rehearse(claims, Arrival.ONE_BY_ONE if slow else Arrival.AT_ONCE).left,
             resources=len(context.resources),
             node_cost=self._options.node_cost,
         ).best()
