@@ -18,40 +18,59 @@ import numpy as np
 from growth.planning.drawing import Drawing
 from growth.planning.market import Bools, Floats, Ints, Market
 
-# Types whose machines alone are tried, cheapest first as if pods were sand.
-ALONE: Final = 4
-# Of the types, those that promised most are asked again for each machine, and all of them every few machines.
+# Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
+ALONE: Final = 5
+SURPLUS: Final = 4
+# Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
+# time where machines are few.
 PROMISING: Final = 5
 AFRESH: Final = 12
-# How often machines are added for those left over, and how often plans are thinned out, so many at a time.
-REPAIRS: Final = 5
-THINNINGS: Final = 12
-BATCH: Final = 12
-# One step is a pod tried on one machine of one plan. About a third of a second.
-BUDGET: Final = 12_000_000
+ASKED_EVERY_TIME: Final = 400_000
+# Machines of at least so much of the largest that makes sense: a fourth of all that is bought.
+LARGE: Final = 2
+FOURTH: Final = 4
+# How many beginnings are improved, and how often.
+BEGINNINGS: Final = 2
+MOVES: Final = 8
+# Machines in all plans that are rehearsed side by side.
+WIDTH: Final = 3000
+FEWEST, MOST = 8, 200
+# Of the plans that are good at once so many are asked how they are one by one.
+ASKED: Final = 6
+# A second purchase is filled badly: so much is lost for every unit of what its pods are worth.
+SECOND: Final = 2.5
+# Plans of machines of about one size and of up to three shapes: how many machines they have about, how many such plans
+# of each size are looked at, and how far above the least they may be.
+SIZES: Final = (6, 12, 24)
+COMBINED: Final = 48
+DEARER: Final = 1.15
+# One step is a pod tried on a machine of a plan.
+BUDGET: Final = 25_000_000
 MOST_SCORE: Final = 100.0
 PROPOSALS: Final = 3
 
 Plan = tuple[int, ...]  # columns in the order of arrival
 
 
-def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
-    """Proposals for the pods of the queue (rows of the market), cheapest first."""
+def queued(goods: Market, queue: Ints, worths: Sequence[Floats]) -> list[list[Drawing]]:
+    """Proposals for the pods of the queue (rows of the market), best first. `worths`: what pods are worth, as some say."""
     if not len(queue) or not len(goods.columns):
         return []
-    search = _Search(goods, queue, worth)
+    search = _Search(goods, queue, worths)
     return [search.drawn(plan) for plan in search.best()]
 
 
 class _Search:
-    def __init__(self, goods: Market, queue: Ints, worth: Floats) -> None:
+    def __init__(self, goods: Market, queue: Ints, worths: Sequence[Floats]) -> None:
         self._goods = goods
         able: Bools = np.asarray(goods.allowed.any(axis=1))
         self._queue = queue[able[queue]]
-        self._worth = worth
+        self._worths = worths
+        self._worth = worths[0]
         self._prices = goods.prices.tolist()
         self._floor = _Floor(goods, self._queue)
         self._steps = 0
+        self._known: dict[Plan, float] = {}
 
     def drawn(self, plan: Plan) -> list[Drawing]:
         """The plan with its pods where they would be bound at once."""
@@ -63,41 +82,86 @@ class _Search:
         return [Drawing(column, pods[at]) for at, column in enumerate(plan)]
 
     def best(self) -> list[Plan]:
+        begun = self._beginnings()
+        self._weigh(begun)
+        for mixed in self._mixed():
+            self._weigh(mixed, below=min(self._known.values()))
+        begun = list(self._known)
+        for plan in sorted(begun, key=self._order)[:BEGINNINGS]:
+            self._improved(plan)
+        return sorted(self._known, key=self._order)[:PROPOSALS]
+
+    def _order(self, plan: Plan) -> tuple[float, int, Plan]:
+        return self._known.get(plan, np.inf), len(plan), plan
+
+    def _price(self, plan: Plan) -> int:
+        return sum(self._prices[column] for column in plan)
+
+    # -- beginnings ---------------------------------------------------------------------------------------------------
+
+    def _beginnings(self) -> list[Plan]:
         everybody = np.arange(len(self._queue))
-        plans = [self._greedy(everybody, range(len(self._prices)))]
-        plans += [self._greedy(everybody, columns) for columns in self._shapes()]
-        done: dict[Plan, int] = {}
-        for _ in range(REPAIRS):
-            plans = [plan for plan in dict.fromkeys(plans) if plan not in done]
-            if not plans or self._steps > BUDGET:
-                break
-            plans = self._repaired(plans, done)
-        if not done:
-            return sorted(dict.fromkeys(plans), key=self._price)[:PROPOSALS]
-        for plan in sorted(done, key=self._price)[:2]:
-            self._thinned(plan, done)
-        return sorted(done, key=self._price)[:PROPOSALS]
+        every = range(len(self._prices))
+        found: dict[Plan, None] = {}
+        for worth in self._worths:
+            self._worth = worth
+            found[self._greedy(everybody, every)] = None
+            enough = min(max(self._prices), float(worth[self._queue].sum()) / FOURTH) / LARGE
+            found[self._greedy(everybody, [at for at in every if self._prices[at] >= enough])] = None
+        self._worth = self._worths[0]
+        for column, least in self._alone():
+            found.update(dict.fromkeys((column,) * (least + more) for more in range(SURPLUS)))
+        return list(found)
 
-    def _price(self, plan: Plan) -> tuple[int, int]:
-        return sum(self._prices[column] for column in plan), len(plan)
-
-    def _shapes(self) -> Iterable[list[int]]:
-        """The types that would be cheapest alone if pods were sand, each with what some pods need beside it."""
+    def _alone(self) -> Iterable[tuple[int, int]]:
+        """The types that would be cheapest alone if pods were sand, and how many machines that would be."""
         goods = self._goods
         counts = np.bincount(self._queue, minlength=len(goods.classes))
         total = (goods.needs * counts[:, None]).sum(axis=0)
         asked = total > 0
-        shares = total[asked] / np.maximum(goods.rooms[:, asked], 1)
-        cost = goods.prices * np.ceil(shares.max(axis=1))
-        held = goods.whole() > 0
-        alone: Bools = np.asarray(held[counts > 0].all(axis=0))
-        order = [int(at) for at in np.lexsort((goods.prices, cost, ~alone)) if alone[at]]
-        for column in order[:ALONE]:
-            # A smaller one at the end spares what a whole one would leave empty.
-            smaller = [at for at in order if self._prices[at] < self._prices[column]]
-            yield [column, *smaller[:PROMISING]]
+        machines = np.ceil((total[asked] / np.maximum(goods.rooms[:, asked], 1)).max(axis=1))
+        able: Bools = np.asarray((goods.whole()[counts > 0] > 0).all(axis=0))
+        order = np.lexsort((goods.prices, goods.prices * machines))
+        for column in [int(at) for at in order if able[at]][:ALONE]:
+            yield column, int(machines[column])
 
-    # -- machine after machine ----------------------------------------------------------------------------------------
+    def _mixed(self) -> Iterable[list[Plan]]:
+        """Plans of machines of one size and of different shapes, those first that the front of the queue suits best."""
+        goods = self._goods
+        counts = np.bincount(self._queue, minlength=len(goods.classes))
+        total = (goods.needs * counts[:, None]).sum(axis=0)
+        least = float(self._worth[self._queue].sum())
+        for number in SIZES:
+            chosen = self._shapes(least / number)
+            if len(chosen) < 2:
+                continue
+            rooms, prices = goods.rooms[chosen], goods.prices[chosen]
+            most = np.ceil(DEARER * least / prices).astype(np.int64) + 1
+            grid = np.stack(np.meshgrid(*(np.arange(each) for each in most), indexing="ij"), axis=-1)
+            many = grid.reshape(-1, len(chosen))
+            cost = many @ prices
+            fine = (many @ rooms >= total).all(axis=1) & (cost <= DEARER * least)
+            some = many[fine][np.lexsort((*many[fine].T, cost[fine]))[:COMBINED]]
+            yield [
+                tuple(column for column, times in zip(chosen, each, strict=True) for _ in range(times))
+                for each in some.tolist()
+            ]
+
+    def _shapes(self, price: float) -> list[int]:
+        """Columns of about this price, one of each shape: the cheapest core among those with about the same memory."""
+        cpu, memory = _scored(self._goods)
+        best: dict[int, tuple[float, int]] = {}
+        able: Bools = np.asarray(self._goods.allowed[np.unique(self._queue)].all(axis=0))
+        for column, its in enumerate(self._prices):
+            room = self._goods.rooms[column]
+            if not able[column] or not price / 2 <= its <= price * 3 / 2 or room[cpu] <= 0 or room[memory] <= 0:
+                continue
+            shape = round(float(np.log2(room[memory] / room[cpu])))
+            best[shape] = min(best.get(shape, (np.inf, 0)), (its / float(room[cpu]), column))
+        first = self._goods.needs[self._queue[: len(self._queue) // 2]].sum(axis=0)
+        last = self._goods.needs[self._queue[len(self._queue) // 2 :]].sum(axis=0)
+        heavy = bool(first[memory] * last[cpu] >= last[memory] * first[cpu])
+        return [best[shape][1] for shape in sorted(best, reverse=heavy)][:3]
 
     def _greedy(self, waiting: Ints, columns: Iterable[int]) -> Plan:
         """Machines bought one by one, each with the most worth for its price among what the queue would put on it."""
@@ -105,11 +169,12 @@ class _Search:
         pending = self._floor.pending(waiting)
         plan: list[int] = []
         values: dict[int, float] = {}
+        begun = self._steps
         while pending.left:
-            if len(plan) % AFRESH == 0 or not values:
-                asked = allowed
-            else:
-                asked = sorted(values, key=lambda at: -values[at])[:PROMISING]
+            often = self._steps - begun < ASKED_EVERY_TIME
+            asked = allowed
+            if values and len(plan) % AFRESH and not often:
+                asked = sorted(values, key=lambda at: (-values[at], at))[:PROMISING]
             best, chosen = 0.0, -1
             for column in asked:
                 taken, steps = self._floor.filled(column, pending)
@@ -131,56 +196,66 @@ class _Search:
 
     # -- plans as a whole ---------------------------------------------------------------------------------------------
 
-    def _left(self, plans: Sequence[Plan]) -> list[Ints]:
-        """For each plan the pods that are left over in the worse of both arrivals."""
-        self._steps += sum(len(plan) for plan in plans) * len(self._queue)
-        found = []
-        for plan, where in zip(plans, self._floor.at_once(plans), strict=True):
-            over = np.flatnonzero(where < 0)
-            slowly = self._floor.one_by_one(plan)
-            found.append(over if self._value(over) >= self._value(slowly) else slowly)
+    def _weigh(self, plans: Sequence[Plan], *, below: float = np.inf) -> None:
+        """Finds out what the plans would cost in the end, as far as that is below something."""
+        over = dict(zip(plans, self._at_once(plans), strict=True))
+        order = sorted((plan for plan in plans if over[plan] < below), key=lambda plan: (over[plan], plan))
+        for plan in order[: ASKED if below < np.inf else None]:
+            slowly = self._price(plan) + SECOND * self._value(self._floor.one_by_one(plan))
+            self._steps += len(self._queue)
+            self._known[plan] = round(max(over[plan], slowly), 3)
+
+    def _at_once(self, plans: Sequence[Plan]) -> list[float]:
+        """What each plan costs with a second purchase for those that are left over when all machines come at once."""
+        found: list[float] = []
+        at = 0
+        while at < len(plans):
+            number = max(FEWEST, min(MOST, WIDTH // max(1, len(plans[at]))))
+            some = plans[at : at + number]
+            self._steps += sum(map(len, some)) * len(self._queue)
+            for plan, where in zip(some, self._floor.at_once(some), strict=True):
+                found.append(self._price(plan) + SECOND * self._value(np.flatnonzero(where < 0)))
+            at += number
         return found
 
     def _value(self, pods: Ints) -> float:
         return float(self._worth[self._queue[pods]].sum())
 
-    def _repaired(self, plans: Sequence[Plan], done: dict[Plan, int]) -> list[Plan]:
-        """The plans with machines for those left over; complete ones go to `done`."""
-        more = []
-        for plan, over in zip(plans, self._left(plans), strict=True):
-            if not len(over):
-                done[plan] = 0
-            else:
-                more.append((*plan, *self._greedy(over, range(len(self._prices)))))
-        return more
-
-    def _thinned(self, plan: Plan, done: dict[Plan, int]) -> None:
-        """Takes machines away, or puts smaller ones in their place, as long as nobody is left over."""
-        tried: set[Plan] = set()
-        for _ in range(THINNINGS):
+    def _improved(self, plan: Plan) -> None:
+        """Changes one machine after the other as long as that helps."""
+        tried: set[Plan] = {plan}
+        for _ in range(MOVES):
             if self._steps > BUDGET:
                 return
-            fewer = [each for each in self._fewer(plan) if each not in tried][:BATCH]
-            if not fewer:
+            near = [each for each in self._near(plan) if each not in tried and each not in self._known]
+            near = near[: max(FEWEST, min(MOST, WIDTH // max(1, len(plan))))]
+            if not near:
                 return
-            tried.update(fewer)
-            good = [each for each, over in zip(fewer, self._left(fewer), strict=True) if not len(over)]
-            if good:
-                plan = min(good, key=self._price)
-                done[plan] = 0
+            tried.update(near)
+            self._weigh(near, below=self._known[plan])
+            best = min(near, key=self._order)
+            if self._known.get(best, np.inf) < self._known[plan]:
+                plan = best
 
-    def _fewer(self, plan: Plan) -> list[Plan]:
-        """Plans with one machine less or smaller, cheapest first; which of equal machines makes no great difference."""
+    def _near(self, plan: Plan) -> list[Plan]:
+        """Plans with one machine less, more or another; which of equal machines makes no great difference."""
         found: dict[Plan, None] = {}
-        last = {column: at for at, column in enumerate(plan)}
-        first = {column: at for at, column in reversed(list(enumerate(plan)))}
-        for at in dict.fromkeys((*last.values(), *first.values())):
+        places = {column: at for at, column in enumerate(plan)}
+        places_first = {column: at for at, column in reversed(list(enumerate(plan)))}
+        spots = list(dict.fromkeys((*places.values(), *places_first.values())))
+        for at in spots:
             found[(*plan[:at], *plan[at + 1 :])] = None
+        for at in spots:
             price = self._prices[plan[at]]
-            cheaper = [c for c, other in enumerate(self._prices) if price // 3 < other < price]
-            for column in sorted(cheaper, key=lambda c: -self._prices[c])[:2]:
-                found[(*plan[:at], column, *plan[at + 1 :])] = None
-        return sorted(found, key=self._price)
+            for column, other in enumerate(self._prices):
+                if price // 4 < other < price * 5 // 4 and column != plan[at]:
+                    found[(*plan[:at], column, *plan[at + 1 :])] = None
+        for column in range(len(self._prices)):
+            found[(*plan, column)] = None
+        limit = self._known[plan]
+        return sorted(
+            (each for each in found if self._price(each) < limit), key=lambda each: (-self._price(each), each)
+        )
 
 
 @dataclasses.dataclass(slots=True)
