@@ -19,33 +19,37 @@ from growth.planning.drawing import Drawing
 from growth.planning.market import Bools, Floats, Ints, Market
 
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
-ALONE: Final = 5
-SURPLUS: Final = 4
+ALONE: Final = 3
+SURPLUS: Final = 3
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
 # time where machines are few.
 PROMISING: Final = 5
 AFRESH: Final = 12
-ASKED_EVERY_TIME: Final = 400_000
+ASKED_EVERY_TIME: Final = 60_000
 # Machines of at least so much of the largest that makes sense: a fourth of all that is bought.
 LARGE: Final = 2
 FOURTH: Final = 4
 # How many beginnings are improved, and how often.
 BEGINNINGS: Final = 2
-MOVES: Final = 8
+MOVES: Final = 6
 # Machines in all plans that are rehearsed side by side.
 WIDTH: Final = 3000
 FEWEST, MOST = 8, 200
 # Of the plans that are good at once so many are asked how they are one by one.
 ASKED: Final = 6
 # A second purchase is filled badly: so much is lost for every unit of what its pods are worth.
-SECOND: Final = 2.5
+SECOND: Final = 4.0
+# When machines come one by one, so many pods of a thousand may be left to a second purchase.
+FEW: Final = 4
+LATER: Final = 0.5
 # Plans of machines of about one size and of up to three shapes: how many machines they have about, how many such plans
 # of each size are looked at, and how far above the least they may be.
 SIZES: Final = (6, 12, 24)
 COMBINED: Final = 48
 DEARER: Final = 1.15
-# One step is a pod tried on a machine of a plan.
-BUDGET: Final = 25_000_000
+# One step is a pod tried on a machine; a pod that is tried at all counts as so many. About a third of a second.
+BUDGET: Final = 22_000_000
+EFFORT: Final = 1000
 MOST_SCORE: Final = 100.0
 PROPOSALS: Final = 3
 
@@ -85,6 +89,8 @@ class _Search:
         begun = self._beginnings()
         self._weigh(begun)
         for mixed in self._mixed():
+            if self._steps > BUDGET:
+                break
             self._weigh(mixed, below=min(self._known.values()))
         begun = list(self._known)
         for plan in sorted(begun, key=self._order)[:BEGINNINGS]:
@@ -160,7 +166,7 @@ class _Search:
             best[shape] = min(best.get(shape, (np.inf, 0)), (its / float(room[cpu]), column))
         first = self._goods.needs[self._queue[: len(self._queue) // 2]].sum(axis=0)
         last = self._goods.needs[self._queue[len(self._queue) // 2 :]].sum(axis=0)
-        heavy = bool(first[memory] * last[cpu] >= last[memory] * first[cpu])
+        heavy = int(first[memory]) * int(last[cpu]) >= int(last[memory]) * int(first[cpu])
         return [best[shape][1] for shape in sorted(best, reverse=heavy)][:3]
 
     def _greedy(self, waiting: Ints, columns: Iterable[int]) -> Plan:
@@ -198,21 +204,26 @@ class _Search:
 
     def _weigh(self, plans: Sequence[Plan], *, below: float = np.inf) -> None:
         """Finds out what the plans would cost in the end, as far as that is below something."""
-        over = dict(zip(plans, self._at_once(plans), strict=True))
-        order = sorted((plan for plan in plans if over[plan] < below), key=lambda plan: (over[plan], plan))
+        over = dict(zip(plans, self._at_once(plans), strict=False))
+        order = sorted((plan for plan in over if over[plan] < below), key=lambda plan: (over[plan], plan))
         for plan in order[: ASKED if below < np.inf else None]:
-            slowly = self._price(plan) + SECOND * self._value(self._floor.one_by_one(plan))
+            left = self._floor.one_by_one(plan)
+            few = len(left) <= len(self._queue) * FEW // 1000
+            slowly = self._price(plan) + (LATER if few else SECOND) * self._value(left)
             self._steps += len(self._queue)
             self._known[plan] = round(max(over[plan], slowly), 3)
 
     def _at_once(self, plans: Sequence[Plan]) -> list[float]:
-        """What each plan costs with a second purchase for those that are left over when all machines come at once."""
+        """What each plan costs with a second purchase for those that are left over when all machines come at once.
+
+        As many of them as the budget allows, at least one.
+        """
         found: list[float] = []
         at = 0
-        while at < len(plans):
+        while at < len(plans) and (not at or self._steps < BUDGET):
             number = max(FEWEST, min(MOST, WIDTH // max(1, len(plans[at]))))
             some = plans[at : at + number]
-            self._steps += sum(map(len, some)) * len(self._queue)
+            self._steps += (EFFORT + len(some) * max(map(len, some))) * len(self._queue)
             for plan, where in zip(some, self._floor.at_once(some), strict=True):
                 found.append(self._price(plan) + SECOND * self._value(np.flatnonzero(where < 0)))
             at += number
