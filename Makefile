@@ -28,7 +28,7 @@ imports: setup
 plane: setup ## the real control plane for tests, built once into a cache outside the checkout
 	@.venv/bin/python -m tools.controlplane build
 
-peer: setup ## Karpenter's own scheduler for parity tests and benchmarks, built once into the same cache
+peer: setup ## Karpenter's own scheduler and KWOK controller for tests and benchmarks, built once into the same cache
 	@.venv/bin/python -m bench.peers.karpenter build
 
 locks: setup ## resolve the locks afresh

@@ -2,15 +2,20 @@
 developer's machine and fails where `CI=true`, so that a green run never hides a missing control plane.
 """
 
+import logging
 import os
 import re
 from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 from tools.controlplane.programs import folder, missing
+
+# Simulated days say a lot below a warning; a test that reads lines sets up its own.
+QUIET = structlog.make_filtering_bound_logger(logging.WARNING)
 
 REAL = frozenset({"control_plane", "apiserver", "plane"})
 
@@ -20,6 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and REAL & set(item.fixturenames):
             item.add_marker(pytest.mark.plane)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Each test begins with quiet logging of its own: what another set up may write to a stream that is closed by now."""
+    structlog.configure(wrapper_class=QUIET)
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api.core import CONFIG_MAP, ConfigMap
+from growth.api.crds import all_crds
+from growth.api.kinds import Json, Kind
+from growth.api.meta import ObjectMeta
+from growth.api.overlays import NODE_OVERLAY
 from growth.kube.informer import Informer, Informers, Why, unchanged
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.kube.store import Change, Deleted, Entry, Key, Store
@@ -15,6 +20,19 @@ from growth.sim.kernel import Kernel
 from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.trials.following import Followed, follow
+
+DEFINITION: Kind[Json] = Kind(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+    type=dict,
+)
+
+
+def overlays_definition() -> Json:
+    return next(each for each in all_crds() if each["metadata"]["name"] == str(NODE_OVERLAY))
 
 
 class World:
@@ -228,3 +246,49 @@ def test_an_idle_day_costs_few_calls() -> None:
         return statistics.lists, statistics.failures, statistics.stalls, statistics.gone
 
     assert sim.run(main, seed=1).value == (1, 0, 0, 0)
+
+
+def test_a_bookmark_asks_nothing_of_the_kind() -> None:
+    """A kind whose struct requires a field is followed through bookmarks, whose objects have none."""
+
+    class Strict(msgspec.Struct, frozen=True):
+        metadata: ObjectMeta
+        data: dict[str, str]
+
+    async def main(kernel: Kernel) -> int:
+        world = World(kernel)
+        kind: Kind[Strict] = Kind("", "v1", "ConfigMap", "configmaps", namespaced=True, type=Strict)
+        informer = world.informers.watch(kind)
+        kernel.create_task(world.informers.run())
+        await asyncio.sleep(600)
+        return informer.statistics().bookmarks
+
+    assert sim.run(main, seed=1).value > 5
+
+
+def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
+    """Synced without it; its objects are found within a minute of the definition; without it again they are gone."""
+
+    async def main(kernel: Kernel) -> tuple[list[str], list[str]]:
+        world = World(kernel)
+        overlays = world.informers.watch(NODE_OVERLAY, optional=True)
+        changes: list[Change[Any]] = []
+        overlays.subscribe(changes.append)
+        running = kernel.create_task(world.informers.run())
+        async with asyncio.timeout(5):
+            await world.informers.wait_synced()
+        seen = [f"missing {overlays.missing}, {len(overlays.store)} objects"]
+        await world.admin.create(DEFINITION, overlays_definition())
+        body = {"metadata": {"name": "cheap"}, "spec": {"requirements": [], "price": "1"}}
+        await world.admin.create(NODE_OVERLAY, body)
+        await asyncio.sleep(60)
+        seen.append(f"missing {overlays.missing}, {len(overlays.store)} objects")
+        await world.admin.delete(DEFINITION, str(NODE_OVERLAY))
+        await asyncio.sleep(600)
+        seen.append(f"missing {overlays.missing}, {len(overlays.store)} objects")
+        running.cancel()
+        return seen, [type(change).__name__ for change in changes]
+
+    seen, changes = sim.run(main, seed=1).value
+    assert seen == ["missing True, 0 objects", "missing False, 1 objects", "missing True, 0 objects"]
+    assert changes == ["Added", "Deleted"]

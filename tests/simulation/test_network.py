@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 
 import pytest
 
@@ -263,3 +264,25 @@ def test_changing_one_rate_shifts_no_other_fault() -> None:
     calm = sim.run(main, seed=1).value
     rate = 0.5
     assert sim.run(main, seed=1).value == calm
+
+
+def test_a_refusal_on_its_way_to_a_dead_process_is_nobodys_failure() -> None:
+    """Its sender died while the answer travelled; the run goes on."""
+
+    async def main(kernel: Kernel) -> Fate:
+        world = World(kernel)
+
+        async def body(own: Process) -> None:
+            await world.network(Faults(latency=(1.0, 1.0), conflict=1), of=own).create(
+                CONFIG_MAP, config("a"), namespace="default"
+            )
+
+        sender = process.start(kernel, "sender", body)
+        await asyncio.sleep(1.5)
+        sender.crash()
+        await asyncio.sleep(60.0)
+        gc.collect()  # Python tells of errors that nobody saw when it frees them
+        await asyncio.sleep(1.0)
+        return sender.fate
+
+    assert sim.run(main, seed=1).value is Fate.CRASHED

@@ -9,12 +9,13 @@ from growth.api.coordination import LEASE
 from growth.api.kinds import Json
 from growth.api.nodes import NODE
 from growth.api.pods import Pod
-from growth.api.policy import PRIORITY_CLASS
+from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
+from growth.kube.errors import TooManyRequests
+from growth.providers.kwok.kubelets import KubeletSettings
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel, Run
 from growth.sim.world.cluster import SimCluster, workload
-from growth.sim.world.kubelets import KubeletSettings
 
 R = TypeVar("R")
 
@@ -220,3 +221,84 @@ def test_equal_seeds_make_equal_clusters() -> None:
     first, again, other = in_cluster(body, seed=1), in_cluster(body, seed=1), in_cluster(body, seed=2)
     assert first == again
     assert first.digest != other.digest
+
+
+def test_a_budget_grants_as_many_evictions_as_it_says() -> None:
+    """minAvailable 4 of 6 pods: two evictions pass, the third is refused until others are ready again."""
+
+    async def body(cluster: SimCluster) -> tuple[int, int, str]:
+        await cluster.add_node("one", cpu="16", memory="32Gi")
+        await cluster.add_replica_set("web", 6)
+        spec = {"minAvailable": 4, "selector": {"matchLabels": {"app": "web"}}}
+        await cluster.admin.create(
+            POD_DISRUPTION_BUDGET, {"metadata": {"name": "web"}, "spec": spec}, namespace="default"
+        )
+        await asyncio.sleep(60)
+        before = (await cluster.admin.get(POD_DISRUPTION_BUDGET, "web", namespace="default")).status
+        pods = await cluster.pods()
+        refused = ""
+        for pod in pods[:3]:
+            try:
+                await cluster.admin.evict(pod.metadata.name, namespace="default")
+            except TooManyRequests:
+                refused = pod.metadata.name
+        assert refused == pods[2].metadata.name
+        await asyncio.sleep(60)
+        after = (await cluster.admin.get(POD_DISRUPTION_BUDGET, "web", namespace="default")).status
+        return before.disruptions_allowed, after.disruptions_allowed, refused and "refused"
+
+    assert in_cluster(body).value == (2, 2, "refused")
+
+
+def test_a_budget_in_percent_counts_what_the_controllers_ask_for() -> None:
+    """maxUnavailable 25% of 6 rounds up to two; of which those that are not ready yet are taken."""
+
+    async def body(cluster: SimCluster) -> tuple[int, int]:
+        await cluster.add_node("one", cpu="5", memory="32Gi")
+        await cluster.add_replica_set("web", 6)
+        spec = {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "web"}}}
+        await cluster.admin.create(
+            POD_DISRUPTION_BUDGET, {"metadata": {"name": "web"}, "spec": spec}, namespace="default"
+        )
+        await asyncio.sleep(60)
+        status = (await cluster.admin.get(POD_DISRUPTION_BUDGET, "web", namespace="default")).status
+        return status.current_healthy, status.disruptions_allowed
+
+    assert in_cluster(body).value == (5, 1)
+
+
+def test_a_silent_node_becomes_unknown_and_its_pods_go_elsewhere() -> None:
+    """After 40 s without a heartbeat a Node is Unknown and tainted; after five minutes its pods are replaced."""
+
+    async def body(cluster: SimCluster) -> tuple[str, bool, dict[str, int]]:
+        await cluster.add_node("one")
+        await cluster.add_node("two")
+        await asyncio.sleep(20)
+        await cluster.add_replica_set("web", 2)
+        await asyncio.sleep(20)
+        cluster.kubelets.silence("one")
+        await asyncio.sleep(60)
+        node = await cluster.admin.get(NODE, "one")
+        ready = next(each.status for each in node.status.conditions if each.type == "Ready")
+        tainted = any(each.key == "node.kubernetes.io/unreachable" for each in node.spec.taints)
+        await asyncio.sleep(330)
+        pods = [pod for pod in await cluster.pods() if pod.metadata.deletion_timestamp is None]
+        return ready, tainted, by_node(pods)
+
+    assert in_cluster(body).value == ("Unknown", True, {"two": 2})
+
+
+def test_pods_of_a_node_that_is_gone_are_removed() -> None:
+    """A pod bound to a Node that does not exist any more is removed, and its controller makes another."""
+
+    async def body(cluster: SimCluster) -> dict[str, int]:
+        await cluster.add_node("one")
+        await asyncio.sleep(20)
+        await cluster.add_replica_set("web", 2)
+        await asyncio.sleep(20)
+        await cluster.admin.delete(NODE, "one")
+        await cluster.add_node("two")
+        await asyncio.sleep(120)
+        return by_node(await cluster.pods())
+
+    assert in_cluster(body).value == {"two": 2}

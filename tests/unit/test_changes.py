@@ -94,6 +94,14 @@ def test_a_conflict_reads_and_edits_afresh() -> None:
     assert [sent["revision"] for sent in api.sent] == ["7", "71", "711"]
 
 
+def test_what_was_just_read_need_not_be_read_again() -> None:
+    """The write holds on exactly that object; after a conflict it is read all the same."""
+    api = ScriptedApi(node(), conflicts=1)
+    changed(api, lambda draft: edits.set_labels(draft, {"b": "2"}), known=node())
+    assert api.reads == 1
+    assert [sent["revision"] for sent in api.sent] == ["7", ""]
+
+
 def test_conflicts_without_end_are_raised() -> None:
     """After the last attempt the caller learns of the conflict."""
     api = ScriptedApi(node(), conflicts=99)

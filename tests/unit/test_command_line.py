@@ -105,12 +105,13 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_the_overview_says_what_the_commands_say() -> None:
     """Each command's line is the first of its own help, and every command is in the list."""
+    width = max(map(len, COMMANDS))
     for name, command in COMMANDS.items():
         module, _, function = command.place.partition(":")
         work = getattr(importlib.import_module(module), function)
         assert work.__name__ == name
         assert (work.__doc__ or "").splitlines()[0] == command.purpose
-        assert f"  {name}  {command.purpose}" in overview()
+        assert f"  {name:<{width}}  {command.purpose}" in overview()
 
 
 def test_a_commands_own_help_does_not_load_what_it_needs_to_run() -> None:

@@ -1,6 +1,6 @@
 """python -m bench.peers.karpenter build | measure MIX:PODS[:Ignore] …
 
-build     builds the peer into the cache and prints where it is
+build     builds the peer and Karpenter's KWOK controller into the cache and prints where they are
 measure   solves mixes (diverse, generic, preferences, varied_preferences, web, trace) over Karpenter's 400 benchmark
           types, or the steady cluster (steady:NODES) over the KWOK types, and prints a line for each
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from bench import catalogues, mixes
 from bench.peers import karpenter
-from bench.peers.karpenter import PeerError, PreferencePolicy
+from bench.peers.karpenter import PeerError, PreferencePolicy, kwok
 from bench.settled import steady
 from growth.api.kinds import Json
 from tools.gobuild import BuildError
@@ -48,6 +48,7 @@ def main(arguments: list[str]) -> int:
         match arguments:
             case ["build"]:
                 print(karpenter.build())
+                print(kwok.controller())
             case ["measure", _, *_]:
                 print(f"Karpenter {karpenter.version()}, {karpenter.WORKERS} workers, {os.cpu_count()} cpus")
                 _print_row(HEADINGS)

@@ -4,7 +4,7 @@ The core form is the one that every tool shows; the server serves the same objec
 """
 
 import datetime as dt
-from typing import Final
+from typing import Any, Final
 
 from growth.api.kinds import Kind
 from growth.api.meta import ObjectMeta, ObjectReference, Struct
@@ -41,6 +41,17 @@ class Event(Struct, frozen=True):
     source: EventSource = EventSource()
     reporting_component: str = ""
     reporting_instance: str = ""
+
+
+def regarding(kind: Kind[Any], metadata: ObjectMeta) -> ObjectReference:
+    """The object that an event is about."""
+    return ObjectReference(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+    )
 
 
 EVENT: Final = Kind("", "v1", "Event", "events", namespaced=True, type=Event)

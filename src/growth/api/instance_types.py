@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
+from growth.api import names
 from growth.units.resources import Amounts, subtract
 
 Labels = Mapping[str, tuple[str, ...]]
@@ -43,6 +44,23 @@ class InstanceType:
     def allocatable(self) -> Amounts:
         """What is left for pods, never below zero."""
         return {name: max(0, left) for name, left in subtract(self.capacity, self.overhead).items()}
+
+    @functools.cached_property
+    def labels_of_today(self) -> Labels:
+        """`labels` by their names of today, and the type's own name: what every machine of the type can have."""
+        return {**todays_names(self.labels), names.INSTANCE_TYPE_LABEL: (self.name,)}
+
+    @functools.cached_property
+    def labels_of_offerings(self) -> frozenset[str]:
+        """The labels, by their names of today, that some offering sets itself."""
+        return frozenset(key for offering in self.offerings if offering.labels for key in todays_names(offering.labels))
+
+
+def todays_names(labels: Labels) -> Labels:
+    """Labels by their names of today: beta names of zone, region, architecture, system and type are outlived."""
+    if names.NORMALISED_LABELS.keys().isdisjoint(labels):
+        return labels
+    return {names.NORMALISED_LABELS.get(key, key): values for key, values in labels.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 LEADER_LEASE: Final = "growth-leader-election"
 KARPENTER_LEADER_LEASE: Final = "karpenter-leader-election"
 COLLECTION_CONFIG_MAP: Final = "growth-collection"
+CAPS_CONFIG_MAP: Final = "growth-caps"
 KWOK_MACHINE_PREFIX: Final = "kwok-"
 
 # --- Conditions: of everything
@@ -195,6 +196,7 @@ NODE_POOL_DRIFTED: Final = "NodePoolDrifted"
 REQUIREMENTS_DRIFTED: Final = "RequirementsDrifted"
 INSTANCE_TYPE_NOT_FOUND: Final = "InstanceTypeNotFound"
 INVARIANT_VIOLATION: Final = "InvariantViolation"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
 
 # --- Reasons in conditions: NodeOverlay, node classes
 
@@ -245,6 +247,10 @@ NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
+LAUNCH_TIMEOUT: Final = "LaunchTimeout"
+REGISTRATION_TIMEOUT: Final = "RegistrationTimeout"
+INITIALIZATION_TIMEOUT: Final = "InitializationTimeout"
+COLLECTION_HELD: Final = "CollectionHeld"
 
 
 def node_class_label(group: str, kind: str) -> str:

@@ -49,6 +49,7 @@ class AttachedVolume(Struct, frozen=True):
 
 
 class NodeStatus(Struct, frozen=True):
+    phase: str = ""
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
     conditions: tuple[NodeCondition, ...] = ()
@@ -62,6 +63,11 @@ class Node(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its kubelet says that it is ready, and nobody has doubted that since."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
 
 
 NODE: Final = Kind("", "v1", "Node", "nodes", namespaced=False, type=Node)

@@ -16,24 +16,36 @@ def requests_of(spec: PodSpec) -> dict[str, int]:
     pod-level limits where nobody asks for anything.
     The runtime's overhead comes on top.
     """
-    running = add(*(_asked(container.resources) for container in spec.containers))
+    total = _sum(spec.containers)
+    if spec.init_containers:
+        total = _with_init(total, spec.init_containers)
+    if spec.resources is not None:
+        whole = amounts(spec.resources.limits) | {name: amount for name, amount in total.items() if amount}
+        total = {**total, **whole, **amounts(spec.resources.requests)}
+    if spec.overhead:
+        total = add(total, amounts(spec.overhead))
+    total = {name: amount for name, amount in total.items() if amount > 0}
+    total[PODS] = 1
+    return total
+
+
+def _sum(containers: tuple[Container, ...]) -> Amounts:
+    if len(containers) == 1:
+        return _asked(containers[0].resources)
+    return add(*(_asked(container.resources) for container in containers))
+
+
+def _with_init(running: Amounts, containers: Iterable[Container]) -> Amounts:
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
-    for container in spec.init_containers:
+    for container in containers:
         asked = _asked(container.resources)
         if container.restart_policy == "Always":
             sidecars = add(sidecars, asked)
             starting = largest(starting, sidecars)
         else:
             starting = largest(starting, add(sidecars, asked))
-    total = largest(add(running, sidecars), starting)
-    if spec.resources is not None:
-        whole = amounts(spec.resources.limits) | {name: amount for name, amount in total.items() if amount}
-        total = {**total, **whole, **amounts(spec.resources.requests)}
-    total = add(total, amounts(spec.overhead))
-    total = {name: amount for name, amount in total.items() if amount > 0}
-    total[PODS] = 1
-    return total
+    return largest(add(running, sidecars), starting)
 
 
 def _asked(resources: ResourceRequirements) -> Amounts:

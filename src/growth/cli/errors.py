@@ -18,6 +18,10 @@ class UsageError(Exception):
     """Bad input; the message says what, where and what to do."""
 
 
+class RunFailed(Exception):
+    """The work could not be done, through nobody's bad input; the message says why and what to do."""
+
+
 def explained(error: BaseException) -> tuple[str, int]:
     """The line to print, without the leading `growth: ` and without secrets, and the exit code."""
     from growth.telemetry.redaction import redacted_text
@@ -34,7 +38,7 @@ def _meaning(error: BaseException) -> tuple[str, int]:
 
     if isinstance(error, UsageError | UnitError | ConfigError):
         return str(error), BAD_INPUT
-    if isinstance(error, KubeError):
+    if isinstance(error, KubeError | RunFailed):
         return str(error) or type(error).__name__, FAILED
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""

@@ -1,15 +1,12 @@
 """From the cluster's objects to what planning reads: a snapshot, and the pods that want a place. Pure.
 
-`growth plan` calls it on files and on a cluster that it read once; the state fed by watches hands it the same objects.
+`growth plan` calls `assemble` on files and on a cluster that it read once. The state fed by watches keeps a `Picture`
+up to date instead and hands it to `composed`, away from the event loop: both ways lead through the same code.
 """
 
-import collections
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from typing import Final
-
-import msgspec
+from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api import names
 from growth.api.core import Namespace
@@ -17,36 +14,20 @@ from growth.api.growthpools import GrowthPool, NodeRequest
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
-from growth.api.placement import NO_EXECUTE, NO_SCHEDULE, Toleration
-from growth.api.pods import Pod, PodSpec, PodStatus
-from growth.api.requests import requests_of
-from growth.api.resizing import current_spec
+from growth.api.overlays import NodeOverlay
+from growth.api.pods import Pod
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from growth.api.workloads import DaemonSet
 from growth.cluster.attachments import Attachments
-from growth.cluster.machines import Machine, machines
+from growth.cluster.counting import Books, Counted
+from growth.cluster.daemons import newest_pods, sample
+from growth.cluster.machines import machines
 from growth.cluster.node_requests import claims_to_come, unmet_types
 from growth.cluster.pools import Market, NodeClasses, Usage, growth_pool, karpenter_pool
-from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.pricing import by_name
 from growth.cluster.shapes import CachedPod, PodShape
-from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
-from growth.units.errors import QuantityError
-from growth.units.resources import Amounts, add
-
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
-
-# What the DaemonSet controller lets its pods tolerate besides what their template says.
-_DAEMON_TOLERATIONS: Final = (
-    Toleration(key=names.NOT_READY_TAINT, operator="Exists", effect=NO_EXECUTE),
-    Toleration(key=names.UNREACHABLE_TAINT, operator="Exists", effect=NO_EXECUTE),
-    Toleration(key="node.kubernetes.io/disk-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key="node.kubernetes.io/pid-pressure", operator="Exists", effect=NO_SCHEDULE),
-    Toleration(key=names.UNSCHEDULABLE_TAINT, operator="Exists", effect=NO_SCHEDULE),
-)
-_HOST_NETWORK_TOLERATION: Final = Toleration(
-    key="node.kubernetes.io/network-unavailable", operator="Exists", effect=NO_SCHEDULE
-)
+from growth.cluster.snapshot import Demand, PoolView, Snapshot, VolumesView
+from growth.cluster.wanting import is_done, key_of, movable, waits_for
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,6 +48,32 @@ class Objects:
     storage_classes: Sequence[StorageClass] = ()
     csi_nodes: Sequence[CSINode] = ()
     attachments: Sequence[VolumeAttachment] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A cluster at one moment, its machines counted already: frozen values, safe to read on any thread.
+
+    `counted` are the machines by name. `pending` are the pods without a node that are to be looked at. `lost` is how
+    many pods are bound to nodes that are not known. `held` are shapes of pods that are on their way to a claim's machine
+    and keep their room there, by the claim's name.
+    """
+
+    catalogue: Catalogue
+    now: dt.datetime
+    revision: int = 0
+    counted: Mapping[str, Counted] = dataclasses.field(default_factory=dict)
+    pending: Sequence[CachedPod] = ()
+    lost: int = 0
+    held: Mapping[str, Sequence[PodShape]] = dataclasses.field(default_factory=dict)
+    pools: Sequence[NodePool] = ()
+    growth_pools: Sequence[GrowthPool] = ()
+    node_requests: Sequence[NodeRequest] = ()
+    node_classes: NodeClasses = dataclasses.field(default_factory=dict)
+    overlays: Sequence[NodeOverlay] = ()
+    daemons: Sequence[Pod] = ()
+    volumes: VolumesView = dataclasses.field(default_factory=VolumesView)
+    namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,184 +100,122 @@ def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revisi
     by_pool = {pool.metadata.name: pool for pool in objects.growth_pools}
     coming = claims_to_come(objects.node_requests, objects.claims, by_pool)
     found = machines(objects.nodes, (*objects.claims, *coming), types)
-    warnings: list[str] = []
-    market = Market(catalogue, objects.node_classes, now, unmet_types(objects.node_requests, now))
-    pools = _pools(objects, Usage(found, types), market, warnings)
-    staying = {machine.name: machine for machine in found if not machine.leaving}
-    leaving = {machine.name for machine in found if machine.leaving}
+    known = {machine.name for machine in found}
+    pending: list[CachedPod] = []
     bound: dict[str, list[CachedPod]] = {}
-    demands: list[Demand] = []
-    waiting: list[Waiting] = []
     lost = 0
     for pod in objects.pods:
-        if pod.phase in _TERMINAL:
-            continue
         if not pod.node_name:
-            why = _waits(pod)
-            if why:
-                waiting.append(Waiting(_key(pod), why))
-            elif _movable(pod):
-                demands.append(Demand(_key(pod), pod.shape))
-        elif pod.node_name in staying:
+            pending.append(pod)
+        elif pod.node_name in known:
             bound.setdefault(pod.node_name, []).append(pod)
-        elif pod.node_name in leaving:
-            if _movable(pod):
-                demands.append(Demand(_key(pod), pod.shape))
-        else:
+        elif not is_done(pod):
             lost += 1
-    if lost:
-        warnings.append(f"{lost} pods are bound to nodes that are not known: they are left out")
-    volumes = _volumes(objects)
-    books = _Books(Attachments(volumes, objects.attachments))
+    volumes = volumes_view(
+        claims=objects.volume_claims,
+        volumes=objects.volumes,
+        classes=objects.storage_classes,
+        csi_nodes=objects.csi_nodes,
+    )
+    attachments = Attachments(volumes, objects.attachments)
+    books = Books()
+    newest = newest_pods(objects.pods) if objects.daemon_sets else {}
+    return composed(
+        Picture(
+            catalogue=catalogue,
+            now=now,
+            revision=revision,
+            counted={
+                machine.name: books.count(machine, bound.get(machine.name, ()), attachments=attachments, types=types)
+                for machine in found
+            },
+            pending=pending,
+            lost=lost,
+            pools=objects.pools,
+            growth_pools=objects.growth_pools,
+            node_requests=objects.node_requests,
+            node_classes=objects.node_classes,
+            daemons=tuple(
+                sample(each, newest.get((each.metadata.namespace, each.metadata.name)))
+                for each in objects.daemon_sets
+                if each.metadata.deletion_timestamp is None
+            ),
+            volumes=volumes,
+            namespaces=namespace_labels(objects.namespaces),
+        )
+    )
+
+
+def composed(picture: Picture) -> Assembled:
+    """What planning reads of the picture. The time that it takes grows with machines and pending pods, not with pods."""
+    catalogue = picture.catalogue
+    warnings: list[str] = []
+    counted = [picture.counted[name] for name in sorted(picture.counted)]
+    market = Market(catalogue, picture.node_classes, picture.now, unmet_types(picture.node_requests, picture.now))
+    usage = Usage((each.machine for each in counted), by_name(catalogue.types))
+    pools = _pools(picture, usage, market, warnings)
+    demands: list[Demand] = []
+    waiting: list[Waiting] = []
+    for pod in picture.pending:
+        if is_done(pod):
+            continue
+        why = waits_for(pod)
+        if why:
+            waiting.append(Waiting(key_of(pod), why))
+        elif movable(pod):
+            demands.append(Demand(key_of(pod), pod.shape))
+    demands += [Demand(key_of(pod), pod.shape) for each in counted for pod in each.moving]
+    if picture.lost:
+        warnings.append(f"{picture.lost} pods are bound to nodes that are not known: they are left out")
+    warnings += [each.warning for each in counted if each.warning]
+    books = Books()
     nodes = []
-    for machine in staying.values():
-        view = books.view(machine, bound.get(machine.name, []))
-        nodes.append(dataclasses.replace(view, price=price_of(view.labels, type_of(view.labels, types))))
+    for each in counted:
+        if each.view is None:
+            continue
+        claim = each.machine.claim
+        held = picture.held.get(claim.metadata.name, ()) if claim is not None and picture.held else ()
+        nodes.append(books.holding(each.view, held) if held else each.view)
     snapshot = Snapshot(
         currency=catalogue.currency,
         pools=tuple(pools),
         nodes=tuple(nodes),
-        daemons=tuple(_samples(objects.daemon_sets, objects.pods)),
-        volumes=volumes,
-        namespaces={
-            each.metadata.name: {**each.metadata.labels, names.NAMESPACE_NAME_LABEL: each.metadata.name}
-            for each in objects.namespaces
-        },
-        revision=revision,
+        daemons=tuple(picture.daemons),
+        volumes=picture.volumes,
+        namespaces=picture.namespaces,
+        revision=picture.revision,
     )
-    return Assembled(
-        snapshot=snapshot, demands=tuple(demands), waiting=tuple(waiting), warnings=(*warnings, *books.warnings)
+    return Assembled(snapshot=snapshot, demands=tuple(demands), waiting=tuple(waiting), warnings=tuple(warnings))
+
+
+def volumes_view(
+    *,
+    claims: Iterable[PersistentVolumeClaim],
+    volumes: Iterable[PersistentVolume],
+    classes: Iterable[StorageClass],
+    csi_nodes: Iterable[CSINode],
+) -> VolumesView:
+    """What is known of volumes, by their names."""
+    return VolumesView(
+        claims={(each.metadata.namespace, each.metadata.name): each for each in claims},
+        volumes={each.metadata.name: each for each in volumes},
+        classes={each.metadata.name: each for each in classes},
+        csi_nodes={each.metadata.name: each for each in csi_nodes},
     )
 
 
-def _pools(objects: Objects, usage: Usage, market: Market, warnings: list[str]) -> Iterable[PoolView]:
-    views = [karpenter_pool(pool, usage, market) for pool in objects.pools]
-    for pool in objects.growth_pools:
+def namespace_labels(namespaces: Iterable[Namespace]) -> dict[str, dict[str, str]]:
+    """The labels of each namespace, its name among them whether or not the server has filled it in."""
+    return {
+        each.metadata.name: {**each.metadata.labels, names.NAMESPACE_NAME_LABEL: each.metadata.name}
+        for each in namespaces
+    }
+
+
+def _pools(picture: Picture, usage: Usage, market: Market, warnings: list[str]) -> Iterable[PoolView]:
+    views = [karpenter_pool(pool, usage, market) for pool in picture.pools]
+    for pool in picture.growth_pools:
         view, unknown = growth_pool(pool, usage, market)
         views.append(view)
         warnings += unknown
     return views
-
-
-def _key(pod: CachedPod) -> str:
-    return f"{pod.namespace}/{pod.name}"
-
-
-def _waits(pod: CachedPod) -> str:
-    """What a pod without a node waits for before a machine would help it; empty for nothing."""
-    if pod.deleting is not None:
-        return ""
-    gates = pod.shape.spec.scheduling_gates
-    if gates:
-        return f"scheduling gates: {', '.join(gate.name for gate in gates)}"
-    if pod.nominated_node_name:
-        return f"preemption on node {pod.nominated_node_name}"
-    return ""
-
-
-def _movable(pod: CachedPod) -> bool:
-    """Whether the pod wants a place of its own: not one that goes, and none that belongs to its node."""
-    return pod.deleting is None and not _of_daemon_set(pod) and not _mirror(pod)
-
-
-def _of_daemon_set(pod: CachedPod) -> bool:
-    return pod.owner is not None and pod.owner.kind == "DaemonSet"
-
-
-def _mirror(pod: CachedPod) -> bool:
-    return names.MIRROR_POD_ANNOTATION in pod.annotations or (pod.owner is not None and pod.owner.kind == "Node")
-
-
-class _Books:
-    """Adds up what pods hold on nodes; each shape is counted once."""
-
-    def __init__(self, attachments: Attachments) -> None:
-        self._attachments = attachments
-        self._requests: dict[PodShape, Amounts] = {}
-        self.warnings: list[str] = []
-
-    def view(self, machine: Machine, pods: Sequence[CachedPod]) -> NodeView:
-        try:
-            allocatable = machine.allocatable
-            requested = self._sum(pods)
-            daemons = self._sum([pod for pod in pods if _of_daemon_set(pod)])
-        except QuantityError as error:
-            # How much is free there is not known, so nothing may be placed there.
-            self.warnings.append(f"node {machine.name} is taken as full: {error}")
-            allocatable, requested, daemons = {}, {}, {}
-        return NodeView(
-            name=machine.name,
-            labels=machine.labels,
-            taints=machine.taints,
-            allocatable=allocatable,
-            requested=requested,
-            daemon_requested=daemons,
-            pods=tuple(collections.Counter(pod.shape for pod in pods).items()),
-            volumes=self._attachments.on(machine.name, pods),
-            initialized=machine.initialized,
-            pool=machine.pool,
-        )
-
-    def _sum(self, pods: Sequence[CachedPod]) -> Amounts:
-        shapes = collections.Counter(pod.shape for pod in pods if not pod.resized)
-        total: dict[str, int] = {}
-        for shape, number in shapes.items():
-            for name, amount in self._of(shape).items():
-                total[name] = total.get(name, 0) + amount * number
-        resized = [requests_of(_current(pod)) for pod in pods if pod.resized]
-        return add(total, *resized) if resized else total
-
-    def _of(self, shape: PodShape) -> Amounts:
-        known = self._requests.get(shape)
-        if known is None:
-            try:
-                known = self._requests[shape] = requests_of(shape.spec)
-            except QuantityError as error:
-                raise QuantityError(f"a pod of namespace {shape.namespace} there: {error}") from error
-        return known
-
-
-def _current(pod: CachedPod) -> PodSpec:
-    return current_spec(Pod(spec=pod.shape.spec, status=PodStatus(container_statuses=pod.resized)))
-
-
-def _volumes(objects: Objects) -> VolumesView:
-    return VolumesView(
-        claims={(each.metadata.namespace, each.metadata.name): each for each in objects.volume_claims},
-        volumes={each.metadata.name: each for each in objects.volumes},
-        classes={each.metadata.name: each for each in objects.storage_classes},
-        csi_nodes={each.metadata.name: each for each in objects.csi_nodes},
-    )
-
-
-def _samples(daemon_sets: Iterable[DaemonSet], pods: Iterable[CachedPod]) -> Iterable[Pod]:
-    """A pod of each DaemonSet as its controller would make it; what it requests is as in its newest pod, if it has one."""
-    newest: dict[tuple[str, str], CachedPod] = {}
-    for pod in pods:
-        if pod.owner is not None and pod.owner.kind == "DaemonSet":
-            key = (pod.namespace, pod.owner.name)
-            if key not in newest or _age(newest[key]) < _age(pod):
-                newest[key] = pod
-    for each in daemon_sets:
-        if each.metadata.deletion_timestamp is not None:
-            continue
-        template = each.spec.template
-        spec = template.spec
-        live = newest.get((each.metadata.namespace, each.metadata.name))
-        if live is not None:
-            running = live.shape.spec
-            spec = msgspec.structs.replace(
-                spec,
-                containers=running.containers,
-                init_containers=running.init_containers,
-                resources=running.resources,
-                overhead=running.overhead,
-            )
-        added = (*_DAEMON_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _DAEMON_TOLERATIONS
-        spec = msgspec.structs.replace(spec, tolerations=(*spec.tolerations, *added))
-        meta = msgspec.structs.replace(template.metadata, name=each.metadata.name, namespace=each.metadata.namespace)
-        yield Pod(metadata=meta, spec=spec)
-
-
-def _age(pod: CachedPod) -> tuple[dt.datetime, str]:
-    return (pod.created or dt.datetime.min.replace(tzinfo=dt.UTC), pod.name)

@@ -122,14 +122,14 @@ class Machine:
 
     @functools.cached_property
     def allocatable(self) -> Amounts:
-        """What pods may take. A claim without a machine has the room that it was planned for. `QuantityError`."""
+        """What pods may take. A claim without a machine has the room that each of its types would have. `QuantityError`."""
         reported = self.node.status.allocatable if self.node is not None else {}
         if self.initialized or self.claim is None:
             return amounts(reported)
-        promised = self.claim.status.allocatable or self.claim.spec.resources.requests
-        if not promised and self.listed:
-            return _filled(reported, self.listed[0].allocatable)
-        return _filled(reported, amounts(promised))
+        if self.claim.status.allocatable:
+            return _filled(reported, amounts(self.claim.status.allocatable))
+        planned = amounts(self.claim.spec.resources.requests)
+        return _filled(reported, largest(planned, _smallest(self.listed)))
 
     @functools.cached_property
     def capacity(self) -> Amounts:
@@ -173,6 +173,15 @@ def _filled(reported: ResourceList, promised: Amounts) -> Amounts:
     return {**known, **{name: amount for name, amount in promised.items() if not known.get(name)}}
 
 
+def _smallest(listed: Iterable[InstanceType]) -> Amounts:
+    """What every one of the types has for pods."""
+    room: dict[str, int] | None = None
+    for kind in listed:
+        has = kind.allocatable
+        room = dict(has) if room is None else {name: min(room[name], has[name]) for name in room if name in has}
+    return room or {}
+
+
 def machines(
     nodes: Iterable[Node], claims: Iterable[NodeClaim], types: Mapping[str, InstanceType]
 ) -> tuple[Machine, ...]:
@@ -184,7 +193,7 @@ def machines(
         if node.spec.provider_id:
             by_provider.setdefault(node.spec.provider_id, node)
     matched: list[tuple[NodeClaim, Node | None]] = []
-    for claim in claims:
+    for claim in sorted(claims, key=lambda claim: claim.metadata.name):
         held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
         held = held or _by_name(claim, free)
         if held is not None:

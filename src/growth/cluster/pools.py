@@ -78,11 +78,12 @@ class Usage:
             self._take(pool, capacity, type_of(machine.labels, types))
 
     def reserve(self, pool: PoolRef, reserved: Mapping[str, Reservation]) -> None:
-        """Counts the names that are reserved and not created yet."""
+        """Counts the names that are reserved and not created yet. `QuantityError` where it cannot be read how much."""
         for name, reservation in reserved.items():
             if name not in self.names:
                 kind = self._known.get(reservation.instance_type.lower())
-                self._take(pool, kind.capacity if kind else {}, kind)
+                capacity = amounts(reservation.capacity) or (kind.capacity if kind else {})
+                self._take(pool, capacity, kind)
 
     def _take(self, pool: PoolRef, capacity: Amounts, kind: InstanceType | None) -> None:
         self._used[pool] = add(self._used.get(pool, {}), {**capacity, NODES: 1})
@@ -107,7 +108,7 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         pool.metadata,
         pool.status.conditions,
         usage=usage,
-        classes=market.classes,
+        market=market,
         uses=template.spec.node_class_ref,
     )
     if not problem and pool.spec.replicas is not None:
@@ -134,7 +135,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
     """A pool of our API, and a warning for each of its server types that the cloud does not sell."""
     ref = PoolRef.growth(pool.metadata.name)
     problem = _problem(
-        ref, pool.metadata, pool.status.conditions, usage=usage, classes=market.classes, uses=pool.spec.node_class_ref
+        ref, pool.metadata, pool.status.conditions, usage=usage, market=market, uses=pool.spec.node_class_ref
     )
     known = by_name(market.types_for(pool.spec.node_class_ref))
     unmet = market.unmet.get(ref.name, frozenset()) | {
@@ -193,7 +194,7 @@ def _problem(
     conditions: Iterable[Condition],
     *,
     usage: Usage,
-    classes: NodeClasses,
+    market: Market,
     uses: NodeClassReference | None,
 ) -> str:
     """Why nothing can be bought here now; empty when it can. Counts what the pool has reserved."""
@@ -205,14 +206,15 @@ def _problem(
     if told is not None:
         return f"it is not ready{told}"
     if uses is not None:
-        missing = _class_problem(uses, classes)
+        missing = _class_problem(uses, market.classes)
         if missing:
             return missing
     if ref in usage.faults:
         return usage.faults[ref]
     try:
-        usage.reserve(ref, reservations.parse(meta.annotations.get(names.RESERVED_ANNOTATION, "")))
-    except ReservationError as error:
+        reserved = reservations.parse(meta.annotations.get(names.RESERVED_ANNOTATION, ""))
+        usage.reserve(ref, reservations.live(reserved, market.now))
+    except (ReservationError, QuantityError) as error:
         return f"what it has reserved is not known: annotation {names.RESERVED_ANNOTATION} {error}"
     return ""
 

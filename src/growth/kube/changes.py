@@ -29,6 +29,7 @@ async def change(
     subresource: str = "",
     attempts: int = ATTEMPTS,
     guarded: bool = False,
+    known: Json | None = None,
 ) -> Json:
     """The object as the server has it after the edit; nothing is written where the edit changes nothing.
 
@@ -37,9 +38,11 @@ async def change(
     under the same name is read and edited afresh, so an edit that means one object only must look at the uid.
     `Conflict` when others were first `attempts` times in a row. An edit outside of what the call can write (`status` and
     nothing else with that subresource, anything else without) is a `ValueError`: the server would drop it silently.
+
+    `known` is the object as the server just gave it: it saves the first read, and the precondition is then always sent.
     """
     for attempt in range(1, attempts + 1):
-        before = await api.get(kind.raw, name, namespace=namespace)
+        before = known if known is not None else await api.get(kind.raw, name, namespace=namespace)
         draft = copy.deepcopy(before)
         edit(draft)
         patch = difference(before, draft)
@@ -54,12 +57,13 @@ async def change(
                 patch,
                 namespace=namespace,
                 subresource=subresource,
-                revision=metadata["resourceVersion"] if guarded or has_list(patch) else "",
+                revision=metadata["resourceVersion"] if guarded or known is not None or has_list(patch) else "",
                 uid=metadata["uid"],
             )
         except Conflict:
             if attempt == attempts:
                 raise
+            known = None
     raise ValueError(f"attempts is {attempts}: at least one is needed")
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 from growth.api.kinds import Kind
 from growth.kube.api import Api, EventType, WatchEvent
 from growth.kube.backoff import DEFAULT_BACKOFF, Backoff, BackoffSettings
-from growth.kube.errors import ConfigError, Gone, KubeError, TooManyRequests
+from growth.kube.errors import ConfigError, Gone, KubeError, NotFound, TooManyRequests
 from growth.kube.store import Added, Change, Deleted, Entry, Index, Key, Store, identity
 from growth.ports import Clock, Random
 
@@ -41,6 +41,8 @@ class InformerSettings:
     stall_seconds: float = 150.0
     # How long a broken watch may stay broken before what the store says is called stale.
     stale_seconds: float = 30.0
+    # How often a kind that the server does not serve is asked for again.
+    missing_seconds: float = 30.0
     backoff: BackoffSettings = DEFAULT_BACKOFF
 
 
@@ -107,7 +109,11 @@ class InformerStatistics:
 
 
 class Informer(Generic[T, S]):
-    """Follows one kind. `transform` says what is kept of each object; see `Informers` for several kinds."""
+    """Follows one kind. `transform` says what is kept of each object; see `Informers` for several kinds.
+
+    An `optional` kind may be one that the server does not serve: then there are none of it, and it is asked for again
+    now and then.
+    """
 
     def __init__(
         self,
@@ -120,8 +126,11 @@ class Informer(Generic[T, S]):
         selection: Selection = EVERYTHING,
         indexes: Mapping[str, Index[S]] | None = None,
         settings: InformerSettings = DEFAULT_SETTINGS,
+        optional: bool = False,
     ) -> None:
         self.kind = kind
+        self._optional = optional
+        self._missing = False
         self.store: Store[S] = Store(indexes)
         self._api = api
         self._clock = clock
@@ -143,6 +152,11 @@ class Informer(Generic[T, S]):
         for key, item in list(self.store.items()):
             subscriber(Added(key, item))
         self._subscribers.append(subscriber)
+
+    @property
+    def missing(self) -> bool:
+        """Whether the server does not serve the kind: no definition of it is installed."""
+        return self._missing
 
     @property
     def revision(self) -> str:
@@ -189,6 +203,15 @@ class Informer(Generic[T, S]):
                 self._revision = ""
                 self._lost(Why.HISTORY_GONE, error)
                 pause = self._backoff.next()
+            except NotFound as error:
+                # The definition may have been removed under an open watch: only a list tells whether anything is left.
+                if self._optional and not self._revision:
+                    self._none()
+                    await asyncio.sleep(self._settings.missing_seconds)
+                    continue
+                self._revision = ""
+                self._lost(Why.DISCONNECTED, error)
+                pause = self._backoff.next()
             except TooManyRequests as error:
                 self._lost(Why.DISCONNECTED, error)
                 pause = max(error.retry_after_seconds or 0.0, self._backoff.next())
@@ -229,8 +252,14 @@ class Informer(Generic[T, S]):
             if not page:
                 break
         self._count("lists")
+        self._missing = False
         self._revision = answer.revision
         self._tell(self.store.replace(fresh), relisted=True)
+        self._found()
+
+    def _none(self) -> None:
+        self._missing = True
+        self._tell(self.store.replace({}), relisted=True)
         self._found()
 
     def _entry(self, item: T) -> tuple[Key, Entry[S]]:
@@ -354,10 +383,15 @@ class Informers:
         self._informers: list[Informer[Any, Any]] = []
 
     def watch(
-        self, kind: Kind[T], *, selection: Selection = EVERYTHING, indexes: Mapping[str, Index[T]] | None = None
+        self,
+        kind: Kind[T],
+        *,
+        selection: Selection = EVERYTHING,
+        indexes: Mapping[str, Index[T]] | None = None,
+        optional: bool = False,
     ) -> Informer[T, T]:
         """Follows a kind; call it before `run`."""
-        return self.watch_as(kind, unchanged, selection=selection, indexes=indexes)
+        return self.watch_as(kind, unchanged, selection=selection, indexes=indexes, optional=optional)
 
     def watch_as(
         self,
@@ -366,6 +400,7 @@ class Informers:
         *,
         selection: Selection = EVERYTHING,
         indexes: Mapping[str, Index[S]] | None = None,
+        optional: bool = False,
     ) -> Informer[T, S]:
         """Follows a kind and keeps of each object what `transform` makes of it; call it before `run`."""
         informer = Informer(
@@ -377,6 +412,7 @@ class Informers:
             selection=selection,
             indexes=indexes,
             settings=self._settings,
+            optional=optional,
         )
         self._informers.append(informer)
         return informer

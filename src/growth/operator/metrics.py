@@ -12,6 +12,12 @@ from growth.telemetry.metrics import Gauge, Metrics
 BUILD_INFO: Final = Gauge(
     "growth_build_info", "Always 1; the labels say what is running.", labels=("version", "python_version")
 )
+# Dashboards ask it for the version; the labels are those that Karpenter's has.
+KARPENTER_BUILD_INFO: Final = Gauge(
+    "karpenter_build_info",
+    "Always 1; the labels say what is running.",
+    labels=("version", "goversion", "goarch", "commit"),
+)
 
 
 def new_registry() -> tuple[CollectorRegistry, Metrics]:
@@ -20,6 +26,10 @@ def new_registry() -> tuple[CollectorRegistry, Metrics]:
     ProcessCollector(registry=registry)
     metrics = Metrics(registry)
     metrics.set(BUILD_INFO, 1, version=__version__, python_version=platform.python_version())
+    runtime = f"python{platform.python_version()}"
+    metrics.set(
+        KARPENTER_BUILD_INFO, 1, version=__version__, goversion=runtime, goarch=platform.machine(), commit="unknown"
+    )
     return registry, metrics
 
 

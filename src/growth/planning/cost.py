@@ -10,6 +10,7 @@ The search is a fixed list of attempts, so equal input gives an equal plan.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from growth.api.pools import PoolRef
 from growth.planning.bound import bound, ignored
 from growth.planning.classes import PodClass
-from growth.planning.drawing import Drawing, alike, draw, roomy
+from growth.planning.drawing import Drawing, alike, calmest, draw, roomy
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
@@ -26,6 +27,7 @@ from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
+from growth.planning.rehearsal import Arrival, Rehearsal
 
 # How many attempts with machines of one type only.
 ALIKE = 5
@@ -33,8 +35,11 @@ ALIKE = 5
 PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
+# A plan with machines of one type stays as it is when demand changes a little: it wins if others save less than one part
+# in so many.
+CALM = 33
 # How often machines are added for pods that are left over.
-ROUNDS = 4
+ROUNDS = 6
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
 # What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
@@ -84,9 +89,7 @@ class Found:
 
 
 class Search:
-    """One pass. `pack` tries drawings (None: first fit); `rehearse` says which pods of a plan would be left over, and
-    whether machines come one by one.
-    """
+    """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan."""
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class Search:
         masks: Mapping[PodClass, Mapping[Shelf, int]],
         *,
         pack: Callable[[Sequence[Drawn] | None, Mapping[PodClass, int]], Trial],
-        rehearse: Callable[[Sequence[PlannedClaim], bool], Sequence[str]] | None,
+        rehearse: Callable[[Sequence[PlannedClaim], Arrival], Rehearsal] | None,
         resources: int,
         node_cost: int,
     ) -> None:
@@ -117,25 +120,29 @@ class Search:
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         every = np.ones(len(self._goods.columns), dtype=np.bool_)
         worth = self._worth(counts)
+        sorts = alike(self._goods, counts, most=len(self._goods.columns))
+        calm = self._pack(self._firm(draw(self._goods, counts, worth, columns=calmest(sorts).columns)), self._rows)
         proposals = []
         for goods in (self._goods, roomy(self._goods, parts=PARTS)):
             patterns = Patterns(goods, counts, worth, columns=every)
             proposals += [patterns.rounded(), draw(goods, counts, patterns.worth, columns=every)]
-        for columns in alike(self._goods, counts, most=ALIKE):
-            proposals.append(draw(self._goods, counts, patterns.worth, columns=columns))
+        proposals += [draw(self._goods, counts, worth, columns=each.columns) for each in sorts[:ALIKE]]
         trials = [first, *(self._pack(self._drawn(each), self._rows) for each in proposals)]
         trials.sort(key=self._order)
         if self._rehearse is None:
-            return self._chosen([self._as_planned(trial) for trial in trials], worth)
+            return self._chosen([self._as_planned(trial) for trial in (calm, *trials)])
+        steady = self._repaired(calm, worth, most=None)
+        assert steady is not None
         found: list[Found] = []
+        best = (steady.trial.unplaced, steady.cost - steady.cost // CALM)
         for trial in trials:
-            best = min(((each.trial.unplaced, each.cost) for each in found), default=None)
-            if best is not None and (self._rehearsals <= 0 or self._order(trial) >= best):
+            if self._rehearsals <= 0 or self._order(trial) >= best:
                 break
-            repaired = self._repaired(trial, worth, most=best[1] if best else None)
+            repaired = self._repaired(trial, worth, most=best[1])
             if repaired is not None:
                 found.append(repaired)
-        return self._chosen(found, worth)
+                best = min(best, (repaired.trial.unplaced, repaired.cost))
+        return self._chosen(found) if found else steady
 
     def _as_planned(self, trial: Trial) -> Found:
         return Found(trial, trial.hourly, len(trial.claims), self._cost(trial))
@@ -146,18 +153,10 @@ class Search:
     def _order(self, trial: Trial) -> tuple[int, int]:
         return trial.unplaced, self._cost(trial)
 
-    def _chosen(self, found: Sequence[Found], worth: Floats) -> Found:
-        """The cheapest; among equals those that leave the fewest pods over when machines come one by one; then the one
-        whose largest machine holds the fewest pods.
-        """
+    def _chosen(self, found: Sequence[Found]) -> Found:
+        """The cheapest; among equals the one whose largest machine holds the fewest pods."""
         fewest, least = min((each.trial.unplaced, each.cost) for each in found)
         equal = [each for each in found if each.trial.unplaced == fewest and each.cost <= least + least // EQUAL]
-        if len(equal) > 1 and self._rehearse is not None:
-            later = {
-                each: self._later(each.trial, self._left_over(each.trial, one_by_one=True), worth) for each in equal
-            }
-            soonest = min(later.values())
-            equal = [each for each in equal if later[each] <= soonest + soonest // EQUAL]
         return min(equal, key=lambda each: (each.trial.largest, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
@@ -172,6 +171,11 @@ class Search:
         none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
         return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts)).worth
 
+    def _firm(self, drawings: Sequence[Drawing]) -> list[Drawn]:
+        """The drawings as they are, but for the last machine: it is as large as what is left for it."""
+        drawn = self._drawn(drawings)
+        return [*(dataclasses.replace(each, firm=True) for each in drawn[:-1]), *drawn[-1:]]
+
     def _drawn(self, drawings: Sequence[Drawing]) -> list[Drawn]:
         return [
             Drawn(
@@ -182,37 +186,43 @@ class Search:
         ]
 
     def _repaired(self, trial: Trial, worth: Floats, *, most: int | None) -> Found | None:
-        """The plan with machines added until kube-scheduler would leave no pod over.
+        """The plan with machines added until kube-scheduler would leave no pod over, however they arrive.
 
         Or as far as rounds go. None where it cannot be cheaper than `most`.
         """
         planned, machines = trial.hourly, len(trial.claims)
-        over = self._left_over(trial)
-        for _ in range(ROUNDS):
-            if over and most is not None and self._later(trial, over, worth) > most:
+        clean = 0
+        for turn in itertools.count():
+            over = self._left_over(trial, Arrival.AT_ONCE if turn % 2 else Arrival.ONE_BY_ONE)
+            if most is not None and self._later(trial, over, worth) > most:
                 return None
-            again = self._with_more(trial, over, worth) if over else None
+            clean = 0 if over else clean + 1
+            if clean == len(Arrival):
+                break
+            again = self._with_more(trial, over, worth) if over else trial
             if again is None:
                 break
             trial = again
-            if self._rehearsals <= 0:
+            if turn >= ROUNDS or self._rehearsals <= 0:
                 break
-            over = self._left_over(trial)
         return Found(trial, planned, machines, self._cost(trial))
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
-        """The plan with machines for the pods that are left over; None where none can be bought."""
+        """The plan with machines for the pods that are left over; None where none can be bought.
+
+        They come last: machines that arrive one by one find the same pods as before.
+        """
         every = np.ones(len(self._goods.columns), dtype=np.bool_)
         more = draw(self._goods, self._counts(over), worth, columns=every)
         again = self._pack([*self._kept(trial, set(over)), *self._drawn(more)], self._rows)
         return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
 
-    def _left_over(self, trial: Trial, *, one_by_one: bool = False) -> list[str]:
+    def _left_over(self, trial: Trial, arrival: Arrival) -> list[str]:
         """The pods of the plan that kube-scheduler would leave over."""
         assert self._rehearse is not None
         self._rehearsals -= 1
         nowhere = {key for _, keys in trial.left for key in keys}
-        return [key for key in self._rehearse(trial.claims, one_by_one) if key not in nowhere]
+        return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]
 
     def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
         """What the plan costs with a second purchase for the pods that are left over."""

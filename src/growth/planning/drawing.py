@@ -7,6 +7,7 @@ really share a machine is for the feasibility code to say.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from growth.planning.market import Bools, Floats, Ints, Market
 LEANINGS = (0.1, 0.5, 1.0)
 # A class goes in by a quarter of what would still fit, so that classes mix.
 PORTION = 4
+# Machines that cost so much more than the cheapest are not much dearer.
+NOT_MUCH = 1.04
+# Enough machines that one more or less is no upheaval.
+ENOUGH = 40.0
 # Room that never runs out.
 UNASKED = 1e18
 # Scores are rounded before they are compared, so that ties are ties on every machine.
@@ -157,19 +162,41 @@ def _with_needed(goods: Market, counts: Ints, columns: Bools) -> Bools:
     return chosen
 
 
-def alike(goods: Market, counts: Ints, *, most: int) -> list[Bools]:
-    """The columns that by themselves would be cheapest if pods mixed like sand, each with those that some class needs.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Sort:
+    """Machines of one type, with those that some class needs: what all pods would cost on them, and how many they are."""
+
+    columns: Bools
+    cost: float
+    machines: float
+
+
+def alike(goods: Market, counts: Ints, *, most: int) -> list[Sort]:
+    """The types that by themselves would be cheapest if pods mixed like sand, cheapest first.
 
     kube-scheduler spreads all kinds of pods over all machines. On machines of one shape, the shape of what is asked for
-    altogether, nothing is stranded by that.
+    altogether, nothing is stranded by that. On each of them half of the largest pod is lost, on average.
     """
     total = (goods.needs * counts[:, None]).sum(axis=0)
     asked = total > 0
-    with np.errstate(divide="ignore"):
-        machines = (total[asked] / np.maximum(goods.rooms[:, asked], 0)).max(axis=1, initial=0.0)
+    rooms = np.maximum(goods.rooms[:, asked], 1)
+    largest = np.where(counts[:, None] > 0, goods.needs, 0).max(axis=0, initial=0)[asked]
+    lost = np.minimum((largest / rooms).max(axis=1, initial=0.0) / 2, 0.5)
+    machines = (total[asked] / rooms).max(axis=1, initial=0.0) / (1 - lost)
     open_to = (goods.allowed * counts[:, None]).sum(axis=0) / max(1, int(counts.sum()))
     cost = np.round(goods.prices * machines / np.maximum(open_to, 1e-9), DIGITS)
     order = np.lexsort((goods.prices, cost))
     return [
-        _with_needed(goods, counts, np.arange(len(cost)) == at) for at in order[:most].tolist() if np.isfinite(cost[at])
+        Sort(_with_needed(goods, counts, np.arange(len(cost)) == at), float(cost[at]), float(machines[at]))
+        for at in order[:most].tolist()
     ]
+
+
+def calmest(sorts: Sequence[Sort]) -> Sort:
+    """The one to stay with when demand changes a little: the most machines that are not much dearer than the cheapest.
+
+    Prices and numbers here are smooth in the demand, so that a pod more or less changes neither.
+    """
+    fine = [each for each in sorts if each.cost <= sorts[0].cost * NOT_MUCH]
+    many = [each for each in fine if each.machines <= ENOUGH] or fine
+    return max(many, key=lambda each: each.machines)

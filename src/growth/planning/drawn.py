@@ -36,6 +36,7 @@ class AfterDrawings(FirstFit):
         super().__init__(*args, **kwargs)
         self._rows = rows
         self._meant: dict[int, list[tuple[Claim, list[int]]]] = {}
+        self._drawn: list[Claim] = []
         self._dearest: dict[Shelf, int] = {}
         limits: dict[tuple[Shelf, int, bool], tuple[int, int]] = {}
         for drawn in drawings:
@@ -48,6 +49,7 @@ class AfterDrawings(FirstFit):
                 )
             mask, expected = limits[key]
             claim = Claim(shelf, self._resources, mask=mask, expected=expected, firm=drawn.firm)
+            self._drawn.append(claim)
             self._dearest[shelf] = max(self._dearest.get(shelf, 0), drawn.option)
             for row, number in drawn.pods.items():
                 self._meant.setdefault(row, []).append((claim, [number]))
@@ -61,7 +63,19 @@ class AfterDrawings(FirstFit):
                 rest = self._as_meant(pods, list(pods.pods))
                 if rest:
                     waiting.append((pods, rest))
-        return left + self._place_waiting(waiting)
+        left += self._place_waiting(waiting)
+        self._as_drawn()
+        return left
+
+    def _as_drawn(self) -> None:
+        """Puts the machines in the order in which they were drawn; those that nobody drew come last."""
+        drawn = [claim for claim in self._drawn if claim.at >= 0]
+        known = {claim.at for claim in drawn}
+        self.claims = [*drawn, *(claim for claim in self.claims if claim.at not in known)]
+        place = {claim.at: at for at, claim in enumerate(self.claims)}
+        self.order = [(key, where if isinstance(where, str) else place[where]) for key, where in self.order]
+        for at, claim in enumerate(self.claims):
+            claim.at = at
 
     def _as_meant(self, pods: PodClass, keys: list[str]) -> list[str]:
         if pods.volumes.alone or pods not in self._rows:

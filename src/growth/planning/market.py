@@ -148,6 +148,8 @@ def _bits(mask: int, span: int) -> Bools:
 
 def _unbeaten(prices: Ints, rooms: Ints, allowed: Bools) -> Ints:
     """The columns that no other beats; of equal ones the first, so that ties go by price, name and zone."""
+    if not len(prices):
+        return np.zeros(0, dtype=np.int64)
     order = np.lexsort((np.arange(len(prices)), -rooms.sum(axis=1), prices))
     first: dict[bytes, int] = {}
     alike = np.concatenate([rooms.view(np.uint8).reshape(len(prices), -1), np.packbits(allowed, axis=0).T], axis=1)

@@ -5,26 +5,44 @@ mask is its cheapest option. A requirement becomes a mask once; «has room for x
 """
 
 import bisect
-import dataclasses
 import functools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
 
 from growth.api import names
-from growth.api.instance_types import InstanceType, Offering
+from growth.api.instance_types import InstanceType, Offering, todays_names
 from growth.cluster.snapshot import PoolView
-from growth.planning.requirements import NEVER, Requirement, any_value, from_labels, gather, key_of, one_of, parse
-from growth.units.resources import Amounts
+from growth.planning.requirements import NEVER, Requirement, any_value, from_labels, gather, one_of, parse
+from growth.units.resources import Amounts, add
+
+# The labels that every offering has.
+OF_OFFERINGS: Final = frozenset({names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option:
-    """One thing that can be bought, with every label that a machine bought so can have."""
+class Option(msgspec.Struct, frozen=True, gc=False):  # thousands a pass: a struct is made eight times quicker
+    """One thing that can be bought."""
 
     type: InstanceType
     offering: Offering
     price: int
-    labels: Mapping[str, tuple[str, ...]]
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """Every label that a machine bought so can have, with its possible values."""
+        return option_labels(self.type, self.offering)
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """The possible values of one of the labels; none where machines do not have it."""
+        if self.offering.labels:
+            return self.labels.get(key, ())
+        if key == names.ZONE_LABEL:
+            return (self.offering.zone,)
+        if key == names.CAPACITY_TYPE_LABEL:
+            return (self.offering.capacity_type,)
+        return self.type.labels_of_today.get(key, ())
 
 
 class Constraint:
@@ -75,7 +93,7 @@ class State:
 class Shelf:
     """The options of one pool, or of one priority of it, compiled for one pass.
 
-    `overheads` is what DaemonSets take of each option, by its index; `measure` takes it off and makes the tables of room.
+    `reserve` books what DaemonSets take of options; `measure` takes it off and makes the tables of room.
     """
 
     def __init__(
@@ -95,45 +113,72 @@ class Shelf:
                 key=lambda o: (o.price, o.type.name, o.offering.zone, o.offering.capacity_type, o.offering.reservation),
             )
         )
-        everything = (1 << len(self.options)) - 1
-        # Labels of the cloud, also those that only options have which the pool rules out: no template sets them.
-        cloud = cloud_labels(pool)
-        by_value: dict[str, dict[str, int]] = {key: {} for key in cloud}
-        bit = 1
-        for option in self.options:
-            for key, values in option.labels.items():
-                masks = by_value[key]
-                for value in values:
-                    masks[value] = masks.get(value, 0) | bit
-            bit <<= 1
-        self._by_value = by_value
-        self._defined = {key: functools.reduce(operator.or_, masks.values(), 0) for key, masks in by_value.items()}
+        # Made when a label is first asked about: of a dozen a pass reads four or five.
+        self._values: dict[str, dict[str, int] | None] = {}
+        self._defined: dict[str, int] = {}
+        self._types = self._by_type()
         self.template = template_requirements(pool)
         self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
-        self._everything = everything
+        self._everything = (1 << len(self.options)) - 1
         self._masks: dict[tuple[str, Requirement], int] = {}
         self._rooms: list[tuple[list[int], list[int]]] = []
-        self.overheads: list[Amounts] = [{} for _ in self.options]
+        self._overheads: list[tuple[Amounts, int]] = [({}, self._everything)]  # each with the options that have it
         self._states: dict[frozenset[tuple[str, Requirement]], State] = {}
         self.start = self._state(self.template)
         self._flexible: dict[tuple[str, Requirement, int], int] = {}
 
+    def _by_type(self) -> list[tuple[InstanceType, int]]:
+        """Each type once, with its options: what is true of a type is asked of it once."""
+        masks: dict[int, int] = {}
+        types: dict[int, InstanceType] = {}
+        bit = 1
+        for option in self.options:
+            kind = option.type
+            of = id(kind)
+            if of in masks:
+                masks[of] |= bit
+            else:
+                masks[of], types[of] = bit, kind
+            bit <<= 1
+        return [(kind, masks[of]) for of, kind in types.items()]
+
+    def reserve(self, mask: int, amounts: Amounts) -> None:
+        """Adds what a DaemonSet takes of each option of the mask to its overhead."""
+        parts = [
+            part
+            for held, options in self._overheads
+            for part in ((held, options & ~mask), (add(held, amounts), options & mask))
+        ]
+        self._overheads = [(held, options) for held, options in parts if options]
+
+    def overhead(self, index: int) -> Amounts:
+        """What DaemonSets take of the option."""
+        return next(held for held, options in self._overheads if options >> index & 1)
+
     def measure(self, resources: Sequence[str]) -> None:
         """Makes the tables of room for the resources, in their order."""
+        alike = [
+            (kind.allocatable, held, mask & options)
+            for kind, mask in self._types
+            for held, options in self._overheads
+            if mask & options
+        ]
         for name in resources:
-            rooms = [
-                option.type.allocatable.get(name, 0) - overhead.get(name, 0)
-                for option, overhead in zip(self.options, self.overheads, strict=True)
-            ]
+            rooms: dict[int, int] = {}
+            for allocatable, held, mask in alike:
+                room = allocatable.get(name, 0) - held.get(name, 0)
+                rooms[room] = rooms.get(room, 0) | mask
             self._rooms.append(self._thresholds(rooms))
 
-    def _thresholds(self, rooms: list[int]) -> tuple[list[int], list[int]]:
-        """Sorted amounts, and for each position the options that have at least so much."""
-        order = sorted(range(len(rooms)), key=rooms.__getitem__)
-        masks = [self._everything]
-        for index in order:
-            masks.append(masks[-1] & ~(1 << index))
-        return [rooms[index] for index in order], masks
+    def _thresholds(self, rooms: Mapping[int, int]) -> tuple[list[int], list[int]]:
+        """The different amounts, sorted, and for each the options that have at least so much; at the end none."""
+        amounts = sorted(rooms)
+        masks = []
+        left = self._everything
+        for amount in amounts:
+            masks.append(left)
+            left ^= rooms[amount]
+        return amounts, [*masks, left]
 
     def with_room(self, resource: int, amount: int) -> int:
         """The options with at least the amount of the resource (by its index)."""
@@ -152,7 +197,40 @@ class Shelf:
 
     def known(self, key: str) -> bool:
         """Whether nodes of this pool can have the label at all."""
-        return key in self._defined or key in self.template or key in names.WELL_KNOWN_LABELS
+        return self._by_value(key) is not None or key in self.template or key in names.WELL_KNOWN_LABELS
+
+    def _by_value(self, key: str) -> dict[str, int] | None:
+        """For each value of a label of the cloud the options that can have it; None for other labels.
+
+        A label is the cloud's also where only options define it that the pool rules out: no template sets it.
+        """
+        try:
+            return self._values[key]
+        except KeyError:
+            found = self._values[key] = self._read(key) if self._of_cloud(key) else None
+            if found is not None:
+                self._defined[key] = functools.reduce(operator.or_, found.values(), 0)
+            return found
+
+    def _of_cloud(self, key: str) -> bool:
+        """Whether some type or offering of the pool defines the label."""
+        return key in OF_OFFERINGS or any(
+            key in kind.labels_of_today or key in kind.labels_of_offerings for kind in self.pool.instance_types
+        )
+
+    def _read(self, key: str) -> dict[str, int]:
+        masks: dict[str, int] = {}
+        if key in OF_OFFERINGS or any(key in kind.labels_of_offerings for kind, _ in self._types):
+            bit = 1
+            for option in self.options:
+                for value in option.values(key):
+                    masks[value] = masks.get(value, 0) | bit
+                bit <<= 1
+            return masks
+        for kind, options in self._types:
+            for value in kind.labels_of_today.get(key, ()):
+                masks[value] = masks.get(value, 0) | options
+        return masks
 
     def mask_of(self, key: str, requirement: Requirement) -> int:
         """The options whose label can satisfy the requirement.
@@ -163,10 +241,11 @@ class Shelf:
         cached = self._masks.get((key, requirement))
         if cached is not None:
             return cached
+        by_value = self._by_value(key) or {}
         defined = self._defined.get(key, 0)
         own = key in self.pool.labels and key not in names.WELL_KNOWN_LABELS
         mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
-        for value, options in self._by_value.get(key, {}).items():
+        for value, options in by_value.items():
             if requirement.allows(value):
                 mask |= options
         self._masks[key, requirement] = mask
@@ -178,7 +257,8 @@ class Shelf:
         if state is None:
             mask = self._everything
             for label, requirement in requirements.items():
-                mask &= self.mask_of(label, requirement) if label in self._defined else self._everything
+                if self._by_value(label) is not None:
+                    mask &= self.mask_of(label, requirement)
             state = self._states[key] = State(requirements, mask)
         return state
 
@@ -198,7 +278,7 @@ class Shelf:
                 merged[key] = held.intersect(asked)
                 if merged[key] == NEVER:
                     return None
-            elif key in self._defined:
+            elif self._by_value(key) is not None:
                 merged[key] = asked
             elif not asked.tolerates_absence:
                 return None  # no node of this pool will carry the label
@@ -208,7 +288,7 @@ class Shelf:
     def values(self, key: str, state: State, mask: int) -> list[str]:
         """The values that the label can still have, sorted: what the options offer, or what the template lists."""
         requirement = state.requirements.get(key)
-        by_value = self._by_value.get(key)
+        by_value = self._by_value(key)
         if by_value is not None:
             return sorted(
                 value
@@ -223,13 +303,13 @@ class Shelf:
         """The options of the mask whose machines will not carry the label at all."""
         if key in self.pool.labels:
             return 0
-        if key in self._defined:
+        if self._by_value(key) is not None:
             return mask & ~self._defined[key]
         return 0 if key in self.template and not self.template[key].tolerates_absence else mask
 
     def options_with(self, key: str, value: str) -> int:
         """The options whose label can be `value`; all of them where options do not define the label."""
-        by_value = self._by_value.get(key)
+        by_value = self._by_value(key)
         return self._everything if by_value is None else by_value.get(value, 0)
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
@@ -249,7 +329,7 @@ class Shelf:
         """How many different values the label still has among the options; remembered, because masks recur."""
         known = self._flexible.get((key, requirement, mask))
         if known is None:
-            by_value = self._by_value.get(key, {})
+            by_value = self._by_value(key) or {}
             known = sum(1 for value, options in by_value.items() if options & mask and requirement.allows(value))
             self._flexible[key, requirement, mask] = known
         return known
@@ -278,26 +358,11 @@ def template_requirements(pool: PoolView) -> dict[str, Requirement]:
     return gather([*listed, *labels.items()])
 
 
-def cloud_labels(pool: PoolView) -> list[str]:
-    """The labels that some type or offering of the pool defines."""
-    types = (key for kind in pool.instance_types for key in kind.labels)
-    offerings = (key for kind in pool.instance_types for offering in kind.offerings for key in offering.labels)
-    own = (names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL)
-    return [key_of(key) for key in dict.fromkeys((*own, *types, *offerings))]
-
-
-def type_labels(kind: InstanceType) -> dict[str, tuple[str, ...]]:
-    """The labels that every machine of the type can have, with their possible values."""
-    return {**{key_of(key): values for key, values in kind.labels.items()}, names.INSTANCE_TYPE_LABEL: (kind.name,)}
-
-
-def option_labels(of_type: Mapping[str, tuple[str, ...]], offering: Offering) -> dict[str, tuple[str, ...]]:
+def option_labels(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, ...]]:
     """Every label that a machine of the offering can have: the type's, the place and the terms, and its own."""
-    labels = {
-        **of_type,
+    return {
+        **kind.labels_of_today,
         names.ZONE_LABEL: (offering.zone,),
         names.CAPACITY_TYPE_LABEL: (offering.capacity_type,),
+        **todays_names(offering.labels),
     }
-    if offering.labels:
-        labels.update({key_of(key): values for key, values in offering.labels.items()})
-    return labels

@@ -16,7 +16,7 @@ from growth.api.overlays import NodeOverlay
 from growth.api.pools import PoolRef
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.snapshot import NodeView, PoolView, Snapshot
-from growth.planning.offerings import option_labels, type_labels
+from growth.planning.offerings import option_labels
 from growth.planning.requirements import Requirement, RequirementError, from_expressions
 from growth.units.errors import UnitError
 from growth.units.money import Money
@@ -131,7 +131,7 @@ class _Sheet:
         return [
             index
             for index, offering in enumerate(kind.offerings)
-            if change.matches({**self._own, **option_labels(type_labels(kind), offering)})
+            if change.matches({**self._own, **option_labels(kind, offering)})
         ]
 
     def conflicts(self, change: _Change) -> Iterable[str]:

@@ -267,7 +267,7 @@ class Placing:
         for driver, count in pods.volumes.fresh.items():
             claim.fresh[driver] = claim.fresh.get(driver, 0) + count * number
         claim.pods.extend(keys)
-        self.order.extend((key, claim.at) for key in keys)
+        self.order.extend(zip(keys, itertools.repeat(claim.at)))
         self._count(claim, pods, number)
 
     def _count(self, claim: Claim, pods: PodClass, number: int) -> None:
@@ -293,7 +293,7 @@ class Placing:
     def _put_existing(self, index: int, pods: PodClass, keys: Sequence[str]) -> None:
         self._existing.put(index, pods, keys)
         name = self._existing.nodes[index].name
-        self.order.extend((key, name) for key in keys)
+        self.order.extend(zip(keys, itertools.repeat(name)))
 
 
 def _lowest(mask: int) -> int:

@@ -157,11 +157,10 @@ class Explainer:
         for resource, amount in pods.needs:
             if not state.mask & shelf.with_room(resource, amount):
                 name = self._resources[resource]
-                options = shelf.chosen(state.mask)
                 most = max(
                     (
-                        o.type.allocatable.get(name, 0) - shelf.overheads[shelf.options.index(o)].get(name, 0)
-                        for o in options
+                        shelf.options[at].type.allocatable.get(name, 0) - shelf.overhead(at).get(name, 0)
+                        for at in shelf.indices(state.mask)
                     ),
                     default=0,
                 )

@@ -79,11 +79,12 @@ class Requirement:
 
     def allows(self, value: str) -> bool:
         """Whether the label may have the value."""
-        return (value in self.values) != self.complement and self._within(value)
+        listed = (value in self.values) != self.complement
+        if self.at_least is None and self.at_most is None:
+            return listed
+        return listed and self._within(value)
 
     def _within(self, value: str) -> bool:
-        if self.at_least is None and self.at_most is None:
-            return True
         number = integer(value)
         if number is None:
             return False

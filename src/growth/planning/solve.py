@@ -25,15 +25,13 @@ from growth.planning.offerings import (
     Option,
     Shelf,
     State,
-    option_labels,
     template_requirements,
-    type_labels,
 )
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
-from growth.planning.rehearsal import Arrival, Stage
-from growth.planning.requirements import Requirement, any_value, key_of
+from growth.planning.rehearsal import Stage
+from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
@@ -152,9 +150,7 @@ class _Pass:
             known,
             {each: asking.reach(each) for each in known},
             pack=pack,
-            rehearse=None
-            if stage is None
-            else lambda claims, slow: stage.rehearse(claims, Arrival.ONE_BY_ONE if slow else Arrival.AT_ONCE).left,
+            rehearse=None if stage is None else stage.rehearse,
             resources=len(context.resources),
             node_cost=self._options.node_cost,
         ).best()
@@ -264,8 +260,10 @@ class _Pass:
         for pool in self._pools:
             if pool.problem:
                 continue
-            for priority in sorted({pool.priorities.get(kind.name, 0) for kind in pool.instance_types}, reverse=True):
-                found = [option for option in offered(pool) if pool.priorities.get(option.type.name, 0) == priority]
+            options = offered(pool)
+            of = pool.priorities
+            for priority in sorted({of.get(kind.name, 0) for kind in pool.instance_types} if of else {0}, reverse=True):
+                found = [option for option in options if of.get(option.type.name, 0) == priority] if of else options
                 if found:
                     shelves.append(self._shelf(pool, found))
         return shelves
@@ -299,9 +297,7 @@ class _Pass:
             if daemon.ports:
                 ports.append((daemon.ports, mask))
             together = {name: amount * len(daemon.pods) for name, amount in daemon.requests.items()}
-            for index in range(len(shelf.options)):
-                if mask >> index & 1:
-                    shelf.overheads[index] = add(shelf.overheads[index], together)
+            shelf.reserve(mask, together)
         return ports
 
     def _claims_in_use(self) -> set[tuple[str, str]]:
@@ -348,7 +344,7 @@ class _Pass:
             requirements=claim.state.requirements,
             labels=claim_labels(claim.state.requirements, option),
             min_values_relaxed=shelf.rigid(claim.state, claim.mask) is not None,
-            requests=add(requests, shelf.overheads[best]),
+            requests=add(requests, shelf.overhead(best)),
             pods=tuple(claim.pods),
             next_best=next_best,
             spare=claim.firm,
@@ -401,24 +397,34 @@ def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
 
 
 def _offered(pool: PoolView, template: Mapping[str, Requirement], *, unavailable: bool) -> Iterator[Option]:
+    terms: dict[tuple[str, str], bool] = {}  # zone and capacity type: whether the pool allows both
     for kind in pool.instance_types:
         if not _may_be(template, kind):
             continue
-        labels = type_labels(kind)
         for offering in kind.offerings:
-            if offering.price is None or not (unavailable or (offering.available and not _spent(offering))):
+            price = offering.price
+            if price is None or not (unavailable or offering.available):
                 continue
-            if _sells(template, offering):
-                yield Option(kind, offering, offering.price, option_labels(labels, offering))
+            if offering.labels:
+                sold = _sells(template, offering)
+            else:
+                at = (offering.zone, offering.capacity_type)
+                known = terms.get(at)
+                sold = terms[at] = _sells(template, offering) if known is None else known
+            if sold and (unavailable or not _spent(offering)):
+                yield Option(kind, offering, price)
 
 
 def _may_be(template: Mapping[str, Requirement], kind: InstanceType) -> bool:
     """Whether none of the type's labels contradicts the pool, unless an offering says otherwise."""
-    for raw, values in (*kind.labels.items(), (names.INSTANCE_TYPE_LABEL, (kind.name,))):
-        key = key_of(raw)
-        asked = template.get(key)
-        if asked is not None and not any(map(asked.allows, values)):
-            return any(key_of(other) == key for offering in kind.offerings for other in offering.labels)
+    labels = kind.labels_of_today
+    for key, asked in template.items():
+        for value in labels.get(key, ()):
+            if asked.allows(value):
+                break
+        else:
+            if key in labels and key not in kind.labels_of_offerings:
+                return False
     return True
 
 

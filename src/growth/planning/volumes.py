@@ -152,12 +152,44 @@ def _reachable(volume: PersistentVolume) -> tuple[Mapping[str, Requirement], ...
 
 def _alternatives(places: Iterable[tuple[Mapping[str, Requirement], ...]]) -> tuple[Mapping[str, Requirement], ...]:
     """One of each volume's terms at once, multiplied out."""
-    many = list(places)
+    many = [_joined(terms) for terms in places]
     if not many:
         return ()
-    combined: list[Mapping[str, Requirement]] = []
-    for combination in itertools.islice(itertools.product(*many), MAX_ALTERNATIVES):
-        merged = gather(pair for term in combination for pair in term.items())
-        if merged not in combined:
-            combined.append(merged)
-    return tuple(combined)
+    combined = [
+        gather(pair for term in combination for pair in term.items())
+        for combination in itertools.islice(itertools.product(*many), MAX_ALTERNATIVES)
+    ]
+    return tuple(_joined(combined))
+
+
+def _joined(terms: Iterable[Mapping[str, Requirement]]) -> list[Mapping[str, Requirement]]:
+    """The same places in fewer terms: «zone a, or zone b» is «zone a or b», which leaves the cloud the choice."""
+    found: list[Mapping[str, Requirement]] = []
+    for term in terms:
+        wider, at = term, 0
+        while at < len(found):
+            both = _either(found[at], wider)
+            if both is None:
+                at += 1
+            else:  # what it is now may be joined with those that were passed over
+                del found[at]
+                wider, at = both, 0
+        found.append(wider)
+    return found
+
+
+def _either(one: Mapping[str, Requirement], other: Mapping[str, Requirement]) -> Mapping[str, Requirement] | None:
+    """The term that says «one or the other»; None where no single term does: they must differ in one list of values."""
+    if one.keys() != other.keys():
+        return None
+    apart = [key for key in one if one[key] != other[key]]
+    if not apart:
+        return one
+    key = apart[0]
+    if len(apart) > 1 or not (_plain(one[key]) and _plain(other[key])):
+        return None
+    return {**one, key: one_of(*one[key].values, *other[key].values)}
+
+
+def _plain(requirement: Requirement) -> bool:
+    return not requirement.complement and requirement.at_least is None and requirement.at_most is None

@@ -48,6 +48,7 @@ async def exchange(
             return
         if error is not None:
             answer.set_exception(error)
+            answer.exception()  # a sender that has died meanwhile will not look at it, and that is no failure
         else:
             answer.set_result(value)
 

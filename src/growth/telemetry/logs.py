@@ -26,3 +26,8 @@ def logger(controller: str) -> FilteringBoundLogger:
 def about(**fields: object) -> AbstractContextManager[None]:
     """Binds fields to every line inside the block and in tasks started there; the block's end restores what was before."""
     return cast("AbstractContextManager[None]", structlog.contextvars.bound_contextvars(**fields))
+
+
+def bound(field: str) -> str:
+    """What `about` has bound to the field here; empty where nothing is."""
+    return str(structlog.contextvars.get_contextvars().get(field, ""))

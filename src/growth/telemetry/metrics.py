@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -28,6 +28,7 @@ from prometheus_client.core import (
     Metric,
     SummaryMetricFamily,
 )
+from prometheus_client.samples import Sample
 
 # Karpenter's bounds for durations, in seconds: dashboards compute quantiles from them.
 DURATION_BUCKETS: Final = (
@@ -230,9 +231,15 @@ class Metrics:
     def _simple(
         self, metric: Counter | Gauge, family: CounterMetricFamily | GaugeMetricFamily
     ) -> CounterMetricFamily | GaugeMetricFamily:
-        numbers = self._numbers[metric]
         if isinstance(metric, Gauge) and metric in self._readers:
-            numbers = {_key(metric, labels): value for labels, value in self._readers[metric]()}
+            # Thousands of series at every scrape: the labels are taken as the reader gives them, and not made anew.
+            read = {_key(metric, labels): (labels, value) for labels, value in self._readers[metric]()}
+            family.samples += [
+                Sample(metric.name, cast("dict[str, str]", labels), value)
+                for _, (labels, value) in sorted(read.items(), key=itemgetter(0))
+            ]
+            return family
+        numbers = self._numbers[metric]
         for key in sorted(numbers):
             family.add_metric(key, numbers[key])
         return family
@@ -254,7 +261,10 @@ class Metrics:
 
 
 def _key(metric: Declaration, labels: Mapping[str, str]) -> Labels:
-    if set(labels) != set(metric.labels):
-        wanted = ", ".join(metric.labels) or "none"
-        raise ValueError(f"the metric {metric.name!r} has the labels {wanted}; given: {', '.join(labels) or 'none'}")
-    return tuple(labels[name] for name in metric.labels)
+    try:
+        if len(labels) == len(metric.labels):
+            return tuple([labels[name] for name in metric.labels])
+    except KeyError:
+        pass
+    wanted = ", ".join(metric.labels) or "none"
+    raise ValueError(f"the metric {metric.name!r} has the labels {wanted}; given: {', '.join(labels) or 'none'}")

@@ -198,7 +198,7 @@ def test_every_call_has_a_deadline() -> None:
     """A server that takes the request and says nothing leaves the outcome unknown when the time is over."""
 
     async def law() -> None:
-        async with Stub(say_nothing).running() as stub, client(stub, deadline_seconds=0.05) as api:
+        async with Stub(say_nothing).running() as stub, client(stub, deadline_seconds=0.5) as api:
             for call in (read, *WRITES.values()):
                 with pytest.raises(errors.OutcomeUnknown, match="time allowed"):
                     await call(api)

@@ -46,6 +46,17 @@ def test_a_pool_for_reserved_capacity_alone_stops_with_it() -> None:
     assert len(made.unplaced) == 4
 
 
+def test_what_a_reservation_cannot_hold_goes_to_the_next_pool_in_the_same_pass() -> None:
+    """A spent reservation is known to be spent: the pool of lower weight takes the rest at once."""
+    first = pool("first", PAID, needs=[need(TERMS, "In", names.RESERVED)], weight=10)
+    made = plan(first, pool("second", PAID, needs=[need(TERMS, "In", names.ON_DEMAND)]), pods(9))
+    assert [(claim.pool.name, claim.capacity_type) for claim in made.claims] == [
+        ("first", names.RESERVED),
+        ("first", names.RESERVED),
+        ("second", names.ON_DEMAND),
+    ]
+
+
 def test_types_that_share_a_reservation_share_its_places() -> None:
     """One reservation for two types is counted once."""
     shared = [

@@ -5,14 +5,21 @@ import datetime as dt
 import msgspec
 
 from growth.api.meta import ObjectMeta
+from growth.api.placement import NodeSelector, NodeSelectorTerm
 from growth.api.pods import EphemeralVolumeSource, PersistentVolumeClaimTemplate, Volume
-from growth.api.volumes import PersistentVolumeClaimSpec
+from growth.api.volumes import (
+    PersistentVolume,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
 from growth.planning.plan import Filter
 from tests.unit.planning.builders import (
     MEDIUM,
     ZONE,
     claim,
     csi_node,
+    expression,
     kind,
     need,
     node,
@@ -26,6 +33,8 @@ from tests.unit.planning.builders import (
     storage_class,
     volume,
 )
+
+TEAM = "example.com/team"
 
 
 def own(name: str = "scratch", storage_name: str = "fast") -> Volume:
@@ -46,6 +55,28 @@ def test_a_volume_of_two_zones_takes_the_cheaper() -> None:
     """Of a volume's alternatives any will do, the cheapest first."""
     dear = kind("only", offerings=[offering("a", 0.1), offering("b", 0.3), offering("c", 0.2)])
     made = plan(pool("default", dear), pod(claims=["data"]), storage(claim("data", volume="v"), volume("v", "b", "c")))
+    assert made.claim.zone == "c"
+
+
+def test_a_volume_of_two_zones_leaves_both_open() -> None:
+    """Zones that are alternatives of a volume count as so many for `minValues`, and the claim allows each of them."""
+    view = storage(claim("data", volume="v"), volume("v", "b", "c"))
+    made = plan(pool(needs=[need(ZONE, "Exists", least=2)]), pod(claims=["data"]), view)
+    assert made.claim.requirements[ZONE].values == {"b", "c"}
+    too_many = plan(pool(needs=[need(ZONE, "Exists", least=3)]), pod(claims=["data"]), view)
+    assert too_many.reason().filter is Filter.MIN_VALUES
+
+
+def test_alternatives_that_differ_in_two_labels_stay_apart() -> None:
+    """«Zone b of team red, or zone c of team blue» does not make zone b of team blue a place."""
+    terms = tuple(
+        NodeSelectorTerm(match_expressions=(expression(ZONE, "In", zone), expression(TEAM, "In", team)))
+        for zone, team in (("b", "red"), ("c", "blue"))
+    )
+    affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+    bound = PersistentVolume(metadata=ObjectMeta(name="v"), spec=PersistentVolumeSpec(node_affinity=affinity))
+    view = storage(claim("data", volume="v"), bound)
+    made = plan(pool(labels={TEAM: "blue"}), pod(claims=["data"]), view)
     assert made.claim.zone == "c"
 
 

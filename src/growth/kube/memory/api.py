@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from growth.api.kinds import Json, Kind
+from growth.api.meta import Object, ObjectMeta
 from growth.kube.api import ALWAYS_OPEN, EventType, Gate, Page, PatchType, WatchEvent
 from growth.kube.errors import Conflict, Invalid
 from growth.kube.memory.deletion import DeleteOptions
@@ -219,7 +220,10 @@ def _bookmark(kind: Kind[T], revision: str) -> T:
         "kind": kind.kind,
         "metadata": {"resourceVersion": revision, "creationTimestamp": None},
     }
-    return cast(T, body) if kind.type is dict else msgspec.convert(body, kind.type)
+    if kind.type is dict:
+        return cast(T, body)
+    # A shell: the kind's own struct may rightly ask for more.
+    return cast(T, Object(api_version=kind.api_version, kind=kind.kind, metadata=ObjectMeta(resource_version=revision)))
 
 
 async def stream(

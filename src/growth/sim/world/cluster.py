@@ -8,9 +8,11 @@ from growth.api.nodes import NODE, Node
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
 from growth.kube.memory import MemoryApi, MemoryServer
+from growth.providers.kwok.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
-from growth.sim.world.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
+from growth.sim.world.budgets import Budgets
+from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
 from growth.sim.world.workloads import Workloads
 
@@ -25,6 +27,8 @@ class SimCluster:
         self.admin = MemoryApi(self.server, user="admin")
         self.scheduler = Scheduler(self._as("scheduler"), clock=self.clock, random=random.stream("scheduler"))
         self.workloads = Workloads(self._as("controllers"), clock=self.clock, random=random.stream("controllers"))
+        self.budgets = Budgets(self._as("controllers"), clock=self.clock, random=random.stream("budgets"))
+        self.nodes = Nodes(self._as("controllers"), clock=self.clock, random=random.stream("nodes"))
         self.kubelets = Kubelets(
             self._as("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
         )
@@ -32,7 +36,14 @@ class SimCluster:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        for name, part in (("scheduler", self.scheduler), ("workloads", self.workloads), ("kubelets", self.kubelets)):
+        parts: dict[str, Scheduler | Workloads | Budgets | Nodes | Kubelets] = {
+            "scheduler": self.scheduler,
+            "workloads": self.workloads,
+            "budgets": self.budgets,
+            "nodes": self.nodes,
+            "kubelets": self.kubelets,
+        }
+        for name, part in parts.items():
             self._tasks.append(self._kernel.create_task(part.run(), name=name))
 
     def _as(self, user: str) -> MemoryApi:

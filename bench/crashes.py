@@ -1,0 +1,44 @@
+"""The simulated autoscaler dies after every write in turn, of a scale-up, a scale-down and the deletion of a NodePool.
+
+See `growth.sim.trials.owning.crashes`. Printed for each act: how many writes it takes without a crash, so how many times it
+was repeated with one, and how many of those ended with something leaked, bought twice or not running. Nothing is timed.
+"""
+
+import argparse
+from typing import Any
+
+from growth.sim.trials.owning.crashes import Act, run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="crash after every so many writes only")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    rows = [everywhere(act, seed=options.seed, every=options.every) for act in Act]
+    return {"seed": options.seed, "crashes": sum(row["crashes"] for row in rows), "acts": rows}
+
+
+def failed(result: dict[str, Any]) -> bool:
+    return any(row["broken"] for row in result["acts"])
+
+
+def everywhere(act: Act, *, seed: int, every: int = 1) -> dict[str, Any]:
+    """One act, once without a crash and then once for each write."""
+    calm = run(act, seed=seed)
+    broken = []
+    crashes = 0
+    for number in range(1, calm.writes + 1, every):
+        crashes += 1
+        try:
+            run(act, seed=seed, crash_after=number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other writes are tried too
+            broken.append(f"after write {number}: {type(error).__name__}: {error}")
+    return {
+        "act": str(act),
+        "writes": calm.writes,
+        "crashes": crashes,
+        "broken": len(broken),
+        "first": broken[0][:300] if broken else "",
+    }

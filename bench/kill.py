@@ -1,0 +1,209 @@
+"""`kill -9` of the autoscaler at random moments of scale-up and scale-down on a real control plane: what is left?
+
+A plane with kube-scheduler, kube-controller-manager and kwok's kubelets; a NodePool with `limits.nodes`; a Deployment that
+is scaled up and down at random, more often than machines can follow. At each moment the process that leads is killed
+and started again at once. A witness watches every revision of claims, pools, machines and Nodes and counts by itself;
+it shares nothing with the autoscaler. Every few moments the workload rests, and then must hold: machines = claims =
+Nodes, every pod that fits under the limit runs. At every revision: no limit exceeded, reserved names included, no claim
+with a second machine, no claim gone before its machine.
+
+`--replicas 2` runs two of them under a lease of some seconds and kills the one that holds it.
+"""
+
+import argparse
+import contextlib
+import random
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bench.owning import autoscaler, desk
+from bench.owning.autoscaler import Running
+from bench.owning.desk import Desk
+from bench.owning.witness import Witness
+from growth.api.kinds import Json
+from tools.controlplane.plane import Plane, plane
+
+LIMIT: Final = 8
+PODS_PER_MACHINE: Final = 7  # of one cpu on machines of eight, which keep a tenth of a cpu for themselves
+MOST_PODS: Final = LIMIT * PODS_PER_MACHINE
+# A scale-up takes about this long, from the wish to the last machine.
+MOMENT_SECONDS: Final = (0.0, 6.0)
+REST_EVERY: Final = 10
+REST_SECONDS: Final = 180.0
+LEASE_OPTIONS: Final = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
+LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/growth/leases/growth"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--moments", type=int, default=200, help="how often the process is killed")
+    parser.add_argument("--replicas", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    return campaign(moments=options.moments, replicas=options.replicas, seed=options.seed)
+
+
+def failed(result: dict[str, Any]) -> bool:
+    return bool(result["broken"])
+
+
+def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_EVERY) -> dict[str, Any]:
+    """One campaign on a plane of its own. `broken` says what did not hold; it is empty when everything did."""
+    chance = random.Random(seed)
+    with plane(scheduler=True, controller_manager=True, kwok=True) as running:
+        server = Desk(running)
+        autoscaler.prepare(server, autoscaler.GROWTH, node_class={"nodeRegistrationDelay": "500ms"})
+        server.create(desk.POOLS, _pool())
+        server.create(desk.APPS, _deployment())
+        witness = Witness(running)
+        done = rests = 0
+        broken = ""
+        start = time.monotonic()
+        with _replicas(running, replicas) as team:
+            try:
+                while done < moments:
+                    _moment(server, team, chance)
+                    done += 1
+                    if done % rest_every == 0 or done == moments:
+                        _rest(server, witness, team, chance)
+                        rests += 1
+                _rest(server, witness, team, None)
+            except (AssertionError, desk.Late, autoscaler.Died) as error:
+                broken = f"after {done} kills: {error}"
+        witness.stop()
+        seen = witness.ledger.statistics()
+        return {
+            "moments": done,
+            "replicas": replicas,
+            "seed": seed,
+            "rests": rests,
+            "bought": seen.bought,
+            "most of the limit": f"{seen.most} of {LIMIT}",
+            "revisions": seen.revisions,
+            "seconds": time.monotonic() - start,
+            "broken": broken,
+        }
+
+
+class Team:
+    """The replicas; whoever is killed is started again at once."""
+
+    def __init__(self, running: Plane, count: int) -> None:
+        self._plane = running
+        self._started = 0
+        self.members = [self._start() for _ in range(count)]
+        for each in self.members:
+            each.wait_ready()
+
+    def _start(self) -> Running:
+        self._started += 1
+        return autoscaler.growth(self._plane, *LEASE_OPTIONS, number=self._started)
+
+    def kill(self, holder: str) -> None:
+        """Ends the one that holds the lease, or the first where nobody does."""
+        index = next((number for number, each in enumerate(self.members) if each.holds(holder)), 0)
+        self.members[index].kill()
+        self.members[index] = self._start()
+
+    def check(self) -> None:
+        for each in self.members:
+            if not each.alive:
+                raise autoscaler.Died(f"a replica ended by itself; its log ends:\n{each.log[-3000:]}")
+
+    def stop(self) -> None:
+        for each in self.members:
+            each.stop()
+
+
+@contextlib.contextmanager
+def _replicas(running: Plane, count: int) -> Iterator[Team]:
+    team = Team(running, count)
+    try:
+        yield team
+    finally:
+        team.stop()
+
+
+def _moment(server: Desk, team: Team, chance: random.Random) -> None:
+    team.check()
+    server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": chance.randint(0, MOST_PODS + PODS_PER_MACHINE)}})
+    time.sleep(chance.uniform(*MOMENT_SECONDS))
+    team.kill(_holder(server))
+
+
+def _rest(server: Desk, witness: Witness, team: Team, chance: random.Random | None) -> None:
+    """A number of pods that fits, and time to get there; without `chance` none at all."""
+    wanted = 0 if chance is None else chance.randint(0, MOST_PODS - LIMIT)
+    server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": wanted}})
+
+    def settled() -> bool:
+        team.check()
+        ledger = witness.look()
+        assert not ledger.complaints, "; ".join(str(each) for each in ledger.complaints[:3])
+        if ledger.settled() or (wanted == 0 and ledger.count() != (0, 0, 0)):
+            return False
+        return _running(server) == wanted
+
+    def state() -> str:
+        return f"{_running(server)} of {wanted} pods run; {'; '.join(witness.look().settled()[:5])}"
+
+    server.until(settled, seconds=REST_SECONDS, what="machines = claims = Nodes and all pods run", state=state)
+
+
+def _running(server: Desk) -> int:
+    """Pods that run, or minus those that exist and do not."""
+    pods = server.items(desk.PODS)
+    running = sum(
+        pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"] for pod in pods
+    )
+    return running if running == len(pods) else -len(pods)
+
+
+def _holder(server: Desk) -> str:
+    try:
+        return str(server.get(LEASE)["spec"].get("holderIdentity", ""))
+    except desk.Refused:
+        return ""
+
+
+def _pool() -> Json:
+    wanted = [
+        {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+        {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["8"]},
+    ]
+    uses = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "default"},
+        "spec": {
+            "limits": {"nodes": str(LIMIT)},
+            "template": {"spec": {"nodeClassRef": uses, "requirements": wanted, "expireAfter": "Never"}},
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": "1s",
+                "budgets": [{"nodes": "100%"}],
+            },
+        },
+    }
+
+
+def _deployment() -> Json:
+    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1", "memory": "256Mi"}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "crowd"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": "crowd"}},
+            "template": {
+                "metadata": {"labels": {"app": "crowd"}},
+                "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
+            },
+        },
+    }

@@ -1,0 +1,92 @@
+"""Bursts against limits in the simulated cluster, many seeds: is a limit ever exceeded, even for one revision?
+
+Each seed is a whole run of `growth.sim.trials.owning.limits`: two replicas, in half of the seeds both of them leading; a
+burst of pods many times larger than the limit allows; processes that die, freeze and come back, networks that delay, lose
+and refuse. An independent ledger counts claims together with reserved names at every revision of the server.
+
+Three rounds: `limits.nodes: 10` of the pool, `--max-nodes` and `--max-hourly` of the cluster. Nothing is timed.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+from growth.sim.ledger import Caps
+from growth.sim.trials.owning.limits import LIMIT, Held, burst, prices
+
+MAX_NODES: Final = 7
+# Some small machines, in billionths an hour.
+MAX_HOURLY: Final = 1_000_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seeds", type=int, default=500, help="of the limit of the pool")
+    parser.add_argument("--cap-seeds", type=int, default=100, help="of each cap of the cluster")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1, help="processes side by side")
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, run in ROUNDS.items():
+        count = options.seeds if name == "limits.nodes" else options.cap_seeds
+        if count:
+            result[name] = _round(run, range(options.first, options.first + count), workers=options.workers)
+    return result
+
+
+def failed(result: dict[str, Any]) -> bool:
+    return any(each["broken"] for each in result.values())
+
+
+def of_pool(seed: int) -> Held:
+    return burst(seed)
+
+
+def of_nodes(seed: int) -> Held:
+    return burst(seed, limit=None, caps=Caps(max_nodes=MAX_NODES))
+
+
+def of_money(seed: int) -> Held:
+    return burst(seed, limit=None, caps=Caps(max_hourly=MAX_HOURLY, prices=prices()))
+
+
+ROUNDS: Final[dict[str, Callable[[int], Held]]] = {
+    "limits.nodes": of_pool,
+    "--max-nodes": of_nodes,
+    "--max-hourly": of_money,
+}
+ALLOWED: Final = {"limits.nodes": LIMIT, "--max-nodes": MAX_NODES, "--max-hourly": MAX_HOURLY}
+
+
+def tried(run: Callable[[int], Held], seed: int) -> Held | str:
+    """What held, or what broke with this seed."""
+    try:
+        return run(seed)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other seeds are run too
+        return f"seed {seed}: {type(error).__name__}: {error}"
+
+
+def _round(run: Callable[[int], Held], seeds: range, *, workers: int) -> dict[str, Any]:
+    one = functools.partial(tried, run)
+    if workers == 1:
+        found = [one(seed) for seed in seeds]
+    else:
+        with concurrent.futures.ProcessPoolExecutor(workers) as pool:
+            found = list(pool.map(one, seeds))
+    held = [each for each in found if isinstance(each, Held)]
+    broken = [each for each in found if isinstance(each, str)]
+    most = collections.Counter(each.most for each in held)
+    return {
+        "seeds": len(seeds),
+        "broken": len(broken),
+        "first broken": broken[0][:500] if broken else "",
+        "most at any revision": max(most, default=0),
+        "most an hour, billionths": max((each.most_hourly for each in held), default=0),
+        "machines bought": sum(each.bought for each in held),
+        "processes died": sum(each.crashed for each in held),
+        "runs with two leaders": sum(each.both_led for each in held),
+    }

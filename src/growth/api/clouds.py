@@ -1,0 +1,88 @@
+"""Machines as a cloud knows them, and everything that a cloud can answer instead of one.
+
+    CloudError                 what a cloud call may raise; anything else is a bug
+    ├── MachineNotFound        there is no such machine: it is gone, or never was
+    ├── InsufficientCapacity   none of the claim's offerings can be had now; each was marked unavailable for a while
+    ├── NodeClassNotReady      the claim's node class is missing or not ready
+    ├── QuotaExceeded          the account may hold no more; retrying soon does not help
+    ├── CreateError            anything else that kept a machine from being made; `retryable` says whether to try again
+    ├── InvariantViolation     two truths that exclude each other (two machines of one claim, …): touch nothing, tell people
+    └── CloudUnavailable       no usable answer came: what the cloud holds is unknown, which is not nothing
+
+Messages are for people, and never hold a secret.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping
+
+from growth.units.resources import Amounts
+
+
+class CloudError(Exception):
+    """A cloud did not do what it was asked."""
+
+
+class MachineNotFound(CloudError):
+    """The machine is gone, or never was. From `delete`: it is gone for good."""
+
+
+class InsufficientCapacity(CloudError):
+    """None of the offerings that the claim allows can be had now. The claim goes, and its pods are planned again."""
+
+
+class NodeClassNotReady(CloudError):
+    """The node class of the claim is missing or not ready. The claim goes."""
+
+
+class QuotaExceeded(CloudError):
+    """The account may hold no more machines of that kind."""
+
+
+class CreateError(CloudError):
+    """The machine was not made. `reason` is one CamelCase word for the condition."""
+
+    def __init__(self, message: str, *, reason: str = "LaunchFailed", retryable: bool = True) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retryable = retryable
+
+
+class InvariantViolation(CloudError):
+    """What the cloud holds contradicts itself or the claim: buy nothing and delete nothing for this claim."""
+
+
+class CloudUnavailable(CloudError):
+    """No usable answer: timeout, 5xx, 429, a list that broke off."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CloudMachine:
+    """One machine that the account holds for this cluster.
+
+    `claim` and `claim_uid` are the claim that it was made for, as its name or tags say; empty where they are unreadable.
+    `labels` are those that the Node will have because of what the machine is (type, zone, architecture, …). `created` is
+    None where the cloud does not say. `deleting` is a machine that the cloud is taking down already.
+    """
+
+    provider_id: str
+    claim: str
+    claim_uid: str = ""
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    image_id: str = ""
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    capacity: Amounts = dataclasses.field(default_factory=dict)
+    allocatable: Amounts = dataclasses.field(default_factory=dict)
+    created: dt.datetime | None = None
+    deleting: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RepairPolicy:
+    """A Node whose condition has had this status for `toleration` is not going to recover."""
+
+    condition: str
+    status: str
+    toleration: dt.timedelta

@@ -1,0 +1,26 @@
+"""`growth rbac`: the rights that Growth needs, ready for `kubectl apply -f -`."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from growth.cli.output import print_json, print_yaml
+
+
+def rbac(
+    *,
+    namespace: Annotated[str, Parameter(help="Growth's own namespace.")] = "growth",
+    output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "yaml",
+) -> None:
+    """Print the service accounts and roles that Growth needs.
+
+    `growth` is the autoscaler's, `growth-kwok` that of the simulated cloud of --provider kwok. Apply them with
+    `growth rbac | kubectl apply -f -`; the namespace must be there.
+    """
+    from growth.operator.roles import objects
+
+    made = objects(namespace=namespace)
+    if output == "json":
+        print_json({"apiVersion": "v1", "kind": "List", "items": made})
+    else:
+        print_yaml(made)

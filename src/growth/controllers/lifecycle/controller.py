@@ -1,0 +1,314 @@
+"""Performs what `decide` says a claim needs: asks the cloud, takes the Node, tells in the claim's conditions how far it is.
+
+Writes on the way to a node that is initialised: on the claim its labels, then its status with the machine, registered and
+initialised (one when they coincide); on the Node one for each of the two (or one). The labels go first: a claim whose
+status names its machine has them.
+"""
+
+import asyncio
+from typing import Final
+
+from growth.api import names
+from growth.api.conditions import TRUE, find, is_true
+from growth.api.decoding import convert
+from growth.api.events import WARNING, regarding
+from growth.api.growthpools import GrowthPool
+from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
+from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
+from growth.api.pools import PoolRef
+from growth.controllers import disrupted
+from growth.controllers.catalogue import CatalogueReader
+from growth.controllers.disrupted import count_disrupted
+from growth.controllers.environment import Environment
+from growth.controllers.health import RegistrationHealth
+from growth.controllers.lifecycle import decide, edits
+from growth.controllers.lifecycle.claims import Claims, read
+from growth.controllers.lifecycle.launch import Launcher
+from growth.controllers.lifecycle.memory import Memory
+from growth.controllers.lifecycle.pauses import Pauses
+from growth.controllers.lifecycle.strangers import Strangers
+from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
+from growth.controllers.reconciler import Reconciler
+from growth.kube.changes import change
+from growth.kube.errors import Conflict
+from growth.kube.store import Change, Changed, Deleted
+from growth.telemetry.logs import about, logger
+from growth.telemetry.metrics import Counter, Declaration
+
+_log = logger("nodeclaim.lifecycle")
+
+# A launch may take many seconds in which its worker only waits; one slow cloud call must hold up nobody else.
+WORKERS: Final = 200
+# While a watch is broken, nobody is given up: what we believe of the Node may be old.
+UNSYNCED_SECONDS: Final = 5.0
+
+NODES_CREATED: Final = Counter(
+    "karpenter_nodes_created_total", "Nodes that registered and became a NodeClaim's.", labels=("nodepool", "zone")
+)
+METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
+
+_TIMEOUTS: Final = {
+    decide.LAUNCH_TIMEOUT: (names.LAUNCH_TIMEOUT, "it was not launched"),
+    decide.REGISTRATION_TIMEOUT: (names.REGISTRATION_TIMEOUT, "its machine did not register a Node"),
+    decide.INITIALIZATION_TIMEOUT: (names.INITIALIZATION_TIMEOUT, "its node did not become usable"),
+}
+
+
+class Lifecycle:
+    """Every claim of our provider, from its creation until its node is initialised."""
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        health: RegistrationHealth | None = None,
+        catalogue: CatalogueReader | None = None,
+    ) -> None:
+        self._env = env
+        self._health = health or RegistrationHealth()
+        self._memory = Memory(env.clock, env.random)
+        self._claims = Claims(env.api)
+        self._launcher = Launcher(env, memory=self._memory, catalogue=catalogue)
+        self._patience = decide.Patience(
+            launch=env.settings.launch_ttl,
+            registration=env.settings.registration_ttl,
+            initialization=env.settings.initialization_ttl,
+        )
+        self._reconciler: Reconciler[str] = Reconciler(
+            "nodeclaim.lifecycle", self._act, random=env.random, workers=WORKERS
+        )
+        self._strangers = Strangers(env)
+        self._pauses = Pauses(env)
+        env.state.claims.subscribe(self._on_claim)
+        env.state.nodes.subscribe(self._on_node)
+        env.state.pools.subscribe(self._on_pool)
+        env.state.growth_pools.subscribe(self._on_growth_pool)
+
+    async def run(self) -> None:
+        """Works until cancelled, or until the gate is closed."""
+        state = self._env.state
+        for synced in (state.claims.wait_synced, state.nodes.wait_synced, state.pools.wait_synced):
+            await synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reconciler.run(), name="lifecycle")
+            group.create_task(self._strangers.run(), name="strangers")
+            group.create_task(self._pauses.run(), name="pauses")
+
+    # What makes us look at a claim.
+
+    def _on_claim(self, news: Change[NodeClaim]) -> None:
+        if isinstance(news, Deleted):
+            self._memory.forget(news.old.metadata.uid)
+            return
+        if decide.launched(news.new):
+            self._memory.forget(news.new.metadata.uid)
+        if not _settled(news.new):
+            self._reconciler.add(news.key[1])
+
+    def _on_node(self, news: Change[Node]) -> None:
+        node = news.old if isinstance(news, Deleted) else news.new
+        if not node.spec.provider_id:
+            return
+        marked = {names.REGISTERED_LABEL, names.INITIALIZED_LABEL} <= node.metadata.labels.keys()
+        for claim in self._env.state.claims.store.find("provider", node.spec.provider_id):
+            if not _settled(claim) or not marked:
+                self._reconciler.add(claim.metadata.name)
+
+    def _on_pool(self, news: Change[NodePool]) -> None:
+        """A pause may have ended, or what kept machines from being made."""
+        if isinstance(news, Changed) and _same_wishes(news.old, news.new):
+            return
+        self._pool_changed(PoolRef.karpenter(news.key[1]))
+
+    def _on_growth_pool(self, news: Change[GrowthPool]) -> None:
+        if not (isinstance(news, Changed) and _same_wishes(news.old, news.new)):
+            self._pool_changed(PoolRef.growth(news.key[1]))
+
+    def _pool_changed(self, pool: PoolRef) -> None:
+        self._memory.pool_changed(pool)
+        for claim in self._env.state.claims.store:
+            if not _settled(claim) and pool_of(claim) == pool:
+                self._reconciler.add(claim.metadata.name)
+
+    # What is done with it.
+
+    async def _act(self, name: str) -> float | None:
+        claim = self._env.state.claims.store.get(name)
+        if claim is None or not serves(self._env.provider, claim.spec.node_class_ref):
+            return None
+        with about(NodeClaim=name):
+            return await self._perform(claim, self._next(claim))
+
+    def _next(self, claim: NodeClaim) -> decide.Step:
+        provider_id = claim.status.provider_id
+        nodes = self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
+        paused = bool(why_paused(self._env, pool_of(claim))) or any(marked_paused(node.metadata) for node in nodes)
+        now = self._env.clock.now()
+        return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused)
+
+    async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
+        match step:
+            case decide.Nothing():
+                return None
+            case decide.Wait(seconds):
+                return seconds
+            case decide.Tell(condition, obstacle, seconds):
+                now = self._env.clock.now()
+                await self._claims.change_status(
+                    claim, lambda draft: edits.tell_obstacle(draft, condition, obstacle, now=now)
+                )
+                return seconds
+            case decide.Launch():
+                return self._memory.seconds_left(claim) or await self._launch(claim)
+            case decide.Register(node):
+                await self._register(claim, node)
+                return None
+            case decide.Initialize(node):
+                await self._initialize(claim, node)
+                return None
+            case decide.GiveUp(reason, seconds):
+                return await self._give_up(claim, reason, seconds)
+
+    async def _launch(self, cached: NodeClaim) -> float | None:
+        uid = cached.metadata.uid
+        self._env.launching.add(uid)  # before the look: from then on nobody concludes that there is no machine
+        try:
+            raw = await self._claims.fresh(cached)
+            if raw is None or not isinstance(self._next(read(raw)), decide.Launch):
+                return None  # what changed meanwhile is on its way to us
+            return await self._launcher.launch(raw)
+        finally:
+            self._env.launching.discard(uid)
+
+    async def _register(self, claim: NodeClaim, node: Node) -> None:
+        env = self._env
+        unguarded = False
+        obstacle: decide.Obstacle | None = None
+
+        def take(draft: Json) -> None:
+            nonlocal unguarded, obstacle
+            _must_be(draft, node)
+            unguarded = edits.lacks_unregistered_taint(draft)
+            edits.take_node(draft, claim)
+            obstacle = decide.obstacle_to_use(claim, _node(draft))
+            if obstacle is None:
+                edits.mark_initialized(draft)
+
+        with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
+            taken = _node(await change(env.api, NODE, node.metadata.name, take))
+            if unguarded:
+                self._complain_of_missing_taint(claim)
+            now = env.clock.now()
+            await self._claims.change_status(
+                claim,
+                lambda draft: edits.tell_registered(draft, node=node.metadata.name, obstacle=obstacle, now=now),
+            )
+            if is_true(claim.status.conditions, names.REGISTERED):
+                return  # a Node that its kubelet made anew
+            _log.info("registered nodeclaim")
+            self._count_registered(claim, taken)
+            if obstacle is None:
+                _log.info("initialized nodeclaim", allocatable=taken.status.allocatable)
+
+    def _complain_of_missing_taint(self, claim: NodeClaim) -> None:
+        _log.error("node claim registration error", error=f"missing taint {names.UNREGISTERED_TAINT}")
+        self._env.events.event(
+            regarding(NODE_CLAIM, claim.metadata),
+            names.UNREGISTERED_TAINT_MISSING,
+            f"Missing {names.UNREGISTERED_TAINT} taint which prevents registration related race conditions on"
+            " Karpenter-managed nodes",
+            type=WARNING,
+        )
+
+    def _count_registered(self, claim: NodeClaim, node: Node) -> None:
+        pool = pool_of(claim)
+        zone = node.metadata.labels.get(names.ZONE_LABEL, "")
+        self._env.metrics.add(NODES_CREATED, nodepool="" if pool is None else str(pool), zone=zone)
+        if pool is not None:
+            self._health.record(pool, ok=True)
+
+    async def _initialize(self, claim: NodeClaim, node: Node) -> None:
+        usable = False
+
+        def mark(draft: Json) -> None:
+            nonlocal usable
+            _must_be(draft, node)
+            usable = decide.obstacle_to_use(claim, _node(draft)) is None
+            if usable:
+                edits.mark_initialized(draft)
+
+        with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
+            marked = _node(await change(self._env.api, NODE, node.metadata.name, mark))
+            if not usable or is_true(claim.status.conditions, names.INITIALIZED):
+                return
+            now = self._env.clock.now()
+            await self._claims.change_status(
+                claim, lambda draft: edits.tell_registered(draft, node=node.metadata.name, obstacle=None, now=now)
+            )
+            _log.info("initialized nodeclaim", allocatable=marked.status.allocatable)
+
+    # The end of claims that do not get there.
+
+    async def _give_up(self, cached: NodeClaim, reason: str, seconds: float) -> float | None:
+        state = self._env.state
+        if not (state.nodes.synced and state.claims.synced):
+            return UNSYNCED_SECONDS
+        raw = await self._claims.fresh(cached)
+        claim = cached if raw is None else read(raw)
+        if raw is None or self._next(claim) != decide.GiveUp(reason, seconds):
+            return None
+        event, what = _TIMEOUTS[reason]
+        told = find(claim.status.conditions, names.LAUNCHED)
+        because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""
+        if not await self._claims.delete(claim):
+            return None
+        _log.warning("terminating due to timeout", timeout=seconds, reason=reason)
+        self._env.events.event(
+            regarding(NODE_CLAIM, claim.metadata),
+            event,
+            f"NodeClaim is given up: {what} within {seconds:.0f} s{because}",
+            type=WARNING,
+        )
+        count_disrupted(self._env.metrics, claim, reason=reason, pods=self._pods_on(claim.status.node_name))
+        pool = pool_of(claim)
+        if pool is not None and reason != decide.INITIALIZATION_TIMEOUT:
+            self._record_failure(pool, claim)
+        return None
+
+    def _record_failure(self, pool: PoolRef, claim: NodeClaim) -> None:
+        told = find(claim.status.conditions, names.LAUNCHED)
+        if told is None:
+            self._health.record(pool, ok=False, reason=names.LAUNCH_FAILED, message="Failed to launch node")
+        elif told.status == TRUE:
+            self._health.record(pool, ok=False, reason="RegistrationFailed", message="Failed to register node")
+        else:
+            self._health.record(pool, ok=False, reason=told.reason, message=told.message)
+
+    def _pods_on(self, node: str) -> int:
+        """Pods that must move when the node goes."""
+        pods = self._env.state.pods.store.find("node", node) if node else ()
+        return sum(pod.owner is None or pod.owner.kind not in {"DaemonSet", "Node"} for pod in pods)
+
+
+def _settled(claim: NodeClaim) -> bool:
+    """Whether the claim's beginnings are over: then it is somebody else's business."""
+    return claim.metadata.deletion_timestamp is not None or is_true(claim.status.conditions, names.INITIALIZED)
+
+
+def _same_wishes(old: NodePool | GrowthPool, new: NodePool | GrowthPool) -> bool:
+    """Whether nothing but the status changed."""
+    before, after = old.metadata, new.metadata
+    return before.generation == after.generation and marked_paused(before) == marked_paused(after)
+
+
+def _must_be(draft: Json, node: Node) -> None:
+    """`Conflict` unless the draft is of the very Node that was decided on, and of the same machine."""
+    if draft["metadata"]["uid"] != node.metadata.uid:
+        raise Conflict(f"another Node is called {node.metadata.name} by now")
+    if draft.get("spec", {}).get("providerID") != node.spec.provider_id:
+        raise Conflict(f"the Node {node.metadata.name} belongs to another machine by now")
+
+
+def _node(raw: Json) -> Node:
+    return convert(raw, Node)

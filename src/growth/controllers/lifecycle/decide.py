@@ -1,0 +1,216 @@
+"""What a claim needs next, from the claim, the Nodes with its provider ID, and the time. No I/O.
+
+    Launch ──► (machine) ──► Register ──► Initialize ──► Nothing
+      │            │             │            │
+      └────────────┴─────────────┴────────────┴──► GiveUp when its time is over; Wait until something changes
+
+A claim that nobody could launch, whose machine never registered or whose node never became usable is given up after a
+time of its own; paused claims are not.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from growth.api import names
+from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, is_true, since
+from growth.api.karpenter import NodeClaim
+from growth.api.nodes import Node
+from growth.api.placement import Taint
+from growth.units import QuantityError
+from growth.units.resources import amount_of
+
+# In its first moments a node changes from one obstacle to the next; only what still stands then is worth a write.
+SETTLING_SECONDS: Final = 30.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a condition does not hold yet: `reason` for programs, `message` for people."""
+
+    reason: str
+    message: str
+    status: str = UNKNOWN
+
+
+NOT_REGISTERED: Final = Obstacle(names.NODE_NOT_FOUND, "Node not registered with cluster")
+SEVERAL_NODES: Final = Obstacle(names.MULTIPLE_NODES_FOUND, "Invariant violated, matched multiple nodes", FALSE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How many seconds each stage may take."""
+
+    launch: float
+    registration: float
+    initialization: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nothing:
+    """The claim is not in its beginnings any more, or somebody else is at work on it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    """Look again after so many seconds, if nothing changes before."""
+
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Launch:
+    """Ask the cloud for the machine."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Register:
+    """The machine's Node is there: make it the claim's."""
+
+    node: Node
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Initialize:
+    """The Node can take pods."""
+
+    node: Node
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tell:
+    """Write why a condition does not hold; then look again after so many seconds."""
+
+    condition: str
+    obstacle: Obstacle
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The stage took too long: the claim goes, and its machine with it. `reason` is the metric's word."""
+
+    reason: str
+    seconds: float
+
+
+Step: TypeAlias = Nothing | Wait | Launch | Register | Initialize | Tell | GiveUp
+
+LAUNCH_TIMEOUT: Final = "launch_timeout"
+REGISTRATION_TIMEOUT: Final = "registration_timeout"
+INITIALIZATION_TIMEOUT: Final = "initialization_timeout"
+
+
+def next_step(
+    claim: NodeClaim, nodes: Sequence[Node], *, now: dt.datetime, patience: Patience, paused: bool = False
+) -> Step:
+    """`nodes` are those with the claim's provider ID. Paused claims are neither launched nor given up."""
+    if claim.metadata.deletion_timestamp is not None:
+        return Nothing()
+    nodes = [node for node in nodes if node.metadata.deletion_timestamp is None]
+    if not launched(claim):
+        return _launch(claim, now=now, patience=patience, paused=paused)
+    if not is_true(claim.status.conditions, names.REGISTERED):
+        return _registration(claim, nodes, now=now, patience=patience, paused=paused)
+    node = _own(claim, nodes)
+    if node is not None and names.REGISTERED_LABEL not in node.metadata.labels:
+        return Register(node)  # the Node was deleted and its kubelet made it anew
+    if is_true(claim.status.conditions, names.INITIALIZED):
+        anew = node is not None and names.INITIALIZED_LABEL not in node.metadata.labels
+        return Initialize(node) if anew and node is not None and obstacle_to_use(claim, node) is None else Nothing()
+    return _initialization(claim, node, now=now, patience=patience, paused=paused)
+
+
+def launched(claim: NodeClaim) -> bool:
+    """Whether the claim says which machine is its own."""
+    return bool(claim.status.provider_id) and is_true(claim.status.conditions, names.LAUNCHED)
+
+
+def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
+    """What keeps the node from being initialised, in Karpenter's order; None when nothing does."""
+    if node is None:
+        return NOT_REGISTERED
+    if not any(each.type == "Ready" and each.status == TRUE for each in node.status.conditions):
+        return Obstacle(names.NODE_NOT_READY, "Node status is NotReady")
+    startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
+    for taint in node.spec.taints:
+        if (taint.key, taint.effect) in startup:
+            return Obstacle(names.STARTUP_TAINTS_EXIST, f'StartupTaint "{_shown(taint)}" still exists')
+    for taint in node.spec.taints:
+        if taint.key in names.EPHEMERAL_TAINTS or taint.key.startswith(names.READINESS_TAINT_PREFIX):
+            return Obstacle(names.KNOWN_EPHEMERAL_TAINTS_EXIST, f'KnownEphemeralTaint "{_shown(taint)}" still exists')
+    for name in sorted(claim.spec.resources.requests):
+        if _some(name, claim.spec.resources.requests[name]) and not _some(name, node.status.allocatable.get(name, 0)):
+            return Obstacle(names.RESOURCE_NOT_REGISTERED, f'Resource "{name}" was requested but not registered')
+    return None
+
+
+def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool) -> Step:
+    told = find(claim.status.conditions, names.LAUNCHED)
+    if told is not None and told.reason == names.INVARIANT_VIOLATION:
+        return Wait(patience.launch) if paused else Launch()  # until people have resolved it, nothing is given up
+    left = _left(claim.metadata.creation_timestamp, patience.launch, now=now)
+    if paused:
+        return Wait(patience.launch)
+    return Launch() if left > 0 else GiveUp(LAUNCH_TIMEOUT, patience.launch)
+
+
+def _registration(
+    claim: NodeClaim, nodes: Sequence[Node], *, now: dt.datetime, patience: Patience, paused: bool
+) -> Step:
+    if len(nodes) == 1:
+        return Register(nodes[0])
+    left = _left(since(claim.status.conditions, names.LAUNCHED), patience.registration, now=now)
+    if left <= 0 and not paused:
+        return GiveUp(REGISTRATION_TIMEOUT, patience.registration)
+    obstacle = SEVERAL_NODES if nodes else NOT_REGISTERED
+    return _told_or_wait(claim, names.REGISTERED, obstacle, seconds=max(left, patience.registration if paused else 0))
+
+
+def _initialization(claim: NodeClaim, node: Node | None, *, now: dt.datetime, patience: Patience, paused: bool) -> Step:
+    obstacle = obstacle_to_use(claim, node)
+    if obstacle is None and node is not None:
+        return Initialize(node)
+    registered = since(claim.status.conditions, names.REGISTERED)
+    left = _left(registered, patience.initialization, now=now)
+    if left <= 0 and not paused:
+        return GiveUp(INITIALIZATION_TIMEOUT, patience.initialization)
+    left = max(left, patience.initialization if paused else 0)
+    settling = _left(registered, SETTLING_SECONDS, now=now)
+    if settling > 0:
+        return Wait(min(settling, left))
+    assert obstacle is not None
+    return _told_or_wait(claim, names.INITIALIZED, obstacle, seconds=left)
+
+
+def _told_or_wait(claim: NodeClaim, condition: str, obstacle: Obstacle, *, seconds: float) -> Step:
+    told = find(claim.status.conditions, condition)
+    if told is not None and (told.status, told.reason) == (obstacle.status, obstacle.reason):
+        return Wait(seconds)
+    return Tell(condition, obstacle, seconds)
+
+
+def _own(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
+    """The Node that registered; another one with the same provider ID does not count."""
+    named = [node for node in nodes if node.metadata.name == claim.status.node_name]
+    if named:
+        return named[0]
+    return nodes[0] if len(nodes) == 1 else None
+
+
+def _left(start: dt.datetime | None, seconds: float, *, now: dt.datetime) -> float:
+    """What is left of a time that began then; all of it where nobody knows when it began."""
+    return seconds if start is None else seconds - (now - start).total_seconds()
+
+
+def _some(name: str, quantity: str | float) -> bool:
+    """Whether there is any; a quantity that nobody can read is not."""
+    try:
+        return amount_of(name, quantity) > 0
+    except QuantityError:
+        return False
+
+
+def _shown(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -1,0 +1,142 @@
+"""Buys the machine of a claim, once: the claim is read afresh, can no longer vanish, and its pool still wants it."""
+
+from typing import Any
+
+from growth.api import names
+from growth.api.clouds import CloudError, CloudMachine
+from growth.api.conditions import find
+from growth.api.edits import add_finalizer, set_labels
+from growth.api.events import WARNING, regarding
+from growth.api.growthpools import GROWTH_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
+from growth.api.kinds import Json, Kind
+from growth.controllers.catalogue import CatalogueReader
+from growth.controllers.disrupted import count_disrupted
+from growth.controllers.environment import Environment
+from growth.controllers.lifecycle import edits
+from growth.controllers.lifecycle.claims import Claims, read
+from growth.controllers.lifecycle.failures import Failure, Then, delay_before_end, failure_of
+from growth.controllers.lifecycle.memory import Memory
+from growth.kube.errors import NotFound
+from growth.kube.informer import Informer
+from growth.telemetry.logs import logger
+from growth.units.resources import quantities
+
+_log = logger("nodeclaim.lifecycle")
+
+
+class Launcher:
+    """What the lifecycle does with a claim that has no machine."""
+
+    def __init__(self, env: Environment, *, memory: Memory, catalogue: CatalogueReader | None) -> None:
+        self._env = env
+        self._claims = Claims(env.api)
+        self._memory = memory
+        self._catalogue = catalogue
+
+    async def launch(self, raw: Json) -> float | None:
+        """`raw` is the claim as the server just gave it. When to look again; None for when something changes."""
+        claim = read(raw)
+        if not await self._has_owner(claim):
+            return None
+        doomed = self._memory.doomed(claim)
+        if doomed is not None:
+            await self._end(claim, doomed)
+            return None
+        if names.TERMINATION_FINALIZER not in claim.metadata.finalizers:
+            # Made by hand. A machine is bought only for a claim that cannot vanish without giving it back.
+            raw = await self._claims.change(
+                claim, lambda draft: add_finalizer(draft, names.TERMINATION_FINALIZER), known=raw
+            )
+            claim = read(raw)
+        machine = self._memory.machine(claim)
+        if machine is None:
+            try:
+                machine = await self._env.provider.create(claim)
+            except CloudError as error:
+                return await self._failed(claim, failure_of(error))
+            self._memory.bought(claim, machine)
+            _log.info(
+                "launched nodeclaim",
+                provider_id=machine.provider_id,
+                instance_type=machine.instance_type,
+                zone=machine.zone,
+                capacity_type=machine.capacity_type,
+                allocatable=quantities(machine.allocatable),
+            )
+        await self._tell(claim, machine, known=raw)
+        return None
+
+    async def _tell(self, claim: NodeClaim, machine: CloudMachine, *, known: Json) -> None:
+        """Labels first: a crash between the two writes leaves a claim that is launched again and finds its machine."""
+        labels = edits.launch_labels(claim, machine)
+
+        def label(draft: Json) -> None:
+            set_labels(draft, {**labels, **(draft["metadata"].get("labels") or {})})
+
+        labelled = await self._claims.change(claim, label, known=known)
+        now = self._env.clock.now()
+        await self._claims.change_status(
+            claim, lambda draft: edits.tell_launched(draft, machine, now=now), known=labelled
+        )
+
+    async def _failed(self, claim: NodeClaim, failure: Failure) -> float | None:
+        _log.warning("failed launching nodeclaim", reason=failure.reason, error=failure.message)
+        self._env.events.event(
+            regarding(NODE_CLAIM, claim.metadata),
+            failure.reason,
+            f"NodeClaim {claim.metadata.name} event: {failure.message}",
+            type=WARNING,
+        )
+        if failure.then is Then.END:
+            await self._end(claim, failure)
+            return None
+        if failure.then is Then.END_LATER:
+            seconds = delay_before_end(self._memory.refused(claim))
+            if not seconds:
+                await self._end(claim, failure)
+                return None
+            self._memory.doom(claim, failure, seconds=seconds)
+        else:
+            seconds = self._memory.postpone(claim, seconds=failure.seconds)
+        told = find(claim.status.conditions, names.LAUNCHED)
+        if told is None or (told.status, told.reason) != (failure.status, failure.reason):
+            now = self._env.clock.now()
+            await self._claims.change_status(
+                claim,
+                lambda draft: edits.tell_launch_failure(
+                    draft, status=failure.status, reason=failure.reason, message=failure.message, now=now
+                ),
+            )
+        return seconds
+
+    async def _end(self, claim: NodeClaim, failure: Failure) -> None:
+        """The claim goes: there is no machine, and there will be none."""
+        if failure.reason == names.INSUFFICIENT_CAPACITY_ERROR and self._catalogue is not None:
+            self._catalogue.refresh()
+        if await self._claims.delete(claim):
+            count_disrupted(self._env.metrics, claim, reason=failure.word)
+
+    async def _has_owner(self, claim: NodeClaim) -> bool:
+        """Whether the pool that owns the claim is still there. Otherwise the claim is about to be collected."""
+        state = self._env.state
+        pools: dict[tuple[str, str], tuple[Kind[Any], Informer[Any, Any]]] = {
+            (NODE_POOL.api_version, NODE_POOL.kind): (NODE_POOL, state.pools),
+            (GROWTH_POOL.api_version, GROWTH_POOL.kind): (GROWTH_POOL, state.growth_pools),
+        }
+        for owner in claim.metadata.owner_references:
+            if (owner.api_version, owner.kind) not in pools:
+                continue
+            kind, informer = pools[owner.api_version, owner.kind]
+            if _stays(informer.store.get(owner.name), owner.uid):
+                continue
+            try:
+                if not _stays(await self._env.api.get(kind, owner.name), owner.uid):
+                    return False
+            except NotFound:
+                return False
+        return True
+
+
+def _stays(pool: Any, uid: str) -> bool:
+    return pool is not None and pool.metadata.uid == uid and pool.metadata.deletion_timestamp is None

@@ -1,0 +1,242 @@
+"""Keeps the status and the hash of every NodePool that our provider serves."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from growth.api import names
+from growth.api.conditions import TRUE, UNKNOWN, find
+from growth.api.edits import set_annotations
+from growth.api.events import WARNING, regarding
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
+from growth.api.kinds import Json
+from growth.api.nodes import Node
+from growth.api.pools import PoolRef
+from growth.cluster import hashes
+from growth.controllers.environment import Environment
+from growth.controllers.health import RegistrationHealth, Verdict
+from growth.controllers.ownership import serves, why_paused
+from growth.controllers.pools import status
+from growth.controllers.pools.metrics import METRICS, read_gauges
+from growth.controllers.pools.status import Facts, NodeClass
+from growth.controllers.pools.validation import problems
+from growth.controllers.reconciler import Reconciler
+from growth.kube.changes import change, difference
+from growth.kube.errors import Conflict, NotFound
+from growth.kube.store import Change, Changed, Deleted
+from growth.telemetry.logs import about, logger
+
+__all__ = ["METRICS", "Pools"]
+
+_log = logger("nodepool")
+
+# While a pool changes, its status follows at most this often: a burst of machines is two writes, not one a machine.
+QUIET_SECONDS: Final = 5.0
+# Another autoscaler may serve the pool's kind of class; one that does has told of itself by then.
+UNSERVED_SECONDS: Final = 60.0
+NODE_CLASS_UNKNOWN: Final = "NodeClassUnknown"
+_PAGE: Final = 500
+
+
+class Pools:
+    """Karpenter's NodePools; those whose kind of class another provider serves are left to it."""
+
+    def __init__(self, env: Environment, *, health: RegistrationHealth | None = None) -> None:
+        self._env = env
+        self._health = health or RegistrationHealth()
+        self._written: dict[str, float] = {}
+        self._told_unserved: dict[str, None] = {}
+        self._reconciler: Reconciler[str] = Reconciler("nodepool", self._act, random=env.random, workers=5)
+        state = env.state
+        state.pools.subscribe(self._on_pool)
+        state.claims.subscribe(self._on_claim)
+        state.nodes.subscribe(self._on_node)
+        for informer in state.node_classes.values():
+            informer.subscribe(self._on_class)
+        self._health.subscribe(lambda pool: self._reconciler.add(pool.name))
+        read_gauges(env)
+
+    async def run(self) -> None:
+        """Works until cancelled, or until the gate is closed."""
+        state = self._env.state
+        for synced in (state.pools.wait_synced, state.claims.wait_synced, state.nodes.wait_synced):
+            await synced()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reconciler.run(), name="pools")
+
+    # What makes us look at a pool.
+
+    def _on_pool(self, news: Change[NodePool]) -> None:
+        if isinstance(news, Deleted):
+            self._health.forget(PoolRef.karpenter(news.key[1]))
+            self._written.pop(news.key[1], None)
+            self._told_unserved.pop(news.old.metadata.uid, None)
+        else:
+            self._reconciler.add(news.key[1])
+
+    def _on_claim(self, news: Change[NodeClaim]) -> None:
+        claim = news.old if isinstance(news, Deleted) else news.new
+        pool = claim.metadata.labels.get(names.NODE_POOL_LABEL)
+        if pool is not None:
+            self._reconciler.add(pool)
+
+    def _on_node(self, news: Change[Node]) -> None:
+        if isinstance(news, Changed) and news.old.status.capacity == news.new.status.capacity:
+            return
+        node = news.old if isinstance(news, Deleted) else news.new
+        pool = node.metadata.labels.get(names.NODE_POOL_LABEL)
+        if pool is not None:
+            self._reconciler.add(pool)
+
+    def _on_class(self, news: Change[Any]) -> None:
+        for pool in self._env.state.pools.store:
+            if pool.spec.template.spec.node_class_ref.name == news.key[1]:
+                self._reconciler.add(pool.metadata.name)
+
+    # What is done with it.
+
+    async def _act(self, name: str) -> float | None:
+        pool = self._env.state.pools.store.get(name)
+        if pool is None:
+            return None
+        with about(NodePool=name):
+            if not serves(self._env.provider, pool.spec.template.spec.node_class_ref):
+                return self._complain_of_class(pool)
+            left = self._written.get(name, -QUIET_SECONDS) + QUIET_SECONDS - self._env.clock.monotonic()
+            if left > 0:
+                return left
+            await self._stamp(pool)
+            await self._tell(pool)
+            return None
+
+    async def _tell(self, pool: NodePool) -> None:
+        facts = self._facts(pool)
+        now = self._env.clock.now()
+        draft = status.raw(pool)
+        status.tell(draft, facts, now=now)
+        if not difference(status.raw(pool), draft):
+            return
+
+        def edit(draft: Json) -> None:
+            _must_be(draft, pool)
+            status.tell(draft, facts, now=now)
+
+        self._written[pool.metadata.name] = self._env.clock.monotonic()
+        await change(self._env.api, NODE_POOL, pool.metadata.name, edit, subresource="status")
+
+    def _facts(self, pool: NodePool) -> Facts:
+        state = self._env.state
+        ref = PoolRef.karpenter(pool.metadata.name)
+        node_class, classes_known = self._class_of(pool.spec.template.spec.node_class_ref)
+        claims = state.claims.store.find("pool", pool.metadata.name)
+        resources, nodes = status.held((claim, self._node_of(claim)) for claim in claims)
+        return Facts(
+            problems=problems(pool),
+            node_class=node_class,
+            classes_known=classes_known,
+            paused=why_paused(self._env, ref),
+            resources=resources,
+            nodes=nodes,
+            health=self._verdict(pool, node_class),
+        )
+
+    def _class_of(self, uses: NodeClassReference) -> tuple[NodeClass | None, bool]:
+        for kind, informer in self._env.state.node_classes.items():
+            if (kind.group, kind.kind) == (uses.group, uses.kind):
+                found = informer.store.get(uses.name)
+                made = None if found is None else NodeClass(found.metadata, found.status.conditions)
+                return made, informer.synced
+        return None, False
+
+    def _node_of(self, claim: NodeClaim) -> Node | None:
+        provider_id = claim.status.provider_id
+        nodes = self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
+        return nodes[0] if nodes else None
+
+    def _verdict(self, pool: NodePool, node_class: NodeClass | None) -> Verdict | None:
+        ref = PoolRef.karpenter(pool.metadata.name)
+        if status.begins_anew(pool, node_class):
+            if find(pool.status.conditions, names.NODE_REGISTRATION_HEALTHY) is not None:
+                self._health.forget(ref)
+            return self._health.verdict(ref)
+        told = find(pool.status.conditions, names.NODE_REGISTRATION_HEALTHY)
+        if told is not None and told.status != UNKNOWN:
+            self._health.assume(ref, Verdict(told.status == TRUE, told.reason, told.message))
+        return self._health.verdict(ref)
+
+    # Hashes.
+
+    async def _stamp(self, pool: NodePool) -> None:
+        """Claims first: a crash between leaves the pool with the old version, and all of it is done again."""
+        wanted = hashes.stamp(pool)
+        name, annotations = pool.metadata.name, pool.metadata.annotations
+        taken_over = annotations.get(names.NODE_POOL_HASH_VERSION_ANNOTATION) != hashes.VERSION
+        claims: Sequence[NodeClaim] = self._env.state.claims.store.find("pool", name)
+        if taken_over and annotations.get(names.NODE_POOL_HASH_ANNOTATION) is not None:
+            claims = await self._claims_of(name)
+            _log.info("taking over the pool's hash", version=hashes.VERSION, claims=len(claims))
+        for claim in claims:
+            if claim.metadata.annotations.get(names.NODE_POOL_HASH_VERSION_ANNOTATION) != hashes.VERSION:
+                await self._stamp_claim(claim, wanted)
+        if any(annotations.get(key) != value for key, value in wanted.items()):
+
+            def edit(draft: Json) -> None:
+                _must_be(draft, pool)
+                set_annotations(draft, wanted)
+
+            await change(self._env.api, NODE_POOL, name, edit)
+
+    async def _stamp_claim(self, claim: NodeClaim, wanted: dict[str, str]) -> None:
+        """A claim that drifted under its old hash keeps it: it drifted, and is not to be forgotten."""
+        drifted = find(claim.status.conditions, names.DRIFTED) is not None
+        version = {names.NODE_POOL_HASH_VERSION_ANNOTATION: hashes.VERSION}
+
+        def edit(draft: Json) -> None:
+            _must_be(draft, claim)
+            set_annotations(draft, version if drifted else wanted)
+
+        try:
+            await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit)
+        except NotFound:
+            return
+
+    async def _claims_of(self, pool: str) -> list[NodeClaim]:
+        """As the server has them now."""
+        found: list[NodeClaim] = []
+        page = ""
+        while True:
+            answer = await self._env.api.list(
+                NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool}", limit=_PAGE, page=page
+            )
+            found += answer.items
+            page = answer.next
+            if not page:
+                return found
+
+    # Pools that nobody serves.
+
+    def _complain_of_class(self, pool: NodePool) -> float | None:
+        """One event, unless somebody else serves the pool; when to look again."""
+        metadata = pool.metadata
+        if find(pool.status.conditions, names.READY) is not None or metadata.uid in self._told_unserved:
+            return None
+        created = metadata.creation_timestamp
+        age = UNSERVED_SECONDS if created is None else (self._env.clock.now() - created).total_seconds()
+        if age < UNSERVED_SECONDS:
+            return UNSERVED_SECONDS - age
+        self._told_unserved[metadata.uid] = None
+        uses = pool.spec.template.spec.node_class_ref
+        served = ", ".join(f"{kind.kind} of {kind.group}" for kind in self._env.provider.node_classes)
+        self._env.events.event(
+            regarding(NODE_POOL, metadata),
+            NODE_CLASS_UNKNOWN,
+            f"node class {uses.kind} of {uses.group} is not served by provider {self._env.provider.name}, which serves"
+            f" {served}: nothing is bought from this pool",
+            type=WARNING,
+        )
+        return None
+
+
+def _must_be(draft: Json, item: NodePool | NodeClaim) -> None:
+    if draft["metadata"]["uid"] != item.metadata.uid:
+        raise Conflict(f"another object is called {item.metadata.name} by now")

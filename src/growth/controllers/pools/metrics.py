@@ -1,0 +1,78 @@
+"""What pools may have, what they have, and what that costs: gauges read at the scrape."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from growth.api.karpenter import NodePool
+from growth.cluster.pricing import by_name, price_of, type_of
+from growth.controllers.environment import Environment
+from growth.controllers.gauges.nodes import word
+from growth.controllers.ownership import serves
+from growth.telemetry.metrics import Declaration, Gauge
+from growth.units import QuantityError
+from growth.units.resources import CPU, amount_of
+
+LIMIT: Final = Gauge(
+    "karpenter_nodepools_limit", "What all nodes of the pool may have in sum.", labels=("resource_type", "nodepool")
+)
+USAGE: Final = Gauge(
+    "karpenter_nodepools_usage", "What the pool's nodes have in sum.", labels=("resource_type", "nodepool")
+)
+COST: Final = Gauge(
+    "karpenter_nodepools_cost_total",
+    "What the pool's machines cost an hour, as far as their prices are known.",
+    labels=("nodepool",),
+)
+UNPRICED: Final = Gauge(
+    "growth_nodepools_unpriced_nodes", "Machines of the pool whose price nobody knows.", labels=("nodepool",)
+)
+METRICS: Final[tuple[Declaration, ...]] = (LIMIT, USAGE, COST, UNPRICED)
+
+_NANO: Final = 1e-9
+Series = Iterator[tuple[Mapping[str, str], float]]
+
+
+def read_gauges(env: Environment) -> None:
+    """Lets the gauges read the shared state at every scrape."""
+
+    def pools() -> Iterator[NodePool]:
+        return (pool for pool in env.state.pools.store if serves(env.provider, pool.spec.template.spec.node_class_ref))
+
+    def quantities(of: str) -> Series:
+        for pool in pools():
+            held = pool.spec.limits if of == "limit" else pool.status.resources
+            for name, quantity in held.items():
+                try:
+                    amount = amount_of(name, quantity)
+                except QuantityError:
+                    continue
+                yield {"resource_type": word(name), "nodepool": pool.metadata.name}, base_units(name, amount)
+
+    def costs() -> Series:
+        for pool in pools():
+            known = [price for price in _prices(env, pool) if price is not None]
+            yield {"nodepool": pool.metadata.name}, sum(known) * _NANO
+
+    def unpriced() -> Series:
+        for pool in pools():
+            unknown = sum(price is None for price in _prices(env, pool))
+            yield {"nodepool": pool.metadata.name}, float(unknown)
+
+    env.metrics.read(LIMIT, lambda: quantities("limit"))
+    env.metrics.read(USAGE, lambda: quantities("usage"))
+    env.metrics.read(COST, costs)
+    env.metrics.read(UNPRICED, unpriced)
+
+
+def base_units(name: str, amount: int) -> float:
+    """Cores, bytes, pieces."""
+    return amount / 1000 if name == CPU else float(amount)
+
+
+def _prices(env: Environment, pool: NodePool) -> Iterator[int | None]:
+    catalogue = env.state.catalogue
+    types = {} if catalogue is None else by_name(catalogue.types)
+    for claim in env.state.claims.store.find("pool", pool.metadata.name):
+        if claim.status.provider_id:
+            labels = claim.metadata.labels
+            yield price_of(labels, type_of(labels, types))

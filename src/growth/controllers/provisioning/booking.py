@@ -1,0 +1,188 @@
+"""Whether orders are within what may still be bought: a pool's limits, and the caps of the whole cluster. Pure.
+
+Counted is what exists, what is reserved and what is asked for, each at the most that it may become.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.instance_types import InstanceType
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.nodes import Node
+from growth.api.pools import PoolRef
+from growth.api.reservations import Reservation, live
+from growth.cluster.machines import asked_values, machines
+from growth.cluster.pools import Usage
+from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.snapshot import NODES, PoolView
+from growth.controllers.provisioning.claims import Order
+from growth.units.errors import MoneyError, QuantityError
+from growth.units.money import Money
+from growth.units.resources import Amounts, add, amounts, largest, print_amount, quantities
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Booking:
+    """What may be created, what may not and why, and the names that are reserved if all of that is done."""
+
+    orders: tuple[Order, ...]
+    refused: tuple[tuple[Order, str], ...]
+    reserved: Mapping[str, Reservation]
+
+
+class UnknownUsage(Exception):
+    """How much is used is not known, which is not nothing: nothing may be bought. The message says where."""
+
+
+def book_pool(
+    pool: NodePool,
+    orders: Sequence[Order],
+    *,
+    reserved: Mapping[str, Reservation],
+    claims: Iterable[NodeClaim],
+    nodes: Iterable[Node],
+    types: Iterable[InstanceType],
+    now: dt.datetime,
+) -> Booking:
+    """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh."""
+    ref = PoolRef.karpenter(pool.metadata.name)
+    known = by_name(types)
+    try:
+        limits = amounts(pool.spec.limits)
+        usage = Usage(machines(nodes, claims, known), known)
+        standing = {name: each for name, each in live(reserved, now).items() if name not in usage.names}
+        usage.reserve(ref, standing)
+    except QuantityError as error:
+        raise UnknownUsage(f"NodePool {ref}: what it uses is not known: {error}") from error
+    if ref in usage.faults:
+        raise UnknownUsage(f"NodePool {ref}: {usage.faults[ref]}")
+    used: Amounts = usage.of(ref)
+    taken: list[Order] = []
+    refused: list[tuple[Order, str]] = []
+    booked = dict(standing)
+    for order in orders:
+        capacity = _capacity(order, known)
+        after = add(used, {**capacity, NODES: 1})
+        over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
+        if over:
+            name = over[0]
+            told = f"limit {name} {print_amount(name, limits[name])}, used {print_amount(name, used.get(name, 0))}"
+            refused.append((order, f"NodePool {ref} has no room left: {told}"))
+            continue
+        used = after
+        taken.append(order)
+        booked[order.name] = Reservation(
+            at=now,
+            instance_type=order.planned.instance_type,
+            capacity={**quantities({name: capacity[name] for name in limits if name in capacity})},
+        )
+    return Booking(tuple(taken), tuple(refused), booked)
+
+
+def _capacity(order: Order, known: Mapping[str, InstanceType]) -> Amounts:
+    """The most that the machine may have: whichever of its types is bought, it is counted."""
+    kinds = [known[name.lower()] for name in order.types if name.lower() in known]
+    return largest(*(kind.capacity for kind in kinds))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Hard limits of the whole cluster; `hourly` in billionths of the catalogue's currency."""
+
+    nodes: int | None = None
+    hourly: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.nodes is not None or self.hourly is not None
+
+
+MAX_NODES: Final = "--max-nodes"
+MAX_HOURLY: Final = "--max-hourly"
+
+
+def book_caps(
+    caps: Caps,
+    orders: Sequence[Order],
+    *,
+    reserved: Mapping[str, Reservation],
+    claims: Sequence[NodeClaim],
+    pools: Mapping[PoolRef, PoolView],
+    types: Sequence[InstanceType],
+    currency: str,
+    now: dt.datetime,
+) -> Booking:
+    """Books the orders within the caps, in their order. `claims` are all of the cluster's, and fresh.
+
+    A machine is booked at the most that it may cost. Where that is more than is left but its planned price is not, the
+    claim may cost what is left and no more.
+    """
+    prices = Prices(pools, types, currency)
+    existing = {each.metadata.name for each in claims}
+    standing = {name: each for name, each in live(reserved, now).items() if name not in existing}
+    nodes = len(existing) + len(standing)
+    hourly = sum(prices.of(each) for each in claims)
+    hourly += sum(prices.dearest if each.price is None else each.price for each in standing.values())
+    taken: list[Order] = []
+    refused: list[tuple[Order, str]] = []
+    booked = dict(standing)
+    for order in orders:
+        if caps.nodes is not None and nodes + 1 > caps.nodes:
+            told = f"{nodes} machines exist or are on their way"
+            refused.append((order, f"the cluster's cap {MAX_NODES} {caps.nodes} is reached: {told}"))
+            continue
+        price = order.max_price
+        if caps.hourly is not None:
+            left = caps.hourly - hourly
+            if order.planned.price > left:
+                cap, spent, wanted = (Money(each, currency) for each in (caps.hourly, hourly, order.planned.price))
+                told = f"{spent}/h is spent or promised, and another {wanted}/h would be"
+                refused.append((order, f"the cluster's cap {MAX_HOURLY} {cap} is reached: {told}"))
+                continue
+            price = min(price, left)
+        nodes += 1
+        hourly += price
+        taken.append(dataclasses.replace(order, max_price=price))
+        booked[order.name] = Reservation(at=now, instance_type=order.planned.instance_type, price=price)
+    return Booking(tuple(taken), tuple(refused), booked)
+
+
+class Prices:
+    """The most that a claim's machine costs an hour. What is not known counts as the dearest that is sold."""
+
+    def __init__(self, pools: Mapping[PoolRef, PoolView], types: Sequence[InstanceType], currency: str) -> None:
+        self._types = {ref: by_name(view.instance_types) for ref, view in pools.items()}
+        self._catalogue = by_name(types)
+        self._currency = currency
+        sold = [kind for table in (self._catalogue, *self._types.values()) for kind in table.values()]
+        self.dearest = max(
+            (offering.price for kind in sold for offering in kind.offerings if offering.price is not None), default=0
+        )
+
+    def of(self, claim: NodeClaim) -> int:
+        labels = claim.metadata.labels
+        ref = PoolRef.karpenter(labels.get(names.NODE_POOL_LABEL, ""))
+        types = self._types.get(ref, self._catalogue)
+        if labels.get(names.INSTANCE_TYPE_LABEL):
+            kind = type_of(labels, types) or type_of(labels, self._catalogue)
+            price = price_of(labels, kind)
+            return self._most(kind) if price is None else price
+        listed = [types.get(name.lower()) for name in asked_values(claim, names.INSTANCE_TYPE_LABEL) or ()]
+        return self._bounded(claim, max((self._most(kind) for kind in listed), default=self.dearest))
+
+    def _most(self, kind: InstanceType | None) -> int:
+        if kind is None:
+            return self.dearest
+        return max((each.price for each in kind.offerings if each.price is not None), default=self.dearest)
+
+    def _bounded(self, claim: NodeClaim, price: int) -> int:
+        """At most what the claim itself promises not to exceed."""
+        text = claim.metadata.annotations.get(names.MAX_PRICE_ANNOTATION)
+        if text is None:
+            return price
+        try:
+            return min(price, Money.parse(text, self._currency).nano)
+        except MoneyError:
+            return price

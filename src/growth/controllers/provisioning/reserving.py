@@ -1,0 +1,208 @@
+"""Reserve, then buy: writes the names of the claims to come where everybody who buys must look.
+
+A pool's limits are reserved in its annotation, the caps of the whole cluster in a ConfigMap, both with the read
+object's resourceVersion as precondition. The object is read before the claims are listed: a name that somebody else has
+taken off the books meanwhile stands in the list as a claim, and any later change of the books refuses our write.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from growth.api import names, reservations
+from growth.api.core import CONFIG_MAP, ConfigMap
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
+from growth.api.pools import PoolRef
+from growth.api.reservations import Reservation, ReservationError
+from growth.cluster.snapshot import PoolView
+from growth.controllers.environment import Environment
+from growth.controllers.ownership import marked_paused
+from growth.controllers.provisioning.booking import Booking, Caps, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning.claims import Order
+from growth.kube.errors import AlreadyExists, Conflict, Gone, NotFound, OutcomeUnknown
+
+ATTEMPTS: Final = 5
+_PAGE: Final = 500
+_RESERVED_KEY: Final = "reserved"
+
+
+class PlanAgain(Exception):
+    """What was planned on has changed: a new plan, and nothing else, is right."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reserved:
+    """`orders` may be created until `until` (monotonic seconds); `refused` may not, and why."""
+
+    orders: tuple[Order, ...]
+    refused: tuple[tuple[Order, str], ...]
+    until: float
+
+
+class Reserving:
+    """Reserves for one process; another process that does the same at the same time is the normal case."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._given_up: set[str] = set()  # names that we reserved and shall not create
+        settings = env.settings
+        self._caps = Caps(nodes=settings.max_nodes, hourly=settings.max_hourly)
+
+    def give_up(self, wanted: Set[str]) -> None:
+        """These names will not be created: whoever reserves next may use their room."""
+        self._given_up |= wanted
+
+    def expected_refusals(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
+        """What the caps will refuse as far as the cache knows. Nothing is written where nothing can be bought."""
+        if not self._caps:
+            return Booking(tuple(orders), (), {})
+        return self._book_caps(orders, {}, list(self._env.state.claims.store), pools)
+
+    async def reserve(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Reserved:
+        """Books the orders with their pools and the cluster's caps. `PlanAgain`, `UnknownUsage`, `KubeError`."""
+        until = self._env.clock.monotonic() + self._env.settings.reservation_use
+        by_pool: dict[str, list[Order]] = {}
+        for order in orders:
+            by_pool.setdefault(order.pool.metadata.name, []).append(order)
+        taken: list[Order] = []
+        refused: list[tuple[Order, str]] = []
+        try:
+            for name, wanted in by_pool.items():
+                booking = await self._reserve_pool(name, wanted) if wanted[0].pool.spec.limits else None
+                taken += wanted if booking is None else booking.orders
+                refused += () if booking is None else booking.refused
+            if self._caps and taken:
+                booking = await self._reserve_caps(taken, pools)
+                self.give_up({order.name for order, _ in booking.refused})
+                taken = list(booking.orders)
+                refused += booking.refused
+        except BaseException:
+            self.give_up({order.name for order in orders})
+            raise
+        return Reserved(tuple(taken), tuple(refused), until)
+
+    async def _reserve_pool(self, name: str, orders: Sequence[Order]) -> Booking:
+        env = self._env
+        planned = orders[0].pool
+        own = {order.name for order in orders}
+        for _ in range(ATTEMPTS):
+            pool = await self._fresh_pool(planned)
+            claims = await self._claims(f"{names.NODE_POOL_LABEL}={name}")
+            try:
+                reserved = reservations.parse(pool.metadata.annotations.get(names.RESERVED_ANNOTATION, ""))
+            except ReservationError as error:
+                raise UnknownUsage(f"NodePool {name}: annotation {names.RESERVED_ANNOTATION} {error}") from error
+            catalogue = env.state.catalogue
+            booking = book_pool(
+                pool,
+                orders,
+                reserved=self._others(reserved, own),
+                claims=claims,
+                nodes=[node for node in env.state.nodes.store if names.NODE_POOL_LABEL in node.metadata.labels],
+                types=catalogue.types if catalogue is not None else (),
+                now=env.clock.now(),
+            )
+            if not booking.orders:
+                return booking
+            text = reservations.printed(booking.reserved)
+            try:
+                await env.api.patch(
+                    NODE_POOL,
+                    name,
+                    {"metadata": {"annotations": {names.RESERVED_ANNOTATION: text}}},
+                    revision=pool.metadata.resource_version,
+                    uid=pool.metadata.uid,
+                )
+            except (Conflict, OutcomeUnknown):
+                continue  # somebody was first, or perhaps we were: look again
+            return booking
+        raise PlanAgain(f"NodePool {name} changed {ATTEMPTS} times while its limits were being reserved")
+
+    async def _fresh_pool(self, planned: NodePool) -> NodePool:
+        name = planned.metadata.name
+        try:
+            pool = await self._env.api.get(NODE_POOL, name)
+        except NotFound:
+            raise PlanAgain(f"NodePool {name} is gone") from None
+        same = pool.metadata.uid == planned.metadata.uid and pool.metadata.generation == planned.metadata.generation
+        if not same or pool.metadata.deletion_timestamp is not None or marked_paused(pool.metadata):
+            raise PlanAgain(f"NodePool {name} is not the one that was planned with")
+        return pool
+
+    async def _reserve_caps(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
+        env = self._env
+        own = {order.name for order in orders}
+        for _ in range(ATTEMPTS):
+            books = await self._books()
+            claims = await self._claims("")
+            try:
+                reserved = reservations.parse(books.data.get(_RESERVED_KEY, ""))
+            except ReservationError as error:
+                raise UnknownUsage(f"ConfigMap {names.CAPS_CONFIG_MAP}: {_RESERVED_KEY} {error}") from error
+            booking = self._book_caps(orders, self._others(reserved, own), claims, pools)
+            if not booking.orders:
+                return booking
+            try:
+                await env.api.patch(
+                    CONFIG_MAP,
+                    names.CAPS_CONFIG_MAP,
+                    {"data": {_RESERVED_KEY: reservations.printed(booking.reserved)}},
+                    namespace=env.settings.namespace,
+                    revision=books.metadata.resource_version,
+                    uid=books.metadata.uid,
+                )
+            except (Conflict, OutcomeUnknown):
+                continue
+            return booking
+        raise PlanAgain(f"ConfigMap {names.CAPS_CONFIG_MAP} changed {ATTEMPTS} times while caps were being reserved")
+
+    async def _books(self) -> ConfigMap:
+        """The ConfigMap of the caps, made where there is none."""
+        api, namespace = self._env.api, self._env.settings.namespace
+        try:
+            return await api.get(CONFIG_MAP, names.CAPS_CONFIG_MAP, namespace=namespace)
+        except NotFound:
+            pass
+        try:
+            return await api.create(CONFIG_MAP, {"metadata": {"name": names.CAPS_CONFIG_MAP}}, namespace=namespace)
+        except AlreadyExists:
+            return await api.get(CONFIG_MAP, names.CAPS_CONFIG_MAP, namespace=namespace)
+
+    def _book_caps(
+        self,
+        orders: Sequence[Order],
+        reserved: Mapping[str, Reservation],
+        claims: Sequence[NodeClaim],
+        pools: Mapping[PoolRef, PoolView],
+    ) -> Booking:
+        catalogue = self._env.state.catalogue
+        return book_caps(
+            self._caps,
+            orders,
+            reserved=reserved,
+            claims=claims,
+            pools=pools,
+            types=catalogue.types if catalogue is not None else (),
+            currency=catalogue.currency if catalogue is not None else "",
+            now=self._env.clock.now(),
+        )
+
+    def _others(self, reserved: Mapping[str, Reservation], own: Set[str]) -> dict[str, Reservation]:
+        """What others have reserved, and we ourselves before: without what we gave up or ask for now."""
+        return {name: each for name, each in reserved.items() if name not in self._given_up and name not in own}
+
+    async def _claims(self, labels: str) -> list[NodeClaim]:
+        """All of them, as the server has them now. A list that breaks off is begun again, and never taken for whole."""
+        for _ in range(ATTEMPTS):
+            found: list[NodeClaim] = []
+            page = ""
+            try:
+                while True:
+                    answer = await self._env.api.list(NODE_CLAIM, labels=labels, limit=_PAGE, page=page)
+                    found += answer.items
+                    page = answer.next
+                    if not page:
+                        return found
+            except Gone:
+                continue
+        raise PlanAgain("the server forgets lists of NodeClaims faster than they can be read")

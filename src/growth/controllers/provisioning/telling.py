@@ -1,0 +1,74 @@
+"""Events on pods: where they will go, or why they cannot. Modest: a burst of thousands of pods is not told one by one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.events import NORMAL, WARNING
+from growth.api.meta import ObjectReference
+from growth.cluster.shapes import CachedPod
+from growth.controllers.provisioning.story import failure
+from growth.kube.events import Recorder
+from growth.planning.plan import Reason
+from growth.ports import Clock
+
+# As Karpenter's: so many nominations are told in a second, with a burst of twice as many.
+NOMINATIONS_PER_SECOND: Final = 5.0
+NOMINATIONS_AT_ONCE: Final = 10.0
+# Failures are worth more: people look for them.
+FAILURES_PER_SECOND: Final = 10.0
+FAILURES_AT_ONCE: Final = 100.0
+# A pod's failure is told again after this long.
+FAILURE_SECONDS: Final = 300.0
+
+
+class _Bucket:
+    """So many a second, and at most so many at once."""
+
+    def __init__(self, clock: Clock, *, rate: float, burst: float) -> None:
+        self._clock = clock
+        self._rate = rate
+        self._burst = burst
+        self._left = burst
+        self._at = clock.monotonic()
+
+    def take(self) -> bool:
+        now = self._clock.monotonic()
+        self._left = min(self._burst, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
+
+
+class Teller:
+    """Tells through the recorder, which never blocks."""
+
+    def __init__(self, recorder: Recorder, clock: Clock) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._nominations = _Bucket(clock, rate=NOMINATIONS_PER_SECOND, burst=NOMINATIONS_AT_ONCE)
+        self._failures = _Bucket(clock, rate=FAILURES_PER_SECOND, burst=FAILURES_AT_ONCE)
+        self._told: dict[str, float] = {}  # by the pod's uid, when its failure was told
+
+    def nominated(self, pod: CachedPod, *, claim: str = "", node: str = "") -> None:
+        """The pod has a place on this claim's machine or this node."""
+        if not self._nominations.take():
+            return
+        places = [f"nodeclaim/{claim}"] if claim else []
+        places += [f"node/{node}"] if node else []
+        self._recorder.event(_about(pod), names.NOMINATED, f"Pod should schedule on: {', '.join(places)}", type=NORMAL)
+
+    def failed(self, pod: CachedPod, reasons: Sequence[Reason]) -> None:
+        """The pod has no place; told once in a while."""
+        now = self._clock.monotonic()
+        if now - self._told.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
+            return
+        self._told = {uid: at for uid, at in self._told.items() if now - at < FAILURE_SECONDS}
+        self._told[pod.uid] = now
+        self._recorder.event(_about(pod), names.FAILED_SCHEDULING, failure(reasons), type=WARNING)
+
+
+def _about(pod: CachedPod) -> ObjectReference:
+    return ObjectReference(api_version="v1", kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)

@@ -1,0 +1,50 @@
+"""The numbers by which controllers act. Where they come from (flags, variables) is `growth.operator.settings`' business.
+
+Times are seconds. Defaults are Karpenter's where it has the setting.
+"""
+
+import dataclasses
+from typing import Final
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    namespace: str = "growth"  # where our Lease, ConfigMaps and the KWOK machines live
+    paused: bool = False  # nothing is bought or disrupted anywhere; deletions that have begun still complete
+    observe: bool = False  # plan and write Decisions, and nothing else
+
+    # Provisioning.
+    batch_idle: float = 1.0
+    batch_max: float = 10.0
+    pod_age: float = 1.0  # a pod this old counts as demand when its shape was marked Unschedulable before
+    nomination: float = 20.0
+    packer: str = "first-fit"
+    preference_policy: str = "Respect"
+    min_values_policy: str = "Strict"
+    max_price_percent: int = 125  # of the planned price; dearer offerings are not bought for a claim
+    max_nodes: int | None = None  # caps of the whole cluster
+    max_hourly: int | None = None  # billionths of the catalogue's currency
+    reservation_use: float = 30.0  # a name reserved longer ago is not created any more: it may be released soon
+
+    # Lifecycle.
+    launch_ttl: float = 300.0
+    registration_ttl: float = 900.0
+    initialization_ttl: float = 900.0
+    catalogue_period: float = 60.0  # how often prices and stock are read anew
+
+    # Termination and scale-down.
+    drain_retry: float = 1.0
+    delete_poll: float = 5.0
+    disruption_poll: float = 10.0
+
+    # Collection.
+    collection_period: float = 120.0
+    collection_grace: float = 30.0  # machines younger than this are not looked at
+    collection_confirm: float = 60.0  # between the two answers «not found» that a claim is collected on
+    collection_share: float = 0.2
+    collection_few: int = 3
+
+    decisions_kept: int = 200
+
+
+DEFAULT_SETTINGS: Final = ControllerSettings()

@@ -1,0 +1,96 @@
+"""What Growth must be allowed to do, as the roles that allow it and nothing else: `growth rbac` prints them.
+
+Two identities: `growth` acts; `growth-kwok` plays the cloud and its kubelets, and is needed with the KWOK provider only.
+A test runs the autoscaler with these rights alone.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.kinds import Json
+
+GROUP: Final = "rbac.authorization.k8s.io"
+NODE_LEASES: Final = "kube-node-lease"
+
+_READ: Final = ("get", "list", "watch")
+
+
+def _rule(group: str, resources: Sequence[str], *verbs: str) -> Json:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+# In all of the cluster.
+GROWTH: Final = (
+    _rule("", ("namespaces", "persistentvolumes", "persistentvolumeclaims"), *_READ),
+    _rule("", ("podtemplates",), "get"),  # what a CapacityBuffer keeps room for
+    _rule("", ("pods",), *_READ, "delete"),
+    _rule("", ("pods/eviction",), "create"),
+    _rule("", ("nodes",), *_READ, "patch", "delete"),
+    _rule("", ("events",), "create", "patch"),
+    _rule("apps", ("daemonsets",), *_READ),
+    _rule("apps", ("deployments", "replicasets", "statefulsets"), "get"),
+    _rule("policy", ("poddisruptionbudgets",), *_READ),
+    _rule("storage.k8s.io", ("storageclasses", "csinodes", "volumeattachments"), *_READ),
+    _rule("coordination.k8s.io", ("leases",), "list"),  # whether a Karpenter is at work
+    _rule(names.KARPENTER, ("nodepools",), *_READ, "patch"),
+    _rule(names.KARPENTER, ("nodeclaims",), *_READ, "create", "patch", "delete"),
+    _rule(names.KARPENTER, ("nodeoverlays",), *_READ),
+    _rule(names.KARPENTER, ("nodepools/status", "nodeclaims/status", "nodeoverlays/status"), "patch"),
+    # Where the server checks who may let an owner wait for what it owns.
+    _rule(names.KARPENTER, ("nodepools/finalizers", "nodeclaims/finalizers"), "update"),
+    _rule(names.AUTOSCALING, ("capacitybuffers",), *_READ),
+    _rule(names.AUTOSCALING, ("capacitybuffers/status",), "patch"),
+    _rule(names.GROWTH, ("growthpools", "noderequests"), *_READ),
+    _rule(names.GROWTH, ("decisions",), "list", "create", "delete"),
+    _rule(names.KWOK_CLASS_GROUP, ("kwoknodeclasses",), *_READ),
+)
+# In Growth's own namespace.
+GROWTH_AT_HOME: Final = (
+    _rule("coordination.k8s.io", ("leases",), "get", "create", "patch"),
+    _rule("", ("configmaps",), "get", "create", "patch", "delete"),
+)
+KWOK: Final = (
+    _rule("", ("nodes",), *_READ, "create", "patch", "delete"),
+    _rule("", ("nodes/status",), "patch"),
+    _rule("", ("pods",), *_READ, "delete"),
+    _rule("", ("pods/status",), "patch"),
+    _rule(names.KWOK_CLASS_GROUP, ("kwoknodeclasses",), "get"),
+)
+KWOK_AT_HOME: Final = (_rule("", ("configmaps",), *_READ, "create", "patch", "delete"),)
+KWOK_HEARTBEATS: Final = (_rule("coordination.k8s.io", ("leases",), "create", "patch"),)
+
+
+def objects(*, namespace: str) -> list[Json]:
+    """Service accounts, roles and bindings, ready to be applied; the namespace must be there."""
+    made: list[Json] = []
+    for name, everywhere, local in (
+        ("growth", GROWTH, {namespace: GROWTH_AT_HOME}),
+        ("growth-kwok", KWOK, {namespace: KWOK_AT_HOME, NODE_LEASES: KWOK_HEARTBEATS}),
+    ):
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        made.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
+        made.append(_role("ClusterRole", name, "", everywhere))
+        made.append(_binding("ClusterRole", name, "", subject))
+        for place, rules in local.items():
+            made.append(_role("Role", name, place, rules))
+            made.append(_binding("Role", name, place, subject))
+    return made
+
+
+def _metadata(name: str, namespace: str) -> Json:
+    return {"name": name, **({"namespace": namespace} if namespace else {})}
+
+
+def _role(kind: str, name: str, namespace: str, rules: Sequence[Json]) -> Json:
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": list(rules)}
+
+
+def _binding(kind: str, name: str, namespace: str, subject: Json) -> Json:
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": _metadata(name, namespace),
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
+        "subjects": [subject],
+    }

@@ -1,0 +1,135 @@
+"""What may and must happen to a pod when its node goes: Karpenter's rules, on what the cache keeps of the pod.
+
+terminal      finished: holds nothing up
+active        neither terminal nor terminating
+reschedulable needs another node when this one goes
+drainable     the drain waits until it is gone
+evictable     the drain may ask the server to evict it
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.placement import NO_SCHEDULE, Taint
+from growth.api.policy import PodDisruptionBudget
+from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
+from growth.planning.selectors import SelectorError, compiled
+from growth.planning.taints import tolerates
+from growth.units import Duration, DurationError
+
+DISRUPTED: Final = Taint(key=names.DISRUPTED_TAINT, effect=NO_SCHEDULE)
+
+# A pod that is this long past its grace will not be ended by its kubelet any more: nobody waits for it.
+STUCK: Final = dt.timedelta(minutes=1)
+
+
+def active(pod: CachedPod) -> bool:
+    return not is_done(pod) and pod.deleting is None
+
+
+def reschedulable(pod: CachedPod) -> bool:
+    """A StatefulSet's pod counts while it terminates: its successor comes only after it and will need the place."""
+    if of_daemon_set(pod) or is_mirror(pod) or is_done(pod):
+        return False
+    return pod.deleting is None or (pod.owner is not None and pod.owner.kind == "StatefulSet")
+
+
+def tolerates_disruption(pod: CachedPod) -> bool:
+    """It would be bound to the node again at once."""
+    return tolerates(pod.shape.spec.tolerations, DISRUPTED)
+
+
+def stuck(pod: CachedPod, now: dt.datetime) -> bool:
+    """Terminating for longer than its kubelet can need."""
+    return pod.deleting is not None and now - pod.deleting > STUCK
+
+
+def drainable(pod: CachedPod, now: dt.datetime) -> bool:
+    return not tolerates_disruption(pod) and not stuck(pod, now) and not is_mirror(pod)
+
+
+def evictable(pod: CachedPod, now: dt.datetime) -> bool:
+    return active(pod) and not tolerates_disruption(pod) and not is_mirror(pod) and not protection(pod, now).holds
+
+
+def free_to_lose(pod: CachedPod) -> bool:
+    """Whether its deletion cost and priority say that losing it costs nothing: such a pod keeps no node alive.
+
+    Karpenter's cost of an eviction is 1 + deletion cost ÷ 2²⁷ + priority ÷ 2²⁵; here it is in parts of 2²⁷.
+    """
+    text = pod.annotations.get(names.POD_DELETION_COST_ANNOTATION, "0")
+    try:
+        cost = int(text)
+    except ValueError:
+        cost = 0
+    return (1 << 27) + cost + 4 * (pod.shape.spec.priority or 0) <= 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Protection:
+    """What a pod's do-not-disrupt annotation means now: `until` where it ends by itself, `fault` where it is unreadable."""
+
+    holds: bool
+    until: dt.datetime | None = None
+    fault: str = ""
+
+
+UNPROTECTED: Final = Protection(holds=False)
+
+
+def protection(pod: CachedPod, now: dt.datetime) -> Protection:
+    """`true`, or a positive duration since the pod's start; anything else is told and counts as absent."""
+    value = pod.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION)
+    if value is None:
+        return UNPROTECTED
+    if value == "true":
+        return Protection(holds=True)
+    try:
+        period = Duration.parse(value)
+    except DurationError as error:
+        return Protection(holds=False, fault=str(error))
+    if period.nanoseconds <= 0:
+        return Protection(holds=False, fault=f"the duration {value!r} must be positive")
+    if pod.started is None:
+        return Protection(holds=True)
+    until = pod.started + period.timedelta
+    return Protection(holds=now < until, until=until)
+
+
+def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> str:
+    """Why these pods may not be asked to leave now: do-not-disrupt or a PodDisruptionBudget; empty when they may.
+
+    A DaemonSet's pod and a mirror pod can protect their node too. A selector that no server accepts selects nothing.
+    """
+    for pod in pods:
+        if active(pod) and protection(pod, now).holds:
+            return f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
+        if evictable(pod, now):
+            refusal = _refusal(pod, budgets)
+            if refusal:
+                return refusal
+    return ""
+
+
+def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+    if len(matching) > 1:
+        named = ", ".join(sorted(each.metadata.name for each in matching))
+        return f"pod {key_of(pod)} has several PodDisruptionBudgets ({named}), with which no eviction is possible"
+    for budget in matching:
+        if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not pod.ready:
+            continue
+        if budget.status.disruptions_allowed == 0:
+            return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key_of(pod)}"
+    return ""
+
+
+def _selects(budget: PodDisruptionBudget, pod: CachedPod) -> bool:
+    try:
+        return compiled(budget.spec.selector)(pod.shape.labels)
+    except SelectorError:
+        return False

@@ -1,0 +1,141 @@
+"""Which offering a cloud buys for a claim: the cheapest that the claim allows, given what a catalogue lists.
+
+Pure. A claim lists what planning found good; a cloud only picks among it, by values that are known, so each requirement
+is a question about one value and not about a set.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from growth.api import names
+from growth.api.instance_types import Catalogue, InstanceType, Labels, Offering
+from growth.api.karpenter import NodeClaim, Requirement
+from growth.units.errors import MoneyError
+from growth.units.money import Money
+from growth.units.resources import amounts, fits
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """One offering of one type, and the labels that a machine of it has."""
+
+    type: InstanceType
+    offering: Offering
+    labels: Mapping[str, str]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """By which a stock-out is remembered."""
+        return (self.type.name, self.offering.zone, self.offering.capacity_type)
+
+    def __str__(self) -> str:
+        return "/".join(self.key)
+
+
+def meets(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label of this value (None: no such label) satisfies the requirement."""
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            bound, number = _integer(requirement.values[0]) if requirement.values else None, _integer(value)
+            if bound is None or number is None:
+                return False
+            match requirement.operator:
+                case "Gt":
+                    return number > bound
+                case "Lt":
+                    return number < bound
+                case "Gte":
+                    return number >= bound
+                case "Lte":
+                    return number <= bound
+                case _:
+                    return False
+
+
+def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
+    """Every offering that the claim allows and that has a price, cheapest first, ties by name and place.
+
+    Keys that nothing in the catalogue knows are the pool's own labels: the Node gets them from the claim, whatever the
+    machine is. Whether an offering can be had now is not asked here. `MoneyError` for a `growth.dev/max-price` that is
+    no amount.
+    """
+    known = {key for kind in catalogue.types for key in kind.labels}
+    known |= {key for kind in catalogue.types for offering in kind.offerings for key in offering.labels}
+    known |= {names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL}
+    asked = [each for each in claim.spec.requirements if _today(each.key) in known]
+    listed = _listed(asked)
+    most = most_to_pay(claim, catalogue.currency)
+    need = amounts(claim.spec.resources.requests)
+    found: list[Choice] = []
+    for kind in catalogue.types:
+        if (listed is not None and kind.name not in listed) or not fits(need, kind.allocatable):
+            continue
+        for offering in kind.offerings:
+            if offering.price is None or (most is not None and offering.price > most):
+                continue
+            labels = _labels(kind, offering, asked)
+            if labels is not None:
+                found.append(Choice(kind, offering, labels))
+    return tuple(sorted(found, key=lambda each: (each.offering.price or 0, each.key)))
+
+
+def most_to_pay(claim: NodeClaim, currency: str) -> int | None:
+    """The claim's `growth.dev/max-price` an hour, in billionths; None where it sets none."""
+    text = claim.metadata.annotations.get(names.MAX_PRICE_ANNOTATION, "")
+    if not text:
+        return None
+    try:
+        return Money.parse(text, currency).nano
+    except MoneyError as error:
+        raise MoneyError(f"annotation {names.MAX_PRICE_ANNOTATION}: {error}") from None
+
+
+def _labels(kind: InstanceType, offering: Offering, asked: Sequence[Requirement]) -> Mapping[str, str] | None:
+    """What the labels of such a machine would be; None where the claim does not allow it.
+
+    Where a type leaves a label open (a machine that can run either system) the first value that is allowed is taken.
+    """
+    open_values: Labels = {**kind.labels, **offering.labels}
+    fixed = {
+        names.INSTANCE_TYPE_LABEL: kind.name,
+        names.ZONE_LABEL: offering.zone,
+        names.CAPACITY_TYPE_LABEL: offering.capacity_type,
+    }
+    result: dict[str, str] = {}
+    for key, values in {**open_values, **{key: (value,) for key, value in fixed.items()}}.items():
+        rules = [each for each in asked if _today(each.key) == key]
+        good = [value for value in values if all(meets(each, value) for each in rules)]
+        if not good:
+            return None
+        result[key] = good[0]
+    missing = [each for each in asked if _today(each.key) not in result]
+    return result if all(meets(each, None) for each in missing) else None
+
+
+def _listed(asked: Sequence[Requirement]) -> set[str] | None:
+    """The types that the claim names; None where it names none. Spares most of a long catalogue a closer look."""
+    listed: set[str] | None = None
+    for each in asked:
+        if _today(each.key) == names.INSTANCE_TYPE_LABEL and each.operator == "In":
+            listed = set(each.values) if listed is None else listed & set(each.values)
+    return listed
+
+
+def _today(key: str) -> str:
+    return names.NORMALISED_LABELS.get(key, key)
+
+
+def _integer(text: str | None) -> int | None:
+    """As Kubernetes reads it: plain digits with an optional sign."""
+    if text is None or not text.isascii():
+        return None
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    return int(text) if digits.isdigit() and len(digits) <= 18 else None

@@ -1,0 +1,300 @@
+"""The client's half of the KWOK cloud: `CloudProvider` on the machines' ConfigMaps.
+
+Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process: the gate is closed, the
+credentials cannot be used. What the API server fails to do is `CloudUnavailable`: unknown, which is not nothing.
+"""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import datetime as dt
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from growth.api import names
+from growth.api.clouds import (
+    CloudMachine,
+    CloudUnavailable,
+    CreateError,
+    InsufficientCapacity,
+    InvariantViolation,
+    MachineNotFound,
+    NodeClassNotReady,
+    RepairPolicy,
+)
+from growth.api.core import CONFIG_MAP, ConfigMap
+from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.karpenter import NodeClaim
+from growth.api.kinds import Kind
+from growth.api.nodeclasses import KWOK_NODE_CLASS, KWOKNodeClass
+from growth.kube.api import Api
+from growth.kube.errors import AlreadyExists, ConfigError, Conflict, GateClosed, KubeError, NotFound
+from growth.ports import Clock, Random
+from growth.providers.choice import Choice, choices
+from growth.providers.kwok import records
+from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
+from growth.providers.kwok.records import Record, State, Unreadable
+from growth.units import Duration, UnitError
+
+# How long an offering that could not be had is left out of the catalogue, as with Karpenter's clouds.
+UNAVAILABLE_SECONDS: Final = 180.0
+PAGE: Final = 500
+# A write that somebody else forestalled is decided anew, but not for ever.
+ATTEMPTS: Final = 3
+# As Karpenter's KWOK provider: a kubelet that has been silent so long will not come back.
+REPAIRS: Final = (
+    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
+    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
+)
+
+
+class KwokProvider:
+    """One per process. `api` writes as user `growth-kwok` and stands behind the lease's gate."""
+
+    name: Final = "kwok"
+    node_classes: Final[Sequence[Kind[Any]]] = (KWOK_NODE_CLASS,)
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        catalogue: Catalogue,
+        cluster: str,
+        namespace: str,
+        clock: Clock,
+        random: Random,
+        faults: FaultBook | None = None,
+    ) -> None:
+        self.faults = faults or FaultBook(api, namespace=namespace, clock=clock)
+        self._api = api
+        self._catalogue = catalogue
+        self._cluster = cluster
+        self._namespace = namespace
+        self._clock = clock
+        self._random = random
+        self._classes: dict[str, tuple[KWOKNodeClass, float]] = {}
+        self._out_of_stock: dict[tuple[str, str, str], float] = {}
+        self._reserving = asyncio.Lock()
+
+    async def create(self, claim: NodeClaim) -> CloudMachine:
+        async with self._answering() as faults:
+            node_class = await self._node_class(claim)
+            known = await self._existing(claim)
+            if known is not None:
+                return records.machine(known)
+            options = self._options(claim)
+            for option in options:
+                if faults.lacks(option.key, now=self._clock.now()):
+                    self._out_of_stock[option.key] = self._clock.monotonic() + UNAVAILABLE_SECONDS
+                    continue
+                if option.offering.reservation:
+                    async with self._reserving:
+                        if await self._taken(option.offering.reservation) >= option.offering.reservation_capacity:
+                            continue
+                        return await self._make(claim, option, node_class)
+                return await self._make(claim, option, node_class)
+            raise InsufficientCapacity(
+                f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
+                f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
+            )
+
+    async def delete(self, claim: NodeClaim) -> None:
+        name, uid = claim.metadata.name, claim.metadata.uid
+        provider_id = claim.status.provider_id
+        if provider_id and provider_id != records.provider_id_of(name):
+            raise InvariantViolation(
+                f"claim {name} has the machine {provider_id}, which is not one that it can have here"
+            )
+        async with self._answering():
+            for _ in range(ATTEMPTS):
+                item = await self._record(name)
+                if uid and item.data.get("claimUID", uid) != uid:
+                    raise MachineNotFound(
+                        f"the machine of claim {name} ({uid}) is gone: another claim has its name now"
+                    )
+                if item.data.get("state") == State.DELETING:
+                    return
+                with contextlib.suppress(Conflict):
+                    await self._api.patch(
+                        CONFIG_MAP,
+                        item.metadata.name,
+                        {"data": {"state": State.DELETING.value}},
+                        namespace=self._namespace,
+                        uid=item.metadata.uid,
+                        revision=item.metadata.resource_version,
+                    )
+                    return
+            raise CloudUnavailable(f"the machine of claim {name} is being changed by somebody else: try again")
+
+    async def get(self, provider_id: str) -> CloudMachine:
+        claim = records.claim_of(provider_id)
+        if not claim:
+            raise InvariantViolation(
+                f"{provider_id!r} is no machine of this cloud: its provider IDs begin with kwok://"
+            )
+        async with self._answering():
+            return _shown(await self._record(claim))
+
+    async def list(self) -> Sequence[CloudMachine]:
+        async with self._answering():
+            return tuple(_shown(item) for item in await self._records())
+
+    async def catalogue(self) -> Catalogue:
+        async with self._answering():
+            now = self._clock.monotonic()
+            self._out_of_stock = {key: until for key, until in self._out_of_stock.items() if until > now}
+            reserved = any(offering.reservation for kind in self._catalogue.types for offering in kind.offerings)
+            if not reserved and not self._out_of_stock:
+                return self._catalogue
+            taken = collections.Counter(
+                item.data.get("reservation", "") for item in (await self._records() if reserved else ())
+            )
+            types = tuple(self._as_of_now(kind, taken) for kind in self._catalogue.types)
+            return dataclasses.replace(self._catalogue, types=types)
+
+    async def is_drifted(self, claim: NodeClaim) -> str:  # noqa: ARG002 - simulated machines never drift
+        return ""
+
+    def repair_policies(self) -> Sequence[RepairPolicy]:
+        return REPAIRS
+
+    # Buying.
+
+    def _options(self, claim: NodeClaim) -> Sequence[Choice]:
+        try:
+            found = choices(claim, self._catalogue)
+        except UnitError as error:
+            raise CreateError(
+                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
+            ) from error
+        now = self._clock.monotonic()
+        return [each for each in found if each.offering.available and self._out_of_stock.get(each.key, 0.0) <= now]
+
+    async def _make(self, claim: NodeClaim, option: Choice, node_class: KWOKNodeClass) -> CloudMachine:
+        delay = Duration.parse(node_class.spec.node_registration_delay or "0s").timedelta
+        record = records.new_record(claim, option, registers_at=self._clock.now() + delay)
+        body = records.config_map(record, cluster=self._cluster)
+        try:
+            made = await self._api.create(CONFIG_MAP, body, namespace=self._namespace)
+        except AlreadyExists:
+            # Our own earlier attempt, whose answer was lost, or another claim's machine.
+            known = await self._existing(claim)
+            if known is None:
+                raise CloudUnavailable(f"the machine of claim {claim.metadata.name} came and went: try again") from None
+            return records.machine(known)
+        return records.machine(records.read(made))
+
+    async def _existing(self, claim: NodeClaim) -> Record | None:
+        """The machine that the claim has already; None when its name is free."""
+        name, uid = claim.metadata.name, claim.metadata.uid
+        try:
+            record = records.read(await self._record(name))
+        except MachineNotFound:
+            return None
+        except Unreadable as error:
+            raise InvariantViolation(f"claim {name} has a machine that cannot be read: {error}") from error
+        if record.state is State.DELETING:
+            raise CreateError(
+                f"the name of claim {name} is still taken by a machine that is being deleted", reason="NameTaken"
+            )
+        if record.claim_uid != uid:
+            raise InvariantViolation(
+                f"the name of claim {name} ({uid}) is taken by the machine of another claim ({record.claim_uid})"
+            )
+        return record
+
+    async def _node_class(self, claim: NodeClaim) -> KWOKNodeClass:
+        reference = claim.spec.node_class_ref
+        if (reference.group, reference.kind) != (KWOK_NODE_CLASS.group, KWOK_NODE_CLASS.kind):
+            raise NodeClassNotReady(
+                f"{reference.kind} of group {reference.group} is not served by the KWOK provider: "
+                f"use {KWOK_NODE_CLASS.kind} of {KWOK_NODE_CLASS.group}"
+            )
+        now = self._clock.monotonic()
+        known = self._classes.get(reference.name)
+        if known is None or known[1] <= now:
+            try:
+                found = await self._api.get(KWOK_NODE_CLASS, reference.name)
+            except NotFound:
+                self._classes.pop(reference.name, None)
+                raise NodeClassNotReady(f"there is no {KWOK_NODE_CLASS.kind} {reference.name!r}") from None
+            known = self._classes[reference.name] = (found, now + LOOK_SECONDS)
+        node_class = known[0]
+        if node_class.metadata.deletion_timestamp is not None:
+            raise NodeClassNotReady(f"{KWOK_NODE_CLASS.kind} {reference.name!r} is being deleted")
+        ready = next((each for each in node_class.status.conditions if each.type == names.READY), None)
+        if ready is not None and ready.status != "True":
+            raise NodeClassNotReady(f"{KWOK_NODE_CLASS.kind} {reference.name!r} is not ready: {ready.message}")
+        return node_class
+
+    async def _taken(self, reservation: str) -> int:
+        return sum(item.data.get("reservation") == reservation for item in await self._records())
+
+    def _as_of_now(self, kind: InstanceType, taken: collections.Counter[str]) -> InstanceType:
+        def renewed(offering: Offering) -> Offering:
+            if (kind.name, offering.zone, offering.capacity_type) in self._out_of_stock:
+                offering = dataclasses.replace(offering, available=False)
+            if offering.reservation:
+                left = max(0, offering.reservation_capacity - taken[offering.reservation])
+                offering = dataclasses.replace(
+                    offering, reservation_capacity=left, available=offering.available and left > 0
+                )
+            return offering
+
+        return dataclasses.replace(kind, offerings=tuple(map(renewed, kind.offerings)))
+
+    # Records.
+
+    async def _record(self, claim: str) -> ConfigMap:
+        try:
+            item = await self._api.get(CONFIG_MAP, records.record_name(claim), namespace=self._namespace)
+        except NotFound:
+            raise MachineNotFound(f"there is no machine {records.provider_id_of(claim)}") from None
+        owner = item.metadata.labels.get(names.KWOK_MACHINE_LABEL, "")
+        if owner != self._cluster:
+            raise InvariantViolation(
+                f"ConfigMap {self._namespace}/{item.metadata.name} is no machine of this cluster: "
+                f"its label {names.KWOK_MACHINE_LABEL} is {owner!r}, not {self._cluster!r}"
+            )
+        return item
+
+    async def _records(self) -> Sequence[ConfigMap]:
+        found: list[ConfigMap] = []
+        page = ""
+        while True:
+            answer = await self._api.list(
+                CONFIG_MAP,
+                namespace=self._namespace,
+                labels=f"{names.KWOK_MACHINE_LABEL}={self._cluster}",
+                limit=PAGE,
+                page=page,
+            )
+            found += answer.items
+            page = answer.next
+            if not page:
+                return found
+
+    @contextlib.asynccontextmanager
+    async def _answering(self) -> AsyncIterator[Faults]:
+        """One call of the cloud: its errors in our words, and what was made to go wrong with it."""
+        try:
+            faults = await self.faults.current()
+            if faults.slow_answers:
+                await asyncio.sleep(faults.slow_answers)
+            if faults.unavailable:
+                raise CloudUnavailable("the simulated cloud was told to be unavailable")
+            yield faults
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            raise CloudUnavailable(f"the machines' ConfigMaps cannot be used: {error}") from error
+        if faults.lost_answers and self._random.uniform(0.0, 1.0) < faults.lost_answers:
+            raise CloudUnavailable("the simulated cloud did what was asked and lost the answer")
+
+
+def _shown(item: ConfigMap) -> CloudMachine:
+    try:
+        return records.machine(records.read(item))
+    except Unreadable:
+        return records.unreadable_machine(item)

@@ -1,0 +1,289 @@
+"""An independent count of machines, claims and Nodes, kept from the server's own history, revision by revision.
+
+It shares nothing with the controllers that it watches: raw objects in, complaints out. What it holds against them:
+
+- *limit*: a pool's claims, and the names that it has reserved, are never more than `limits.nodes` once they grew; nor are
+  the machines that were ever bought for it. The same for the whole cluster under `max_nodes`.
+- *money*: under `max_hourly`, what runs plus the least that the claims under way can cost stays within it.
+- *bought twice*: a claim never has a second machine, at no time and under no name.
+- *leaked*: a claim does not go while its machine is there.
+- *unasked*: no machine appears for which there is no claim (off where writes may land late: then collection takes it).
+
+`settled` compares what is left at the end: every machine has its claim and its Node, and the other way round.
+"""
+
+import collections
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from growth.api.kinds import Json
+from growth.kube.memory import MemoryServer
+from growth.kube.memory.store import Watch
+
+MACHINE_LABEL: Final = "growth.dev/kwok-machine"
+POOL_LABEL: Final = "karpenter.sh/nodepool"
+RESERVED: Final = "growth.dev/reserved"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+ZONE: Final = "topology.kubernetes.io/zone"
+CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
+CAPS: Final = "growth-caps"
+
+CLAIMS: Final = ("karpenter.sh", "v1", "nodeclaims")
+POOLS: Final = ("karpenter.sh", "v1", "nodepools")
+NODES: Final = ("", "v1", "nodes")
+CONFIG_MAPS: Final = ("", "v1", "configmaps")
+FOLLOWED: Final = (CLAIMS, POOLS, NODES, CONFIG_MAPS)
+
+# (type, zone, capacity type) → billionths of the catalogue's currency per hour
+Prices = Mapping[tuple[str, str, str], int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Complaint:
+    """A promise that was broken, at the server's revision that broke it."""
+
+    rule: str
+    revision: int
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} at revision {self.revision}: {self.said}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerStatistics:
+    """What was seen; `most` is the highest count of claims and reserved names of any pool with a limit."""
+
+    revisions: int
+    bought: int
+    most: int
+    most_hourly: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """What the cluster was started with."""
+
+    max_nodes: int | None = None
+    max_hourly: int | None = None
+    prices: Prices = dataclasses.field(default_factory=dict)
+
+
+NO_CAPS: Final = Caps()
+
+
+class Ledger:
+    """Feed it with `see`, or `attach` it to a server that has our kinds already."""
+
+    def __init__(self, *, caps: Caps = NO_CAPS, late_writes: bool = False) -> None:
+        self.complaints: list[Complaint] = []
+        self._caps = caps
+        self._late_writes = late_writes
+        self._claims: dict[str, Json] = {}
+        self._pools: dict[str, Json] = {}
+        self._nodes: dict[str, Json] = {}
+        self._machines: dict[str, Json] = {}
+        self._reserved_caps: frozenset[str] = frozenset()
+        # Records of machines ever, by the claim's UID.
+        self._bought: dict[str, dict[str, None]] = {}
+        self._pool_of: dict[str, str] = {}  # by the claim's UID, for ever
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._revisions = 0
+        self._most = 0
+        self._hourly = 0
+        self._most_hourly = 0
+
+    def attach(self, server: MemoryServer) -> None:
+        """Follows the server from now on, at every revision, before anybody else can act on it."""
+        for which in FOLLOWED:
+            resource = server.resource(*which)
+            watch = server.watch(resource)
+            watch.wake = _Taker(self, which, watch)
+            watch.wake()
+
+    def statistics(self) -> LedgerStatistics:
+        return LedgerStatistics(
+            revisions=self._revisions,
+            bought=sum(len(each) for each in self._bought.values()),
+            most=self._most,
+            most_hourly=self._most_hourly,
+        )
+
+    def see(self, which: tuple[str, str, str], change: str, body: Json) -> None:
+        """One change: ADDED, MODIFIED or DELETED."""
+        self._revisions += 1
+        revision = int(body["metadata"]["resourceVersion"])
+        name = body["metadata"]["name"]
+        gone = change == "DELETED"
+        if which == CLAIMS:
+            self._see_claim(name, body, revision, gone=gone)
+        elif which == POOLS:
+            _keep(self._pools, name, body, gone=gone)
+        elif which == NODES:
+            _keep(self._nodes, name, body, gone=gone)
+            return
+        elif MACHINE_LABEL in body["metadata"].get("labels", {}):
+            self._see_machine(name, body, revision, gone=gone)
+        elif name == CAPS:
+            self._reserved_caps = frozenset() if gone else frozenset(_names_in(body))
+        self._check_counts(revision)
+
+    def _see_claim(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
+        uid = body["metadata"]["uid"]
+        self._pool_of[uid] = body["metadata"].get("labels", {}).get(POOL_LABEL, "")
+        _keep(self._claims, name, body, gone=gone)
+        if gone:
+            there = [machine for machine, record in self._machines.items() if record["data"]["claimUID"] == uid]
+            if there:
+                self._complain("leaked", revision, f"claim {name} is gone and its machine {there[0]} is not")
+
+    def _see_machine(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
+        claim = body["data"]["claimUID"]
+        new = name not in self._machines
+        _keep(self._machines, name, body, gone=gone)
+        if gone or not new:
+            return
+        records = self._bought.setdefault(claim, {})
+        records[body["metadata"]["uid"]] = None
+        if len(records) > 1:
+            self._complain("bought twice", revision, f"{name} is machine number {len(records)} of claim {claim}")
+        if not self._late_writes and claim not in {each["metadata"]["uid"] for each in self._claims.values()}:
+            self._complain("unasked", revision, f"machine {name} was made for claim {claim}, which is not there")
+
+    # Limits.
+
+    def _check_counts(self, revision: int) -> None:
+        everything = set(self._claims) | self._reserved_caps
+        for name, pool in self._pools.items():
+            reserved = _reserved_in(pool)
+            everything |= reserved
+            limit = pool["spec"].get("limits", {}).get("nodes")
+            if limit is None:
+                continue
+            count = len(reserved | {claim for claim, body in self._claims.items() if self._is_of(body, name)})
+            self._most = max(self._most, count)
+            self._check_limit(f"NodePool {name}", count, int(limit), revision)
+            machines = sum(
+                self._pool_of.get(record["data"]["claimUID"], "") == name for record in self._machines.values()
+            )
+            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
+        if self._caps.max_nodes is not None:
+            self._most = max(self._most, len(everything))
+            self._check_limit("the cluster", len(everything), self._caps.max_nodes, revision)
+            self._check_limit("machines of the cluster", len(self._machines), self._caps.max_nodes, revision)
+        if self._caps.max_hourly is not None:
+            hourly = self._cost()
+            grew, self._hourly = hourly > self._hourly, hourly
+            self._most_hourly = max(self._most_hourly, hourly)
+            if grew and hourly > self._caps.max_hourly:
+                self._complain("money", revision, f"{hourly} billionths an hour, of {self._caps.max_hourly} allowed")
+
+    def _is_of(self, claim: Json, pool: str) -> bool:
+        return bool(claim["metadata"].get("labels", {}).get(POOL_LABEL) == pool)
+
+    def _check_limit(self, what: str, count: int, limit: int, revision: int) -> None:
+        # A limit that was lowered is exceeded until the surplus is gone; only growth breaks it.
+        grew, self._counts[what] = count > self._counts[what], count
+        if grew and count > limit:
+            self._complain("limit", revision, f"{what}: {count} of {limit}")
+
+    def _cost(self) -> int:
+        prices = self._caps.prices
+        running = {record["data"]["claimUID"]: record["data"] for record in self._machines.values()}
+        total = sum(prices[one["instanceType"], one["zone"], one["capacityType"]] for one in running.values())
+        return total + sum(
+            _least(claim, prices) for claim in self._claims.values() if claim["metadata"]["uid"] not in running
+        )
+
+    # The end.
+
+    def settled(self) -> tuple[str, ...]:
+        """What does not match now; empty where machines = claims = Nodes."""
+        return tuple(self._mismatches())
+
+    def count(self) -> tuple[int, int, int]:
+        """Machines, claims, Nodes that there are now."""
+        return len(self._machines), len(self._claims), len(self._nodes)
+
+    def _mismatches(self) -> Iterator[str]:
+        claims = {body["metadata"]["uid"]: name for name, body in self._claims.items()}
+        machines = {record["data"]["claimUID"]: record["data"]["providerID"] for record in self._machines.values()}
+        if len(machines) != len(self._machines):
+            yield "two machines name the same claim"
+        for uid, provider_id in machines.items():
+            if uid not in claims:
+                yield f"machine {provider_id} has no claim"
+        nodes = collections.Counter(body["spec"].get("providerID", "") for body in self._nodes.values())
+        for uid, name in claims.items():
+            body = self._claims[name]
+            if body["metadata"].get("deletionTimestamp"):
+                yield f"claim {name} is still going"
+            if uid not in machines:
+                yield f"claim {name} has no machine"
+            elif body.get("status", {}).get("providerID") != machines[uid]:
+                yield f"claim {name} does not name its machine {machines[uid]}"
+            elif nodes[machines[uid]] != 1:
+                yield f"claim {name} has {nodes[machines[uid]]} Nodes"
+        known = set(machines.values())
+        for name, body in self._nodes.items():
+            if body["spec"].get("providerID", "") not in known:
+                yield f"Node {name} has no machine"
+
+    def _complain(self, rule: str, revision: int, said: str) -> None:
+        self.complaints.append(Complaint(rule, revision, said))
+
+
+class _Taker:
+    """Hands a watch's changes to the ledger at the moment they happen."""
+
+    def __init__(self, ledger: Ledger, which: tuple[str, str, str], watch: Watch) -> None:
+        self._ledger = ledger
+        self._which = which
+        self._watch = watch
+
+    def __call__(self) -> None:
+        while self._watch.pending:
+            change, stored = self._watch.pending.popleft()
+            if stored is not None:
+                self._ledger.see(self._which, change, stored.object)
+
+
+def _keep(kept: dict[str, Json], name: str, body: Json, *, gone: bool) -> None:
+    if gone:
+        kept.pop(name, None)
+    else:
+        kept[name] = body
+
+
+def _reserved_in(pool: Json) -> set[str]:
+    text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
+    return set(json.loads(text)) if text else set()
+
+
+def _names_in(caps: Json) -> Iterator[str]:
+    """The reserved names in the ConfigMap of the cluster's caps: whatever its keys, each value maps names."""
+    for text in caps.get("data", {}).values():
+        found = json.loads(text) if text else {}
+        if isinstance(found, dict):
+            yield from found
+
+
+def _least(claim: Json, prices: Prices) -> int:
+    """The lowest price at which the claim can be met."""
+    allowed: dict[str, set[str]] = {}
+    for each in claim["spec"].get("requirements", ()):
+        if each["operator"] == "In":
+            values = set(each["values"])
+            allowed[each["key"]] = allowed.get(each["key"], values) & values
+    return min(
+        (
+            price
+            for (kind, zone, capacity), price in prices.items()
+            if kind in allowed.get(INSTANCE_TYPE, {kind})
+            and zone in allowed.get(ZONE, {zone})
+            and capacity in allowed.get(CAPACITY_TYPE, {capacity})
+        ),
+        default=0,
+    )

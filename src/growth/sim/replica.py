@@ -1,0 +1,154 @@
+"""`growth run` in a simulated process: the very code of the real one, on a network and a clock that are not.
+
+The KWOK cloud's own half (`KwokCloud`) is no part of the process: machines survive a crash of Growth, and so does what
+brings them up.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from growth.api.instance_types import Catalogue
+from growth.kube.api import Api, Gate
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.operator.settings import Settings, read
+from growth.operator.wiring import Autoscaler, Cloud, MakeCloud, Openings, Role
+from growth.ports import Compute
+from growth.providers.catalogues import builtin
+from growth.providers.kwok.faults import FaultBook
+from growth.providers.kwok.provider import KwokProvider
+from growth.providers.kwok.registrar import DEFAULT_REGISTRAR, Registrar, RegistrarSettings
+from growth.sim import process
+from growth.sim.kernel import Kernel
+from growth.sim.network import GOOD, Faults, NetworkApi
+from growth.sim.ports import SimClock, SimCompute, SimRandom
+from growth.sim.process import Process
+from growth.telemetry.metrics import Metrics
+
+USERS: Final = {Role.ELECTOR: "growth", Role.GROWTH: "growth", Role.CLOUD: "growth-kwok"}
+
+
+def settings_of(**given: str) -> Settings:
+    """Settings as flags would give them, by their names: `settings_of(maxNodes="10")`. The provider is kwok."""
+    return read({"provider": "kwok", **given}, {})
+
+
+class Replica:
+    """One replica of the Deployment. `start` begins a process; each later one is another, with nothing remembered."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        server: MemoryServer,
+        *,
+        name: str = "growth",
+        settings: Settings | None = None,
+        catalogue: Catalogue | None = None,
+        faults: Faults = GOOD,
+        clock: SimClock | None = None,
+        compute: Compute | None = None,
+        cloud: MakeCloud | None = None,
+    ) -> None:
+        """`cloud` replaces the KWOK one, for tests that script their cloud."""
+        self.name = name
+        self.clock = clock or SimClock(kernel)
+        self.networks: dict[Role, NetworkApi] = {}
+        """The connections of the current process, to be broken by tests."""
+        self.autoscaler: Autoscaler | None = None
+        self.metrics: Metrics | None = None
+        self.provider: KwokProvider | None = None
+        self.process: Process | None = None
+        self._kernel = kernel
+        self._server = server
+        self._settings = settings or settings_of()
+        self._catalogue = catalogue or builtin("kwok")
+        self._faults = faults
+        self._compute = compute or SimCompute()
+        self._cloud = cloud
+        self._starts = 0
+
+    def start(self) -> Process:
+        self._starts += 1
+        self.process = process.start(self._kernel, f"{self.name}-{self._starts}", self._main)
+        return self.process
+
+    async def keep(self, *, restart_seconds: float = 5.0) -> None:
+        """Starts it, and again whenever it has ended, as a Deployment does; until cancelled."""
+        while True:
+            await self.start().wait()
+            await asyncio.sleep(restart_seconds)
+
+    async def _main(self, own: Process) -> None:
+        random = SimRandom(self._kernel.seed, own.name)
+        self.metrics = metrics = Metrics(CollectorRegistry(auto_describe=False))
+        self.autoscaler = Autoscaler(
+            Openings(
+                connect=lambda role, gate: self._connected(own, random, role, gate),
+                cloud=self._cloud or (lambda api, *, cluster: self._kwok(api, random, cluster)),
+                clock=self.clock,
+                random=random.stream("growth"),
+                compute=self._compute,
+                metrics=metrics,
+                identity=own.name,
+            ),
+            self._settings,
+        )
+        await self.autoscaler.run()
+
+    @contextlib.asynccontextmanager
+    async def _connected(self, own: Process, random: SimRandom, role: Role, gate: Gate) -> AsyncIterator[Api]:
+        network = self.networks[role] = NetworkApi(
+            MemoryApi(self._server, user=USERS[role]),
+            kernel=self._kernel,
+            random=random.stream(f"network {role}"),
+            process=own,
+            gate=gate,
+            faults=self._faults,
+            name=f"{own.name} {role}",
+        )
+        yield network
+
+    def _kwok(self, api: Api, random: SimRandom, cluster: str) -> Cloud:
+        self.provider = KwokProvider(
+            api,
+            catalogue=self._catalogue,
+            cluster=cluster,
+            namespace=self._settings.controllers.namespace,
+            clock=self.clock,
+            random=random.stream("kwok"),
+        )
+        return Cloud(self.provider)
+
+
+@dataclasses.dataclass
+class KwokCloud:
+    """The cloud's own half, outside of every process. `faults.fixed` makes things go wrong without a ConfigMap."""
+
+    registrar: Registrar
+    faults: FaultBook
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        server: MemoryServer,
+        *,
+        cluster: str,
+        namespace: str = "growth",
+        settings: RegistrarSettings = DEFAULT_REGISTRAR,
+    ) -> "KwokCloud":
+        """`cluster` is the cluster's identity, by `growth.operator.checks.identity_of`."""
+        clock, api = SimClock(kernel), MemoryApi(server, user="growth-kwok")
+        faults = FaultBook(api, namespace=namespace, clock=clock)
+        random = SimRandom(kernel.seed, "kwok cloud")
+        registrar = Registrar(
+            api, cluster=cluster, namespace=namespace, clock=clock, random=random, faults=faults, settings=settings
+        )
+        return cls(registrar, faults)
+
+    def start(self, kernel: Kernel) -> asyncio.Task[None]:
+        return kernel.create_task(self.registrar.run(), name="kwok cloud")

@@ -1,0 +1,98 @@
+"""`growth run` with the rights that `growth rbac` prints, and no others."""
+
+import json
+import pathlib
+import subprocess
+
+import yaml
+
+from growth.api.crds import all_crds
+from growth.api.overlays import NODE_OVERLAY
+from tests.cluster.servers import Server
+from tests.good_objects import KWOK_CLASS, need, node_pool, obj
+from tests.running import GROWTH, growth_run, until
+from tools.controlplane.plane import Plane
+
+POOL = node_pool(
+    need("kubernetes.io/arch", "In", "amd64"),
+    need("kubernetes.io/os", "In", "linux"),
+    node_class=KWOK_CLASS,
+    limits={"cpu": 100, "nodes": 5},
+    disruption={"consolidateAfter": "0s"},
+)
+NODE_CLASS = {
+    "apiVersion": "karpenter.kwok.sh/v1alpha1",
+    "kind": "KWOKNodeClass",
+    "metadata": {"name": "default"},
+    "spec": {},
+}
+CONTAINER = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "3"}}}
+
+
+def acting_as(plane: Plane, account: str) -> pathlib.Path:
+    """A kubeconfig of the administrator who acts as a service account, with its rights alone."""
+    config = json.loads(plane.kubeconfig.read_text())
+    config["users"][0]["user"] |= {
+        "as": f"system:serviceaccount:growth:{account}",
+        "as-groups": ["system:serviceaccounts", "system:authenticated"],
+    }
+    path = plane.folder / f"kubeconfig-as-{account}"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def deployment(replicas: int) -> dict[str, object]:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [CONTAINER], "terminationGracePeriodSeconds": 1},
+    }
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane: Plane) -> None:
+    """Machines are bought, drained and given back, and no call of either account is forbidden."""
+    server = Server(plane)
+    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(all_crds()))
+    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    server.kubectl("create", "namespace", "growth")
+    printed = subprocess.run([str(GROWTH), "rbac"], capture_output=True, text=True, check=True).stdout
+    server.kubectl("apply", "-f", "-", stdin=printed)
+    overlay = obj(  # something for every kind of status that is written
+        NODE_OVERLAY, {"requirements": [need("kubernetes.io/arch", "In", "amd64")], "price": "0.5"}
+    )
+    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([POOL, NODE_CLASS, overlay, deployment(6)]))
+    # kwok plays the plane's marked nodes; ours are not marked, so that the stand-in's rights are tried too.
+    with growth_run(
+        plane,
+        *("--kwok-kubeconfig", str(acting_as(plane, "growth-kwok"))),
+        kubeconfig=acting_as(plane, "growth"),
+    ) as growth:
+
+        def phases() -> list[str]:
+            pods = json.loads(server.kubectl("get", "pods", "-o", "json"))["items"]
+            return [pod["status"]["phase"] for pod in pods]
+
+        def left() -> str:
+            return server.kubectl("get", "nodeclaims,nodes", "-o", "name") + server.kubectl(
+                *("get", "configmaps", "-n", "growth", "-l", "growth.dev/kwok-machine", "-o", "name")
+            )
+
+        until(lambda: phases() == ["Running"] * 6, what="six running pods", of=growth)
+        server.kubectl("delete", "nodepool", "example", "--wait=false")
+        until(lambda: not left(), what="the last machine gone", of=growth)
+        assert growth.stop() == 0
+        assert "orbidden" not in growth.text()
+    writes = [
+        event
+        for event in plane.audit_events()
+        if "serviceaccount:growth" in json.dumps(event.get("impersonatedUser", {}))
+    ]
+    assert {event["responseStatus"]["code"] for event in writes} & {401, 403} == set()
+    evictions = [event for event in writes if event["objectRef"].get("subresource") == "eviction"]
+    assert evictions

@@ -1,0 +1,335 @@
+"""Claims on their way to nodes: launch, registration, initialisation."""
+
+import asyncio
+
+import msgspec
+
+from growth.api import names
+from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
+from growth.controllers.lifecycle import Lifecycle
+from tests.simulation.owning import TYPE, Stage, condition, on_stage, told
+
+
+def test_a_claim_becomes_a_node_that_takes_pods() -> None:
+    """Launched, registered, initialised: the conditions say each stage, and Ready says that all are done."""
+
+    async def body(stage: Stage) -> list[dict[str, str]]:
+        await stage.start(Lifecycle(stage.env))
+        seen = []
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        seen.append(told(await stage.claim()))
+        await stage.join(ready=False)
+        await asyncio.sleep(1)
+        seen.append(told(await stage.claim()))
+        await stage.set_ready()
+        await asyncio.sleep(1)
+        seen.append(told(await stage.claim()))
+        claim = await stage.claim()
+        assert (claim.status.provider_id, claim.status.node_name) == ("scripted://web-1", "node-1")
+        assert claim.status.image_id == "image-1"
+        assert claim.status.capacity["cpu"] == "4"
+        assert claim.status.allocatable["cpu"] == "3900m"
+        return seen
+
+    launched, registered, initialized = on_stage(body).value
+    assert launched == {
+        "Launched": "True",
+        "Registered": "Unknown NodeNotFound",
+        "Initialized": "Unknown NodeNotFound",
+        "Ready": "Unknown ReconcilingDependents",
+    }
+    assert registered == {
+        "Launched": "True",
+        "Registered": "True",
+        "Initialized": "Unknown NodeNotReady",
+        "Ready": "Unknown ReconcilingDependents",
+    }
+    assert initialized == {"Launched": "True", "Registered": "True", "Initialized": "True", "Ready": "True"}
+
+
+def test_four_writes_on_the_claim_and_two_on_the_node() -> None:
+    """From its creation to initialised a claim is written four times more, and its Node twice; fewer when stages meet."""
+
+    async def body(stage: Stage) -> list[int]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        launch = stage.writes()
+        await stage.join(ready=False)
+        await asyncio.sleep(1)
+        registration = stage.writes() - launch
+        await stage.set_ready()
+        await asyncio.sleep(3600)
+        initialization = stage.writes() - launch - registration
+        await stage.add_claim("web-2")
+        await asyncio.sleep(1)
+        before = stage.writes()
+        await stage.join("node-2", provider_id="scripted://web-2")
+        await asyncio.sleep(3600)
+        return [launch, registration, initialization, stage.writes() - before]
+
+    assert on_stage(body).value == [2, 2, 2, 2]
+
+
+def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
+    """At registration labels, annotations, taints, finalizer and owner are set; what the kubelet set stays."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        claim = await stage.add_claim(
+            labels={"team": "the-user", "example.com/x": "1"},
+            annotations={"example.com/note": "n", "kubectl.kubernetes.io/last-applied-configuration": "{}"},
+            taints=[{"key": "dedicated", "value": "web", "effect": "NoSchedule"}],
+            startupTaints=[{"key": "example.com/cni", "effect": "NoExecute"}],
+        )
+        await asyncio.sleep(1)
+        own = {"key": "kubelet", "effect": "NoSchedule"}
+        await stage.join(
+            labels={"team": "the-kubelet"}, taints=[own, {"key": names.UNREGISTERED_TAINT, "effect": "NoExecute"}]
+        )
+        await asyncio.sleep(1)
+        node = await stage.node()
+        assert (
+            node.metadata.labels.items()
+            >= {
+                "kubelet": "own",
+                "team": "the-user",
+                "example.com/x": "1",
+                names.REGISTERED_LABEL: "true",
+                names.INSTANCE_TYPE_LABEL: TYPE,
+                names.ZONE_LABEL: "test-zone-a",
+                names.CAPACITY_TYPE_LABEL: "on-demand",
+                "karpenter.kwok.sh/kwoknodeclass": "default",
+            }.items()
+        )
+        assert names.INITIALIZED_LABEL not in node.metadata.labels
+        assert node.metadata.annotations == {"example.com/note": "n"}
+        assert node.metadata.finalizers == (names.TERMINATION_FINALIZER,)
+        (owner,) = node.metadata.owner_references
+        assert (owner.kind, owner.name, owner.uid) == ("NodeClaim", "web-1", claim.metadata.uid)
+        assert [(taint.key, taint.value, taint.effect) for taint in node.spec.taints] == [
+            ("kubelet", "", "NoSchedule"),
+            ("dedicated", "web", "NoSchedule"),
+            ("example.com/cni", "", "NoExecute"),
+        ]
+
+    on_stage(body)
+
+
+def test_what_was_synced_once_is_the_users_from_then_on() -> None:
+    """After registration a taint, label or annotation that somebody removes from the Node does not come back."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim(
+            labels={"team": "web"}, taints=[{"key": "dedicated", "effect": "NoSchedule"}], annotations={"note": "n"}
+        )
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(1)
+        await stage.set_taints("node-1", [])
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {"team": None}, "annotations": {"note": None}}})
+        await stage.set_ready()
+        await asyncio.sleep(1000)
+        node = await stage.node()
+        assert node.metadata.labels[names.INITIALIZED_LABEL] == "true"
+        assert node.spec.taints == ()
+        assert "team" not in node.metadata.labels
+        assert node.metadata.annotations == {}
+
+    on_stage(body)
+
+
+def test_a_node_may_keep_its_taints_for_itself() -> None:
+    """With the label do-not-sync-taints the claim's taints stay away; the unregistered one is removed all the same."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        for name, value in (("web-1", "true"), ("web-2", "false")):
+            await stage.add_claim(name, taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+            await asyncio.sleep(1)
+            labels = {names.DO_NOT_SYNC_TAINTS_LABEL: value}
+            await stage.join(f"node-{name}", provider_id=f"scripted://{name}", labels=labels)
+        await asyncio.sleep(1)
+        assert (await stage.node("node-web-1")).spec.taints == ()
+        assert [taint.key for taint in (await stage.node("node-web-2")).spec.taints] == ["dedicated"]
+
+    on_stage(body)
+
+
+def test_a_node_without_the_unregistered_taint_is_taken_and_told_of() -> None:
+    """Pods may have come too early: an event on the claim says so, once; the node registers all the same."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join(taints=())
+        await asyncio.sleep(1)
+        assert told(await stage.claim())["Registered"] == "True"
+        (event,) = await stage.events(names.UNREGISTERED_TAINT_MISSING)
+        assert (event.involved_object.kind, event.involved_object.name, event.count) == ("NodeClaim", "web-1", 1)
+
+    on_stage(body)
+
+
+def test_nodes_are_matched_by_provider_id_only() -> None:
+    """A Node with the claim's name or nodepool label, but another provider ID or none, is not the claim's."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join("web-1", provider_id="")
+        await stage.join("other", provider_id="scripted://other")
+        before = stage.writes()
+        await asyncio.sleep(60)
+        assert condition(await stage.claim(), names.REGISTERED).reason == names.NODE_NOT_FOUND
+        assert stage.writes() == before
+        assert (await stage.node("web-1")).metadata.finalizers == ()
+
+    on_stage(body)
+
+
+def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:
+    """Registered is False with MultipleNodesFound while two Nodes have the provider ID, and no longer."""
+
+    async def body(stage: Stage) -> list[str]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        stage.cloud.delays["web-1"] = 5
+        await asyncio.sleep(1)
+        await stage.join("node-1")
+        await stage.join("node-2")
+        await asyncio.sleep(10)
+        seen = [told(await stage.claim())["Registered"], told(await stage.claim())["Ready"]]
+        await stage.admin.delete(NODE, "node-2")
+        await asyncio.sleep(1)
+        return [*seen, told(await stage.claim())["Registered"], (await stage.claim()).status.node_name]
+
+    assert on_stage(body).value == ["False MultipleNodesFound", "False UnhealthyDependents", "True", "node-1"]
+
+
+def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
+    """NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, then initialised."""
+
+    async def body(stage: Stage) -> list[tuple[str, str]]:
+        await stage.start(Lifecycle(stage.env))
+        startup = {"key": "example.com/cni", "value": "x", "effect": "NoExecute"}
+        ephemeral = {"key": names.CLOUD_UNINITIALIZED_TAINT, "effect": "NoSchedule"}
+        await stage.add_claim(
+            startupTaints=[startup],
+            resources={"requests": {"cpu": "1", "example.com/gpu": "1", "example.com/none": "0"}},
+        )
+        await asyncio.sleep(1)
+        await stage.join(ready=False, taints=[{"key": names.UNREGISTERED_TAINT, "effect": "NoExecute"}, ephemeral])
+        seen = []
+
+        async def look() -> None:
+            await asyncio.sleep(40)
+            now = condition(await stage.claim(), names.INITIALIZED)
+            seen.append((now.reason, now.message))
+
+        await look()
+        await stage.set_ready()
+        await look()
+        await stage.set_taints("node-1", [ephemeral])
+        await look()
+        await stage.set_taints("node-1", [])
+        await look()
+        status = {"status": {"allocatable": {"example.com/gpu": "1"}}}
+        await stage.admin.patch(NODE, "node-1", status, subresource="status")
+        await look()
+        return seen
+
+    assert on_stage(body).value == [
+        ("NodeNotReady", "Node status is NotReady"),
+        ("StartupTaintsExist", 'StartupTaint "example.com/cni=x:NoExecute" still exists'),
+        (
+            "KnownEphemeralTaintsExist",
+            'KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized:NoSchedule" still exists',
+        ),
+        ("ResourceNotRegistered", 'Resource "example.com/gpu" was requested but not registered'),
+        ("Initialized", ""),
+    ]
+
+
+def test_a_node_that_its_kubelet_made_anew_is_taken_again() -> None:
+    """A Node deleted behind our back and registered again by its kubelet gets its labels and taints once more."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim(taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(1)
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"finalizers": None}})
+        await stage.admin.delete(NODE, "node-1")
+        await asyncio.sleep(1)
+        await stage.join(ready=False)
+        await asyncio.sleep(1)
+        await stage.set_ready()
+        await asyncio.sleep(1)
+        node = await stage.node()
+        assert node.metadata.labels.items() >= {names.REGISTERED_LABEL: "true", names.INITIALIZED_LABEL: "true"}.items()
+        assert [taint.key for taint in node.spec.taints] == ["dedicated"]
+        assert told(await stage.claim())["Ready"] == "True"
+
+    on_stage(body)
+
+
+def test_claims_of_other_providers_are_not_touched() -> None:
+    """A claim whose node class is of a kind that our provider does not serve is somebody else's."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim(nodeClassRef={"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"})
+        await asyncio.sleep(3600)
+        assert stage.writes() == 0
+        assert stage.cloud.calls["create"] == 0
+        assert await stage.has_claim()
+
+    on_stage(body)
+
+
+def test_a_claim_is_small() -> None:
+    """At most 4 KB without managedFields, with sixty types listed and every condition written."""
+
+    async def body(stage: Stage) -> int:
+        await stage.start(Lifecycle(stage.env))
+        pool = await stage.add_pool()
+        types = [kind.name for kind in stage.cloud.sold.types if kind.name != TYPE][:59]
+        await stage.add_claim(
+            pool=pool, requirements=[{"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [TYPE, *types]}]
+        )
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(1)
+        raw = await stage.admin.get(NODE_CLAIM.raw, "web-1")
+        raw["metadata"].pop("managedFields", None)
+        return len(msgspec.json.encode(raw))
+
+    assert on_stage(body).value <= 4096
+
+
+def test_a_paused_node_is_told_of_in_its_claim() -> None:
+    """The condition Paused comes and goes with the Node's annotation, with one write each."""
+
+    async def body(stage: Stage) -> list[str]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(1)
+        before = stage.writes()
+        seen = []
+        for value in ("true", "false", "yes", None):
+            await stage.admin.patch(NODE, "node-1", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: value}}})
+            await asyncio.sleep(60)
+            seen.append(told(await stage.claim()).get("Paused", "-"))
+        assert stage.writes() == before + 4
+        return seen
+
+    assert on_stage(body).value == ["True", "-", "True", "-"]

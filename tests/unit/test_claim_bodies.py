@@ -1,0 +1,133 @@
+"""The claim of a planned machine: what it says, and how it stays small."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from growth.api import names
+from growth.api.decoding import convert
+from growth.api.karpenter import NodePool
+from growth.api.pools import PoolRef
+from growth.cluster.snapshot import PoolView
+from growth.controllers.provisioning.claims import (
+    BODY_BYTES,
+    Order,
+    body,
+    claim,
+    claim_name,
+    dearest,
+    expressed,
+    fitted,
+)
+from growth.planning.plan import PlannedClaim
+from growth.planning.requirements import ABSENT, ANY, Requirement, Requirements, one_of
+from growth.ports import SystemRandom
+from growth.providers.catalogues import builtin
+from tests.manifests import node_pool
+
+TYPES = builtin("kwok").types
+POOL = PoolRef.karpenter("default")
+
+
+def order(
+    *,
+    types: tuple[str, ...] = ("c-2x-amd64-linux",),
+    requirements: Requirements | None = None,
+    relaxed: bool = False,
+    pool: str = "default",
+) -> Order:
+    planned = PlannedClaim(
+        pool=POOL,
+        instance_type=types[0],
+        zone="test-zone-a",
+        capacity_type="on-demand",
+        price=50_000_000,
+        instance_types=types,
+        requirements=requirements or {names.CAPACITY_TYPE_LABEL: one_of("on-demand")},
+        labels={},
+        requests={"cpu": 1000, "memory": 1 << 30, "pods": 1},
+        pods=("default/p",),
+        next_best=None,
+        min_values_relaxed=relaxed,
+    )
+    return Order(
+        name=f"{pool}-abcde",
+        pool=convert(node_pool(pool), NodePool),
+        view=PoolView(ref=POOL, instance_types=TYPES),
+        planned=planned,
+        pods=planned.pods,
+        types=types,
+        max_price=62_500_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("need", "words"),
+    [
+        (one_of("b", "a"), ["In a,b"]),
+        (ABSENT, ["DoesNotExist "]),
+        (ANY, ["Exists "]),
+        (Requirement(True, frozenset({"x"})), ["NotIn x"]),
+        (Requirement(True, frozenset({"x"}), present=True), ["NotIn x", "Exists "]),
+        (Requirement(True, frozenset(), 3, None), ["Gte 3"]),
+        (Requirement(True, frozenset({"4"}), 3, 9), ["NotIn 4", "Gte 3", "Lte 9"]),
+    ],
+)
+def test_requirements_in_the_words_of_the_api(need: Requirement, words: list[str]) -> None:
+    """Each says exactly what the plan means; one that has no single word is several."""
+    assert [f"{each.operator} {','.join(each.values)}" for each in expressed("key", need)] == words
+
+
+def test_a_claim_lists_its_types_cheapest_first() -> None:
+    """In the order of the plan, which is that of prices."""
+    made = claim(order(types=("m-2x-amd64-linux", "c-2x-amd64-linux")), currency="USD")
+    listed = next(each for each in made.spec.requirements if each.key == names.INSTANCE_TYPE_LABEL)
+    assert listed.values == ("m-2x-amd64-linux", "c-2x-amd64-linux")
+    assert made.metadata.annotations[names.MAX_PRICE_ANNOTATION] == "0.0625"
+
+
+def test_the_name_of_a_node_is_never_required() -> None:
+    """No server accepts such a claim."""
+    made = claim(order(requirements={names.HOSTNAME_LABEL: one_of("n")}), currency="USD")
+    assert [each.key for each in made.spec.requirements] == [names.INSTANCE_TYPE_LABEL]
+
+
+def test_relaxed_min_values_are_lowered_to_what_is_listed() -> None:
+    """And the claim says that they were."""
+    needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=5)}
+    made = claim(order(requirements=needs, relaxed=True), currency="USD")
+    assert [each.min_values for each in made.spec.requirements] == [1]
+    assert made.metadata.annotations[names.MIN_VALUES_RELAXED_ANNOTATION] == "true"
+    kept = claim(order(requirements=needs), currency="USD")
+    assert [each.min_values for each in kept.spec.requirements] == [5]
+
+
+def test_a_claim_stays_small_by_listing_fewer_types() -> None:
+    """The dearest are left out; with minValues all stay, because they are needed."""
+    many = tuple(f"a-type-with-quite-a-long-name-as-some-clouds-have-them-{at:02}" for at in range(60))
+    small = fitted(order(types=many), currency="USD")
+    assert small.types == many[: len(small.types)]
+    assert 10 < len(small.types) < 60
+    assert len(msgspec.json.encode(body(claim(small, currency="USD")))) <= BODY_BYTES
+    needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=50)}
+    assert fitted(order(types=many, requirements=needs), currency="USD").types == many
+
+
+def test_names_fit_where_names_of_nodes_must() -> None:
+    """A long pool's name is cut, and never to something that ends in a dash."""
+    assert len(claim_name("p" * 80, SystemRandom())) == 63
+    name = claim_name("p" * 56 + "-" + "q" * 20, SystemRandom())
+    assert "--" not in name
+
+
+def test_the_most_that_a_machine_can_cost() -> None:
+    """Of the places and terms that the claim leaves open."""
+    wanted = order().planned
+    kind = next(each for each in TYPES if each.name == "c-2x-amd64-linux")
+    on_demand = max(each.price or 0 for each in kind.offerings if each.capacity_type == "on-demand")
+    spot = max(each.price or 0 for each in kind.offerings if each.capacity_type == "spot")
+    view = PoolView(ref=POOL, instance_types=TYPES)
+    assert dearest(wanted, view) == on_demand
+    cheap = dataclasses.replace(wanted, price=1, requirements={names.CAPACITY_TYPE_LABEL: one_of("spot")})
+    assert dearest(cheap, view) == spot
