@@ -3,8 +3,9 @@
 First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
 (`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
 cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
-after that wins. Among plans that are not much dearer (one part in 33) the one wins that would change least if demand
-changed a little: many machines, and most of them alike.
+after that wins. Among plans that are not much dearer (one part in 25) one wins that would change little if demand changed
+a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then the one
+wins whose largest machine holds the fewest pods.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
@@ -29,6 +30,7 @@ from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
+from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # How many attempts with machines of one type only.
@@ -42,10 +44,14 @@ BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
 # Above so many pods only machines that arrive at once are rehearsed: one by one takes a look at each for each kind of pods.
 MOST_ONE_BY_ONE = 3_000
 # A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
-CALM = 33
+CALM = 25
+# The share of machines that may change when a plan is said to stay as it is.
+UPHEAVAL = Fraction(1, 4)
 # How often machines are added for pods that are left over.
 ROUNDS = 6
-# A plan that can be improved by less than one part in so many is good enough.
+# A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
+UNSETTLED = 8
+# Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
 # What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
 SECOND = 120
@@ -79,6 +85,10 @@ class Trial:
         return {pods: len(pods.pods) - left.get(pods, 0) for pods in classes}
 
     @property
+    def largest(self) -> int:
+        return max((len(claim.pods) for claim in self.claims), default=0)
+
+    @property
     def upheaval(self) -> Fraction:
         """The share of machines that a small change of demand would change: those unlike the others, and one more."""
         types = collections.Counter((claim.pool, claim.instance_type) for claim in self.claims)
@@ -87,16 +97,22 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end."""
+    """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
+
+    `settled`: nobody is left over, as far as was looked.
+    """
 
     trial: Trial
     planned: int
     machines: int
     cost: int
+    settled: bool
 
 
 class Search:
-    """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan."""
+    """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan; `queue`
+    is its order of pods.
+    """
 
     def __init__(
         self,
@@ -105,9 +121,11 @@ class Search:
         *,
         pack: Callable[[Sequence[Drawn] | None, Mapping[PodClass, int]], Trial],
         rehearse: Callable[[Sequence[PlannedClaim], Arrival], Rehearsal] | None,
+        queue: Sequence[str],
         resources: int,
         node_cost: int,
     ) -> None:
+        self._queue = queue
         self._pack = pack
         self._rehearse = rehearse
         self._node_cost = node_cost
@@ -129,12 +147,17 @@ class Search:
         limit = self._limit(counts)
         worth = limit.worth
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        found: list[Found] = []
-        for trial in (first, *(self._calm(counts, worth, sort) for sort in calmest(sorts))):
-            most = min((each.cost + each.cost // CALM for each in found), default=None)
-            repaired = self._repaired(trial, worth, most=most)
-            if repaired is not None:
-                found.append(repaired)
+        found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
+        filled = self._by_queue(first, worth)
+        promised = min([self._cost(first), *map(self._cost, filled)])
+        strict, *liberal = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
+        for trial in (strict, *filled, *liberal):
+            most = min(
+                found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
+            )
+            if self._rehearsals > 0 and self._order(trial) <= (first.unplaced, most):
+                repaired = self._repaired(trial, worth, most=most)
+                found += [] if repaired is None else [repaired]
         best = min(map(self._rank, found))
         best = (best[0], best[1] - best[1] // CALM)
         if limit.least is None or best[1] > limit.least + limit.least // EQUAL:
@@ -147,6 +170,15 @@ class Search:
                     found.append(repaired)
                     best = min(best, self._rank(repaired))
         return self._chosen(found)
+
+    def _by_queue(self, first: Trial, worth: Floats) -> list[Trial]:
+        """Plans that are made for how kube-scheduler fills machines."""
+        bought = {key for claim in first.claims for key in claim.pods}
+        rows = [self._row_of[key] for key in self._queue if key in bought and key in self._row_of]
+        return [
+            self._pack([dataclasses.replace(each, firm=True) for each in self._drawn(drawings)], self._rows)
+            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), [worth])
+        ]
 
     def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
         return self._pack(self._firm(draw(self._goods, counts, worth, columns=sort.columns)), self._rows)
@@ -166,11 +198,15 @@ class Search:
 
         return itertools.islice(each(), max(FEWEST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))))
 
+    def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
+        """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
+        return rank[0], rank[1] + rank[1] // UNSETTLED
+
     def _rank(self, found: Found) -> tuple[int, int]:
         return found.trial.unplaced, found.cost
 
     def _as_planned(self, trial: Trial) -> Found:
-        return Found(trial, trial.hourly, len(trial.claims), self._cost(trial))
+        return Found(trial, trial.hourly, len(trial.claims), self._cost(trial), settled=True)
 
     def _cost(self, trial: Trial) -> int:
         return trial.hourly + self._node_cost * len(trial.claims)
@@ -179,13 +215,20 @@ class Search:
         return trial.unplaced, self._cost(trial)
 
     def _chosen(self, found: Sequence[Found]) -> Found:
-        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), the
-        one that would change least if demand changed a little.
+        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), one
+        that would change little if demand changed a little. Among equals the one whose largest machine holds least.
         """
+        settled = [each for each in found if each.settled]
+        if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
+            found = [found[0], *settled]
         fewest, least = min(map(self._rank, found))
         most = min(least + least // CALM, found[0].cost if found[0].trial.unplaced == fewest else least + least // CALM)
         fine = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
-        return min(fine, key=lambda each: (each.trial.upheaval, each.cost))
+        calm = [each for each in fine if each.trial.upheaval <= UPHEAVAL]
+        if calm:
+            return min(calm, key=lambda each: (each.trial.upheaval, each.cost))
+        equal = [each for each in fine if each.cost <= least + least // EQUAL]
+        return min(equal, key=lambda each: (each.trial.largest, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
         counts = np.zeros(len(self._goods.classes), dtype=np.int64)
@@ -220,7 +263,7 @@ class Search:
         Or as far as rounds go. None where it cannot be cheaper than `most`.
         """
         planned, machines = trial.hourly, len(trial.claims)
-        clean = 0
+        clean, over = 0, list[str]()
         for turn in itertools.count():
             over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
             if most is not None and self._later(trial, over, worth) > most:
@@ -234,7 +277,8 @@ class Search:
             trial = again
             if turn >= ROUNDS or self._rehearsals <= 0:
                 break
-        return Found(trial, planned, machines, self._cost(trial))
+        # What was not rehearsed to the end leaves about as many over as last time.
+        return Found(trial, planned, machines, self._later(trial, over, worth), settled=not over)
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
         """The plan with machines for the pods that are left over; None where none can be bought.

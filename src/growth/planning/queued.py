@@ -95,7 +95,7 @@ class _Search:
         begun = list(self._known)
         for plan in sorted(begun, key=self._order)[:BEGINNINGS]:
             self._improved(plan)
-        return sorted(self._known, key=self._order)[:PROPOSALS]
+        return [plan for plan in sorted(self._known, key=self._order)[:PROPOSALS] if plan]
 
     def _order(self, plan: Plan) -> tuple[float, int, Plan]:
         return self._known.get(plan, np.inf), len(plan), plan
@@ -117,6 +117,7 @@ class _Search:
         self._worth = self._worths[0]
         for column, least in self._alone():
             found.update(dict.fromkeys((column,) * (least + more) for more in range(SURPLUS)))
+        found.pop((), None)  # pods that are worth nothing begin nothing
         return list(found)
 
     def _alone(self) -> Iterable[tuple[int, int]]:
@@ -185,7 +186,9 @@ class _Search:
             for column in asked:
                 taken, steps = self._floor.filled(column, pending)
                 self._steps += steps
-                value = round(sum(self._worth[row] * number for row, number in taken.items()) / self._prices[column], 9)
+                value = round(
+                    sum(self._worth[row] * number for row, number in taken.items()) / max(1, self._prices[column]), 9
+                )
                 values[column] = value
                 if value > best:
                     best, chosen = value, column
@@ -363,7 +366,7 @@ class _Floor:
 
     def at_once(self, plans: Sequence[Plan]) -> list[Ints]:
         """For each plan the machine of each pod, -1 for none. All plans go through the queue side by side."""
-        width = max(len(plan) for plan in plans)
+        width = max(1, *(len(plan) for plan in plans))
         columns = np.array([[*plan, *([0] * (width - len(plan)))] for plan in plans], dtype=np.int64)
         there = np.array([[at < len(plan) for at in range(width)] for plan in plans], dtype=np.bool_)
         free = np.ascontiguousarray(np.moveaxis(self._goods.rooms[columns], 2, 0))

@@ -151,6 +151,7 @@ class _Pass:
             {each: asking.reach(each) for each in known},
             pack=pack,
             rehearse=None if stage is None else stage.rehearse,
+            queue=[each.key for each in sorted(self._demands, key=lambda each: -(each.shape.spec.priority or 0))],
             resources=len(context.resources),
             node_cost=self._options.node_cost,
         ).best()
