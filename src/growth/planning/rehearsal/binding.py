@@ -94,7 +94,15 @@ class Binding:
             self._order = _by_zones(self._nodes, self._present)
 
     def bind(self, kind: Kind) -> int | None:
-        """The node that the pod is bound to, by its index; None where no node takes it."""
+        """The node that the pod is bound to, by its index; None where no node takes it. Of the best ones it is the first."""
+        best = self.best(kind)
+        if best is None:
+            return None
+        self.put(kind, best[0])
+        return best[0]
+
+    def best(self, kind: Kind) -> list[int] | None:
+        """The nodes among which kube-scheduler would draw lots, in order; None where no node takes the pod."""
         seen = self._seen.get(kind)
         if seen is None:
             seen = self._seen[kind] = self._look(kind)
@@ -112,16 +120,19 @@ class Binding:
             total += scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
         if seen.tainted is not None:
             total += scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
-        # The first of the best.
-        node = int(np.where(fine, total, -1).argmax())
+        total = np.where(fine, total, -1)
+        found: list[int] = np.flatnonzero(total == total.max()).tolist()
+        return found
+
+    def put(self, kind: Kind, node: int) -> None:
+        """Binds a pod of the kind to the node."""
         for resource, amount in kind.needs:
             self._free[resource, node] -= amount
         self._room.take(node, kind.asked, kind.scored)
-        for tally in seen.tallies:
+        for tally in self._seen[kind].tallies:
             tally.add(node)
         if kind.particular:
             self._books.put(kind, node)
-        return node
 
     # -- filters --------------------------------------------------------------------------------------------------------
 
