@@ -9,6 +9,7 @@ import numpy as np
 
 from growth.api import names
 from growth.api.placement import PREFER_NO_SCHEDULE
+from growth.api.requests import Port
 from growth.api.volumes import CSINode
 from growth.cluster.shapes import PodShape
 from growth.planning.existing import Bools, Existing, Ints
@@ -50,6 +51,7 @@ class Binding:
         placed: Mapping[PodShape, Kind],
         pending: Iterable[Kind],
         csi: Mapping[str, CSINode],
+        ports: Mapping[int, frozenset[Port]],
     ) -> None:
         self._nodes = nodes
         number = len(nodes.nodes)
@@ -68,7 +70,7 @@ class Binding:
         self._present: Bools = np.zeros(number, dtype=np.bool_)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._start = 0
-        self._books = Books(nodes.nodes, placed, csi)
+        self._books = Books(nodes.nodes, placed, csi, ports)
         self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
         if self._tallies:
             self._count(placed)
