@@ -191,6 +191,18 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert stage.rehearse_nodes(machines) == stage.rehearse_nodes(machines)
 
 
+def test_the_short_way_for_plain_pods_ends_where_the_long_one_does() -> None:
+    """One by one plain pods ask the newest machine alone; beside a pod with rules they ask all, and nothing changes."""
+    sizes = [("1", "2Gi"), ("500m", "4Gi"), ("2", "1Gi"), ("100m", "100Mi")]
+    plain = [pod(f"p{at}", cpu=sizes[at % 4][0], memory=sizes[at % 4][1]) for at in range(40)]
+    nowhere = pod("nowhere", selector={ZONE: "moon"}, spread=[spread(ZONE, app="web")])
+    machines = [node(f"n{at}", cpu=str(2 + at % 3), memory=f"{4 + 4 * (at % 2)}Gi") for at in range(8)]
+    short = rehearse(plain, *machines, arrival=Arrival.ONE_BY_ONE)
+    long = rehearse([*plain, nowhere], *machines, arrival=Arrival.ONE_BY_ONE)
+    assert on(short) == on(long)
+    assert (*short.left, "default/nowhere") == long.left
+
+
 @pytest.mark.parametrize("seed", range(80))
 @pytest.mark.parametrize("arrival", list(Arrival))
 def test_the_slow_predicates_agree_with_every_binding(seed: int, arrival: Arrival) -> None:

@@ -1,7 +1,9 @@
 """One pod after the other: which nodes may take it, how they score, and what is bound."""
 
+import heapq
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -125,6 +127,41 @@ class Binding:
         total = np.where(fine, total, -1)
         found: list[int] = np.flatnonzero(total == total.max()).tolist()
         return found
+
+    def fill(self, node: int, lines: Mapping[Kind, deque[int]]) -> list[int]:
+        """Binds plain pods to one node in the order of their numbers, as far as they fit there; which of them.
+
+        For pods that every other node refuses: then there is nothing to score. Who is bound leaves the line.
+        """
+        heads = [
+            (line[0], number, kind, line)
+            for number, (kind, line) in enumerate(lines.items())
+            if line and self._open(kind, node)
+        ]
+        heapq.heapify(heads)
+        free: list[int] = self._free[:, node].tolist()
+        bound: list[int] = []
+        while heads:
+            _, number, kind, line = heads[0]
+            if any(free[resource] < amount for resource, amount in kind.needs):
+                heapq.heappop(heads)
+                continue
+            for resource, amount in kind.needs:
+                free[resource] -= amount
+            self.put(kind, node)
+            bound.append(line.popleft())
+            if line:
+                heapq.heapreplace(heads, (line[0], number, kind, line))
+            else:
+                heapq.heappop(heads)
+        return bound
+
+    def _open(self, kind: Kind, node: int) -> bool:
+        """Whether labels and taints let the pod onto the node."""
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = self._look(kind)
+        return bool(seen.static[node])
 
     def put(self, kind: Kind, node: int) -> None:
         """Binds a pod of the kind to the node."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -111,9 +112,20 @@ class Stage:
         place.update({planned_name(number): number for number in range(len(machines))})
         order: list[tuple[str, str | int]] = []
         pending = list(self._queue)
-        for batch in _arrivals(nodes, arrival):
+        arrivals = iter(_arrivals(nodes, arrival))
+        for batch in arrivals:
             binding.arrive(batch)
             pending = self._bind(binding, pending, order, nodes, place)
+            if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
+                break
+        # Plain pods that still wait were refused by every machine so far, and those refuse them for ever.
+        lines: dict[Kind, deque[int]] = {}
+        for number, (_, kind) in enumerate(pending):
+            lines.setdefault(kind, deque()).append(number)
+        for (at,) in arrivals:
+            order.extend((pending[each][0], place[nodes[at].name]) for each in binding.fill(at, lines))
+        waiting = {number for line in lines.values() for number in line}
+        pending = [each for number, each in enumerate(pending) if number in waiting]
         return Rehearsal(tuple(order), tuple(key for key, _ in pending))
 
     def follow(self, told: Callable[[str, tuple[str, ...]], str]) -> None:
