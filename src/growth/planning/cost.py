@@ -3,22 +3,24 @@
 First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
 (`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
 cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
-after that wins. Plans within one part in a hundred are equal: then the one wins whose largest machine holds the fewest
-pods.
+after that wins. Among plans that are not much dearer (one part in 33) the one wins that would change least if demand
+changed a little: many machines, and most of them alike.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
 
+import collections
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from growth.api.pools import PoolRef
-from growth.planning.bound import bound, ignored
+from growth.planning.bound import Bound, bound, ignored
 from growth.planning.classes import PodClass
-from growth.planning.drawing import Drawing, alike, calmest, draw, roomy
+from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
@@ -30,17 +32,20 @@ from growth.planning.plan import Filled, PlannedClaim
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # How many attempts with machines of one type only.
-ALIKE = 5
+ALIKE = 4
+# Drawings of one pass: so many pods are drawn in all, in so many drawings at least.
+DRAWN_PODS, FEWEST_DRAWN = 20_000, 2
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
-# A plan with machines of one type stays as it is when demand changes a little: it wins if others save less than one part
-# in so many.
+# Above so many pods only machines that arrive at once are rehearsed: one by one takes a look at each for each kind of pods.
+MOST_ONE_BY_ONE = 3_000
+# A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
 CALM = 33
 # How often machines are added for pods that are left over.
 ROUNDS = 6
-# Plans whose prices differ by less than one part in so many are equal.
+# A plan that can be improved by less than one part in so many is good enough.
 EQUAL = 100
 # What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
 SECOND = 120
@@ -74,8 +79,10 @@ class Trial:
         return {pods: len(pods.pods) - left.get(pods, 0) for pods in classes}
 
     @property
-    def largest(self) -> int:
-        return max((len(claim.pods) for claim in self.claims), default=0)
+    def upheaval(self) -> Fraction:
+        """The share of machines that a small change of demand would change: those unlike the others, and one more."""
+        types = collections.Counter((claim.pool, claim.instance_type) for claim in self.claims)
+        return Fraction(1 + sum(types.values()) - max(types.values(), default=0), max(1, len(self.claims)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +118,7 @@ class Search:
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
         pods = sum(len(each.pods) for each in classes)
         self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, pods)))
+        self._arrivals = list(Arrival) if pods <= MOST_ONE_BY_ONE else [Arrival.AT_ONCE]
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
@@ -118,31 +126,48 @@ class Search:
         if not self._goods.columns or not first.claims:
             return self._as_planned(first)
         counts = self._counts(key for claim in first.claims for key in claim.pods)
-        every = np.ones(len(self._goods.columns), dtype=np.bool_)
-        worth = self._worth(counts)
+        limit = self._limit(counts)
+        worth = limit.worth
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        calm = self._pack(self._firm(draw(self._goods, counts, worth, columns=calmest(sorts).columns)), self._rows)
-        proposals = []
-        for goods in (self._goods, roomy(self._goods, parts=PARTS)):
-            patterns = Patterns(goods, counts, worth, columns=every)
-            proposals += [patterns.rounded(), draw(goods, counts, patterns.worth, columns=every)]
-        proposals += [draw(self._goods, counts, worth, columns=each.columns) for each in sorts[:ALIKE]]
-        trials = [first, *(self._pack(self._drawn(each), self._rows) for each in proposals)]
-        trials.sort(key=self._order)
-        if self._rehearse is None:
-            return self._chosen([self._as_planned(trial) for trial in (calm, *trials)])
-        steady = self._repaired(calm, worth, most=None)
-        assert steady is not None
         found: list[Found] = []
-        best = (steady.trial.unplaced, steady.cost - steady.cost // CALM)
-        for trial in trials:
-            if self._rehearsals <= 0 or self._order(trial) >= best:
-                break
-            repaired = self._repaired(trial, worth, most=best[1])
+        for trial in (first, *(self._calm(counts, worth, sort) for sort in calmest(sorts))):
+            most = min((each.cost + each.cost // CALM for each in found), default=None)
+            repaired = self._repaired(trial, worth, most=most)
             if repaired is not None:
                 found.append(repaired)
-                best = min(best, (repaired.trial.unplaced, repaired.cost))
-        return self._chosen(found) if found else steady
+        best = min(map(self._rank, found))
+        best = (best[0], best[1] - best[1] // CALM)
+        if limit.least is None or best[1] > limit.least + limit.least // EQUAL:
+            drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
+            for trial in sorted(drawn, key=self._order):
+                if self._rehearsals <= 0 or self._order(trial) >= best:
+                    break
+                repaired = self._repaired(trial, worth, most=best[1])
+                if repaired is not None:
+                    found.append(repaired)
+                    best = min(best, self._rank(repaired))
+        return self._chosen(found)
+
+    def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
+        return self._pack(self._firm(draw(self._goods, counts, worth, columns=sort.columns)), self._rows)
+
+    def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
+        """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
+        every = np.ones(len(self._goods.columns), dtype=np.bool_)
+
+        def each() -> Iterator[list[Drawing]]:
+            yield draw(self._goods, counts, worth, columns=sorts[0].columns)
+            for goods in (roomy(self._goods, parts=PARTS), self._goods):
+                patterns = Patterns(goods, counts, worth, columns=every)
+                yield patterns.rounded()
+                yield draw(goods, counts, patterns.worth, columns=every)
+            for sort in sorts[1:ALIKE]:
+                yield draw(self._goods, counts, worth, columns=sort.columns)
+
+        return itertools.islice(each(), max(FEWEST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))))
+
+    def _rank(self, found: Found) -> tuple[int, int]:
+        return found.trial.unplaced, found.cost
 
     def _as_planned(self, trial: Trial) -> Found:
         return Found(trial, trial.hourly, len(trial.claims), self._cost(trial))
@@ -154,10 +179,13 @@ class Search:
         return trial.unplaced, self._cost(trial)
 
     def _chosen(self, found: Sequence[Found]) -> Found:
-        """The cheapest; among equals the one whose largest machine holds the fewest pods."""
-        fewest, least = min((each.trial.unplaced, each.cost) for each in found)
-        equal = [each for each in found if each.trial.unplaced == fewest and each.cost <= least + least // EQUAL]
-        return min(equal, key=lambda each: (each.trial.largest, each.cost))
+        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), the
+        one that would change least if demand changed a little.
+        """
+        fewest, least = min(map(self._rank, found))
+        most = min(least + least // CALM, found[0].cost if found[0].trial.unplaced == fewest else least + least // CALM)
+        fine = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
+        return min(fine, key=lambda each: (each.trial.upheaval, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
         counts = np.zeros(len(self._goods.classes), dtype=np.int64)
@@ -167,9 +195,10 @@ class Search:
                 counts[row] += 1
         return counts
 
-    def _worth(self, counts: Ints) -> Floats:
+    def _limit(self, counts: Ints) -> Bound:
+        """What pods are worth on new machines, and about how cheap they can be."""
         none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
-        return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts)).worth
+        return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts))
 
     def _firm(self, drawings: Sequence[Drawing]) -> list[Drawn]:
         """The drawings as they are, but for the last machine: it is as large as what is left for it."""
@@ -193,11 +222,11 @@ class Search:
         planned, machines = trial.hourly, len(trial.claims)
         clean = 0
         for turn in itertools.count():
-            over = self._left_over(trial, Arrival.AT_ONCE if turn % 2 else Arrival.ONE_BY_ONE)
+            over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
             if most is not None and self._later(trial, over, worth) > most:
                 return None
             clean = 0 if over else clean + 1
-            if clean == len(Arrival):
+            if clean == len(self._arrivals):
                 break
             again = self._with_more(trial, over, worth) if over else trial
             if again is None:

@@ -17,8 +17,8 @@ from growth.planning.market import Bools, Floats, Ints, Market
 LEANINGS = (0.1, 0.5, 1.0)
 # A class goes in by a quarter of what would still fit, so that classes mix.
 PORTION = 4
-# Machines that cost so much more than the cheapest are not much dearer.
-NOT_MUCH = 1.04
+# Types that cost so much more than the cheapest are not much dearer: a strict and a liberal measure.
+NOT_MUCH = (1.02, 1.04)
 # Enough machines that one more or less is no upheaval.
 ENOUGH = 40.0
 # Room that never runs out.
@@ -192,11 +192,14 @@ def alike(goods: Market, counts: Ints, *, most: int) -> list[Sort]:
     ]
 
 
-def calmest(sorts: Sequence[Sort]) -> Sort:
-    """The one to stay with when demand changes a little: the most machines that are not much dearer than the cheapest.
+def calmest(sorts: Sequence[Sort]) -> list[Sort]:
+    """Those to stay with when demand changes a little: the most machines that are not much dearer than the cheapest.
 
     Prices and numbers here are smooth in the demand, so that a pod more or less changes neither.
     """
-    fine = [each for each in sorts if each.cost <= sorts[0].cost * NOT_MUCH]
-    many = [each for each in fine if each.machines <= ENOUGH] or fine
-    return max(many, key=lambda each: each.machines)
+    found = []
+    for much in NOT_MUCH:
+        fine = [each for each in sorts if each.cost <= sorts[0].cost * much]
+        many = [each for each in fine if each.machines <= ENOUGH] or fine
+        found.append(max(many, key=lambda each: each.machines))
+    return list(dict.fromkeys(found))
