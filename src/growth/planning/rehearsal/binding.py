@@ -1,7 +1,9 @@
 """One pod after the other: which nodes may take it, how they score, and what is bound."""
 
+import heapq
 import itertools
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -9,6 +11,7 @@ import numpy as np
 
 from growth.api import names
 from growth.api.placement import PREFER_NO_SCHEDULE
+from growth.api.requests import Port
 from growth.api.volumes import CSINode
 from growth.cluster.shapes import PodShape
 from growth.planning.existing import Bools, Existing, Ints
@@ -50,6 +53,7 @@ class Binding:
         placed: Mapping[PodShape, Kind],
         pending: Iterable[Kind],
         csi: Mapping[str, CSINode],
+        ports: Mapping[int, frozenset[Port]],
     ) -> None:
         self._nodes = nodes
         number = len(nodes.nodes)
@@ -68,7 +72,7 @@ class Binding:
         self._present: Bools = np.zeros(number, dtype=np.bool_)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._start = 0
-        self._books = Books(nodes.nodes, placed, csi)
+        self._books = Books(nodes.nodes, placed, csi, ports)
         self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
         if self._tallies:
             self._count(placed)
@@ -94,7 +98,15 @@ class Binding:
             self._order = _by_zones(self._nodes, self._present)
 
     def bind(self, kind: Kind) -> int | None:
-        """The node that the pod is bound to, by its index; None where no node takes it."""
+        """The node that the pod is bound to, by its index; None where no node takes it. Of the best ones it is the first."""
+        best = self.best(kind)
+        if best is None:
+            return None
+        self.put(kind, best[0])
+        return best[0]
+
+    def best(self, kind: Kind) -> list[int] | None:
+        """The nodes among which kube-scheduler would draw lots, in order; None where no node takes the pod."""
         seen = self._seen.get(kind)
         if seen is None:
             seen = self._seen[kind] = self._look(kind)
@@ -112,16 +124,54 @@ class Binding:
             total += scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
         if seen.tainted is not None:
             total += scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
-        # The first of the best.
-        node = int(np.where(fine, total, -1).argmax())
+        total = np.where(fine, total, -1)
+        found: list[int] = np.flatnonzero(total == total.max()).tolist()
+        return found
+
+    def fill(self, node: int, lines: Mapping[Kind, deque[int]]) -> list[int]:
+        """Binds plain pods to one node in the order of their numbers, as far as they fit there; which of them.
+
+        For pods that every other node refuses: then there is nothing to score. Who is bound leaves the line.
+        """
+        heads = [
+            (line[0], number, kind, line)
+            for number, (kind, line) in enumerate(lines.items())
+            if line and self._open(kind, node)
+        ]
+        heapq.heapify(heads)
+        free: list[int] = self._free[:, node].tolist()
+        bound: list[int] = []
+        while heads:
+            _, number, kind, line = heads[0]
+            if any(free[resource] < amount for resource, amount in kind.needs):
+                heapq.heappop(heads)
+                continue
+            for resource, amount in kind.needs:
+                free[resource] -= amount
+            self.put(kind, node)
+            bound.append(line.popleft())
+            if line:
+                heapq.heapreplace(heads, (line[0], number, kind, line))
+            else:
+                heapq.heappop(heads)
+        return bound
+
+    def _open(self, kind: Kind, node: int) -> bool:
+        """Whether labels and taints let the pod onto the node."""
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = self._look(kind)
+        return bool(seen.static[node])
+
+    def put(self, kind: Kind, node: int) -> None:
+        """Binds a pod of the kind to the node."""
         for resource, amount in kind.needs:
             self._free[resource, node] -= amount
         self._room.take(node, kind.asked, kind.scored)
-        for tally in seen.tallies:
+        for tally in self._seen[kind].tallies:
             tally.add(node)
         if kind.particular:
             self._books.put(kind, node)
-        return node
 
     # -- filters --------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,15 @@ from growth.planning.rehearsal.kinds import Kind
 class Books:
     """Ports and volumes of each node, by its index."""
 
-    def __init__(self, nodes: Iterable[NodeView], placed: Mapping[PodShape, Kind], csi: Mapping[str, CSINode]) -> None:
-        self._ports: dict[int, frozenset[Port]] = {}
+    def __init__(
+        self,
+        nodes: Iterable[NodeView],
+        placed: Mapping[PodShape, Kind],
+        csi: Mapping[str, CSINode],
+        ports: Mapping[int, frozenset[Port]],
+    ) -> None:
+        """`ports` are taken beside those of the pods that are there."""
+        self._ports: dict[int, frozenset[Port]] = dict(ports)
         self._attached: dict[int, dict[str, set[str]]] = {}
         self._fresh: dict[tuple[int, str], int] = {}
         self._limits: dict[int, dict[str, int]] = {}
@@ -21,7 +28,7 @@ class Books:
         for at, node in enumerate(nodes):
             held = [placed[shape].ports for shape, _ in node.pods if placed[shape].ports]
             if held:
-                self._ports[at] = frozenset().union(*held)
+                self._ports[at] = self._ports.get(at, frozenset()).union(*held)
             if node.volumes:
                 self._attached[at] = {driver: set(handles) for driver, handles in node.volumes.items()}
             for shape, _ in node.pods:

@@ -74,6 +74,11 @@ class Kind:
         return bool(self.rules)
 
     @property
+    def plain(self) -> bool:
+        """Whether room, labels and taints alone decide where the pod may go: who refuses it once refuses it for ever."""
+        return not (self.rules or self.kept_away or self.particular or self.refused)
+
+    @property
     def particular(self) -> bool:
         """Whether nodes must be asked one by one: ports and volumes."""
         return bool(self.ports or self.volumes.attach or self.volumes.fresh or self.volumes.alone)

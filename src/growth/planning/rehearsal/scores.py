@@ -31,6 +31,7 @@ class Room:
         self._plain = bool(self._both.all())
         self._allocatable = np.where(self._has, allocatable, 1)
         self._shares = self._allocatable.astype(np.float64)
+        self._shares_of: list[tuple[float, float]] = list(zip(*self._shares.tolist(), strict=True))
         self._asked = asked.copy()
         self._left = self._allocatable - scored
         self._balance = self._balanced(0, 0)
@@ -41,7 +42,11 @@ class Room:
         self._asked[1, node] += asked[1]
         self._left[0, node] -= scored[0]
         self._left[1, node] -= scored[1]
-        self._balance[node] = self._balanced(0, 0, node)
+        cpu, memory = self._shares_of[node]
+        first = min(float(self._asked[0, node]) / cpu, 1.0)
+        second = min(float(self._asked[1, node]) / memory, 1.0)
+        spread = abs((first - second) / 2) if self._both[node] else 0.0
+        self._balance[node] = int((1 - spread) * MOST)
 
     def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
         """LeastAllocated + BalancedAllocation of each node for such a pod."""
@@ -57,13 +62,13 @@ class Room:
         found: Ints = first + second if self._plain else first * self._has[0] + second * self._has[1]
         return found // (2 if self._plain else self._parts)
 
-    def _balanced(self, cpu: int, memory: int, nodes: int | slice = slice(None)) -> Ints:
-        first = np.minimum((self._asked[0, nodes] + cpu) / self._shares[0, nodes], 1.0)
-        second = np.minimum((self._asked[1, nodes] + memory) / self._shares[1, nodes], 1.0)
+    def _balanced(self, cpu: int, memory: int) -> Ints:
+        first = np.minimum((self._asked[0] + cpu) / self._shares[0], 1.0)
+        second = np.minimum((self._asked[1] + memory) / self._shares[1], 1.0)
         spread = np.abs((first - second) / 2)
         if not self._plain:
-            spread = spread * self._both[nodes]
-        found: Ints = np.asarray((1 - spread) * MOST).astype(np.int64)
+            spread = spread * self._both
+        found: Ints = ((1 - spread) * MOST).astype(np.int64)
         return found
 
 

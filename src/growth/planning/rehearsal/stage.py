@@ -2,14 +2,18 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
 
 from growth.api import names
 from growth.api.meta import ObjectMeta
-from growth.api.requests import PODS
+from growth.api.requests import PODS, Port
 from growth.api.volumes import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from growth.cluster.shapes import PodShape, Shapes
-from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
+from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.planning.classes import Compiler
 from growth.planning.existing import Existing
 from growth.planning.offerings import Constraints
@@ -17,6 +21,9 @@ from growth.planning.plan import PlannedClaim
 from growth.planning.rehearsal.binding import SCORED, Binding
 from growth.planning.rehearsal.kinds import Kind, Kinds
 from growth.planning.rules import Groups
+
+# No node that is there has such a name, and all that are to be bought come after them.
+PLANNED: Final = "~planned-"
 
 
 class Arrival(enum.StrEnum):
@@ -100,23 +107,68 @@ class Stage:
         if limits:
             csi = {name: _csi_node(name, many) for name, many in limits.items()}
             volumes = dataclasses.replace(volumes, csi_nodes={**volumes.csi_nodes, **csi})
-        nodes = Existing(dataclasses.replace(self._snapshot, nodes=(*there, *coming), volumes=volumes), self._resources)
-        nodes.keep_for_daemons(self._daemons)
-        binding = Binding(
-            nodes,
-            scored=(self._resources.index("cpu"), self._resources.index("memory")),
-            placed=self._placed,
-            pending=self._kinds,
-            csi=volumes.csi_nodes,
-        )
+        nodes, binding = self._opened((*there, *coming), volumes)
         place: dict[str, str | int] = {node.name: node.name for node in there}
         place.update({planned_name(number): number for number in range(len(machines))})
         order: list[tuple[str, str | int]] = []
         pending = list(self._queue)
-        for batch in _arrivals(nodes.nodes, arrival):
+        arrivals = iter(_arrivals(nodes, arrival))
+        for batch in arrivals:
             binding.arrive(batch)
-            pending = self._bind(binding, pending, order, nodes.nodes, place)
+            pending = self._bind(binding, pending, order, nodes, place)
+            if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
+                break
+        # Plain pods that still wait were refused by every machine so far, and those refuse them for ever.
+        lines: dict[Kind, deque[int]] = {}
+        for number, (_, kind) in enumerate(pending):
+            lines.setdefault(kind, deque()).append(number)
+        for (at,) in arrivals:
+            order.extend((pending[each][0], place[nodes[at].name]) for each in binding.fill(at, lines))
+        waiting = {number for line in lines.values() for number in line}
+        pending = [each for number, each in enumerate(pending) if number in waiting]
         return Rehearsal(tuple(order), tuple(key for key, _ in pending))
+
+    def follow(self, told: Callable[[str, tuple[str, ...]], str]) -> None:
+        """Goes through the queue once on the nodes that are there, where somebody else decides.
+
+        `told` gets each pod and the nodes among which lots would be drawn, none where no node takes it; it says the
+        node that the pod is on now, or nothing.
+        """
+        nodes, binding = self._opened(self._snapshot.nodes, self._snapshot.volumes)
+        binding.arrive(range(len(nodes)))
+        index = {node.name: at for at, node in enumerate(nodes)}
+        for key, kind in self._queue:
+            best = binding.best(kind) or []
+            where = told(key, tuple(nodes[at].name for at in best))
+            if where:
+                binding.put(kind, index[where])
+
+    def _opened(self, nodes: Sequence[NodeView], volumes: VolumesView) -> tuple[Sequence[NodeView], Binding]:
+        """The nodes in the order in which ties go, and the books of what is bound there."""
+        found = Existing(dataclasses.replace(self._snapshot, nodes=tuple(nodes), volumes=volumes), self._resources)
+        found.keep_for_daemons(self._daemons)
+        binding = Binding(
+            found,
+            scored=(self._resources.index("cpu"), self._resources.index("memory")),
+            placed=self._placed,
+            pending=self._kinds,
+            csi=volumes.csi_nodes,
+            ports=self._daemon_ports(found),
+        )
+        return found.nodes, binding
+
+    def _daemon_ports(self, nodes: Existing) -> dict[int, frozenset[Port]]:
+        """The ports that DaemonSets will bind on machines that are to be bought; on nodes that are there they have."""
+        taken: dict[int, frozenset[Port]] = {}
+        for daemon in self._daemons:
+            if not daemon.ports:
+                continue
+            runs = nodes.tolerated(daemon.tolerations, soft=False)
+            runs &= np.logical_or.reduce([nodes.matching(variant.constraint) for variant in daemon.variants])
+            for at in np.flatnonzero(runs).tolist():
+                if nodes.nodes[at].name.startswith(PLANNED):
+                    taken[at] = taken.get(at, frozenset()) | daemon.ports
+        return taken
 
     def _bind(
         self,
@@ -147,7 +199,7 @@ class Stage:
 
 def planned_name(number: int) -> str:
     """The name of a planned machine; names sort as numbers do."""
-    return f"~planned-{number:06}"
+    return f"{PLANNED}{number:06}"
 
 
 def machine(claim: PlannedClaim, pool: PoolView, name: str) -> NodeView:
