@@ -292,7 +292,8 @@ class Search:
 
     def _left_over(self, trial: Trial, arrival: Arrival) -> list[str]:
         """The pods of the plan that kube-scheduler would leave over."""
-        assert self._rehearse is not None
+        if self._rehearse is None:
+            return []
         self._rehearsals -= 1
         nowhere = {key for _, keys in trial.left for key in keys}
         return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]
