@@ -150,8 +150,8 @@ class Search:
         found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
         filled = self._by_queue(first, worth)
         promised = min([self._cost(first), *map(self._cost, filled)])
-        strict, *liberal = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
-        for trial in (strict, *filled, *liberal):
+        calmer, *calm = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
+        for trial in (calmer, *filled, *calm):
             most = min(
                 found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
             )
