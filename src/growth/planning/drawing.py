@@ -55,6 +55,15 @@ def draw(goods: Market, counts: Ints, worth: Floats, *, columns: Bools) -> list[
     return drawings
 
 
+def whole(goods: Market, counts: Ints) -> Drawing | None:
+    """The cheapest machine that holds all the pods by itself; None where there is none."""
+    some = counts > 0
+    fine = goods.allowed[some].all(axis=0) & (goods.rooms >= counts @ goods.needs).all(axis=1)
+    fine &= (counts <= goods.most).all()
+    columns = np.flatnonzero(fine)
+    return Drawing(int(columns[goods.prices[columns].argmin()]), counts) if some.any() and len(columns) else None
+
+
 class Filler:
     """Machines of the usable columns filled with pods; fillings are kept as long as there are pods for them."""
 
