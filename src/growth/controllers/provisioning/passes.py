@@ -56,6 +56,7 @@ class Answer:
     overlay_problems: tuple[OverlayProblem, ...] = ()
     dearest: tuple[int, ...] = ()
     types: tuple[tuple[str, ...], ...] = ()
+    note: str = ""  # what else people should know of how the plan was made
 
     @property
     def views(self) -> dict[PoolRef, PoolView]:

@@ -56,6 +56,9 @@ RECHECK_SECONDS: Final = 10.0
 SETTLING_SECONDS: Final = 1.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
 REPLAN_SECONDS: Final = 60.0
+# How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
+PLAN_SECONDS: Final = 1.0
+PLAN_SECONDS_PER_POD: Final = 0.002
 # Claims that are created at the same time.
 PARALLEL: Final = 32
 # What is done for so many pods or claims at a stretch takes a few milliseconds.
@@ -236,7 +239,7 @@ class Provisioner:
         began = env.clock.monotonic()
         self._work = {"controller": CONTROLLER, "scheduling_id": env.random.uuid()}, began, waiting
         try:
-            answer = await env.compute.run(answered, question)
+            answer = await self._guarded(question, waiting=waiting)
         finally:
             self._work = None
         seconds = env.clock.monotonic() - began
@@ -251,6 +254,25 @@ class Provisioner:
             )
         self._count_zones(answer.plan)
         return answer
+
+    async def _guarded(self, question: Question, *, waiting: int) -> Answer:
+        """The answer. A search for the cheapest that takes three times as long as it should is given up for first-fit.
+
+        Its budget in steps ends it anyway, sooner or later; the guard is for machines that are slow or busy.
+        """
+        compute = self._env.compute
+        if question.options.packer == "first-fit":
+            return await compute.run(answered, question)
+        patience = 3 * (PLAN_SECONDS + PLAN_SECONDS_PER_POD * waiting)
+        try:
+            async with asyncio.timeout(patience):
+                return await compute.run(answered, question)
+        except TimeoutError:
+            note = f"planned by first-fit, because the packer {question.options.packer} had not ended after {patience:.0f} s"
+            _log.warning("a plan took too long", pods=waiting, seconds=patience)
+        simple = dataclasses.replace(question.options, packer="first-fit")
+        answer = await compute.run(answered, dataclasses.replace(question, options=simple))
+        return dataclasses.replace(answer, note=note)
 
     def _queue_depth(self) -> Reading:
         return [(self._work[0], float(self._work[2]))] if self._work is not None else []
@@ -456,6 +478,8 @@ class Provisioner:
                 placed=sum(len(each.pods) for each in plan.filled) if bought else 0,
                 unplaced=unplaced,
                 observing=self._env.settings.observe,
+                note=answer.note,
+                lower_bound=plan.lower_bound if bought else None,
             )
         )
 
