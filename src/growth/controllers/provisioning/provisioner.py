@@ -6,46 +6,36 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
-from growth.api import names
-from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
+from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
-from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
-from growth.cluster.wanting import is_done
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
 from growth.controllers.headroom import Outcome
-from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
-from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name
+from growth.controllers.provisioning.claims import Order
 from growth.controllers.provisioning.demand import Pending
+from growth.controllers.provisioning.freshness import begins_to_go, buys_the_same, vanished
 from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.journeys import Journeys
 from growth.controllers.provisioning.passes import Answer, Question, answered
-from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
+from growth.controllers.provisioning.purchases import Done, Purchases
+from growth.controllers.provisioning.slicing import slices
 from growth.controllers.provisioning.telling import Teller
 from growth.kube.errors import (
-    AlreadyExists,
-    ApiError,
     ConfigError,
     GateClosed,
     KubeError,
-    NotFound,
-    ServerError,
-    Unreachable,
 )
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Reading
-
-T = TypeVar("T")
 
 _log = logger("provisioner")
 
@@ -59,10 +49,6 @@ REPLAN_SECONDS: Final = 60.0
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
 PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
-# Claims that are created at the same time.
-PARALLEL: Final = 32
-# What is done for so many pods or claims at a stretch takes a few milliseconds.
-SLICE: Final = 500
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
 
@@ -91,15 +77,6 @@ class NoHeadroom:
         pass
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Done:
-    """What came of the orders: created claims, those that failed or were refused with the reason."""
-
-    created: tuple[Order, ...] = ()
-    refused: tuple[tuple[Order, str], ...] = ()
-    again: str = ""
-
-
 class Provisioner:
     """`run` works until cancelled, or until the gate is closed."""
 
@@ -113,7 +90,7 @@ class Provisioner:
             env.clock, idle=settings.batch_idle, longest=settings.batch_max, size=self._pending.unplanned
         )
         self._holds = Holds(state.pods.store, env.clock, patience=settings.nomination)
-        self._reserving = Reserving(env)
+        self._purchases = Purchases(env)
         self._teller = Teller(env.events, env.clock)
         self._journeys = Journeys(env)
         self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
@@ -146,18 +123,18 @@ class Provisioner:
         self._batch.add(sort)
 
     def _on_pool(self, change: Change[NodePool]) -> None:
-        if isinstance(change, Changed) and _buys_the_same(change.old, change.new):
+        if isinstance(change, Changed) and buys_the_same(change.old, change.new):
             return
         if not isinstance(change, Deleted) and len(self._pending):
             self.trigger("pool")
 
     def _on_claim(self, change: Change[NodeClaim]) -> None:
-        going = isinstance(change, Changed) and _begins_to_go(change.old, change.new)
+        going = isinstance(change, Changed) and begins_to_go(change.old, change.new)
         if going or (isinstance(change, Deleted) and len(self._pending)):
             self.trigger("claim")
 
     def _on_node(self, change: Change[Node]) -> None:
-        going = isinstance(change, Changed) and _begins_to_go(change.old, change.new)
+        going = isinstance(change, Changed) and begins_to_go(change.old, change.new)
         if going or (isinstance(change, Deleted) and len(self._pending)):
             self.trigger("node")
 
@@ -197,7 +174,7 @@ class Provisioner:
             await asyncio.sleep(SETTLING_SECONDS)
             self.trigger("sync")
             return
-        await self._look_for_overdue()
+        await self._purchases.look_for_overdue()
         virtual = tuple(self._headroom.demands())
         changes = env.state.changes
         now = env.clock.monotonic()
@@ -223,16 +200,6 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual)
-
-    async def _look_for_overdue(self) -> None:
-        """Claims that we made and no watch has shown: a lagging watch is no reason to buy again."""
-        state = self._env.state
-        for name in state.overdue():
-            try:
-                state.expect(await self._env.api.get(NODE_CLAIM, name))
-            except NotFound:
-                _log.warning("a nodeclaim was not created after all", NodeClaim=name)
-                state.unexpect(name)
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
@@ -293,22 +260,22 @@ class Provisioner:
     async def _perform(self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand]) -> None:
         env, plan = self._env, answer.plan
         pods = list(answer.pods.values())
-        async for slice_ in _slices(pods):
+        async for slice_ in slices(pods):
             self._pending.planned(slice_)
         if plan is None:
             self._open = bool(sifted.keys or virtual)
             self._headroom.placed(_for_headroom(virtual, sifted))
             return
-        orders = await self._orders(plan, answer)
+        orders = await self._purchases.orders(plan, answer)
         if env.settings.observe:
-            done = _Done(created=tuple(orders))
+            done = Done(created=tuple(orders))
         else:
-            done = await self._buy(orders, answer)
-        unplaced = [each for each in plan.unplaced if not _vanished(each.pod, answer, env)]
+            done = await self._purchases.buy(orders, answer)
+        unplaced = [each for each in plan.unplaced if not vanished(each.pod, answer, env.state.pods.store)]
         for order, why in done.refused:
             unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in order.pods]
         left = frozenset(each.pod for each in unplaced)
-        async for slice_ in _slices(pods):
+        async for slice_ in slices(pods):
             self._journeys.planned(slice_, unplaced=left)
         if not env.settings.observe:
             await self._nominate(plan, done.created, answer, virtual)
@@ -323,131 +290,12 @@ class Provisioner:
             _log.info("the plan is made again", reason=done.again)
             self.trigger("again")
 
-    async def _orders(self, plan: Plan, answer: Answer) -> list[Order]:
-        """What of the plan is still wanted, with names."""
-        env, views = self._env, answer.views
-        orders: list[Order] = []
-        taken: set[str] = set()
-        async for slice_ in _slices(list(zip(plan.claims, answer.dearest, answer.types, strict=True))):
-            for planned, most, types in slice_:
-                pods = tuple(pod for pod in planned.pods if not _vanished(pod, answer, env))
-                if not pods:
-                    continue
-                name = claim_name(planned.pool.name, env.random)
-                while name in taken or env.state.claims.store.get(name) is not None:
-                    name = claim_name(planned.pool.name, env.random)
-                taken.add(name)
-                order = Order(
-                    name=name,
-                    pool=answer.pools[planned.pool.name],
-                    view=views[planned.pool],
-                    planned=planned,
-                    pods=pods,
-                    types=types,
-                    max_price=min(planned.price * env.settings.max_price_percent // 100, most),
-                )
-                orders.append(order)
-        return orders
-
-    async def _buy(self, orders: Sequence[Order], answer: Answer) -> _Done:
-        env = self._env
-        if not orders:
-            return _Done()
-        nodes = len(orders)
-        _log.info(
-            "computed new nodeclaim(s) to fit pod(s)", nodeclaims=nodes, pods=sum(len(each.pods) for each in orders)
-        )
-        for order in orders:
-            now = env.state.pools.store.get(order.pool.metadata.name)
-            if now is None or not _buys_the_same(order.pool, now):
-                return _Done(again=f"NodePool {order.pool.metadata.name} has changed")
-        expected = self._reserving.expected_refusals(orders, answer.views)
-        try:
-            reserved = await self._reserving.reserve(expected.orders, answer.views)
-        except PlanAgain as error:
-            return _Done(refused=expected.refused, again=str(error))
-        except UnknownUsage as error:
-            return _Done(refused=(*expected.refused, *((order, str(error)) for order in expected.orders)))
-        created, failed = await self._create_all(reserved, currency=answer.snapshot.currency)
-        self._reserving.give_up({order.name for order, _ in failed})
-        again = "some claims could not be created" if failed or reserved.refused else ""
-        return _Done(created, (*expected.refused, *reserved.refused, *failed), again if created else "")
-
-    async def _create_all(
-        self, reserved: Reserved, *, currency: str
-    ) -> tuple[tuple[Order, ...], list[tuple[Order, str]]]:
-        """Creates the claims, several at a time: those that are there, and those that are not with the reason."""
-        left = iter(reserved.orders)
-        created: list[Order] = []
-        failed: list[tuple[Order, str]] = []
-
-        async def work() -> None:
-            for order in left:
-                why = await self._create(order, until=reserved.until, currency=currency)
-                if why:
-                    failed.append((order, why))
-                else:
-                    created.append(order)
-
-        workers = min(PARALLEL, len(reserved.orders))
-        for result in await asyncio.gather(*(work() for _ in range(workers)), return_exceptions=True):
-            if isinstance(result, BaseException):  # all of them have ended: nothing is created behind our back
-                raise result
-        return tuple(created), failed
-
-    async def _create(self, order: Order, *, until: float, currency: str) -> str:
-        """Creates the claim; empty, or why not. A claim of which no answer came counts as created until it is known."""
-        env = self._env
-        made = claim(order, currency=currency)
-        if env.clock.monotonic() > until:
-            return "its reservation was about to be released"
-        try:
-            stored = await env.api.create(NODE_CLAIM, body(made))
-        except (GateClosed, ConfigError):
-            raise
-        except AlreadyExists:
-            return f"NodeClaim {order.name} exists already"
-        except Unreachable as error:
-            return f"NodeClaim {order.name} was not created: {error}"
-        except ServerError as error:
-            stored = await self._looked_up(order, made, error)
-        except ApiError as error:
-            _log.warning("the server refuses a nodeclaim", NodeClaim=order.name, error=error.message)
-            return f"NodeClaim {order.name} was refused: {error.message}"
-        except KubeError as error:
-            stored = await self._looked_up(order, made, error)
-        env.state.expect(stored)
-        env.state.nominate(order.name, seconds=env.settings.nomination)
-        relaxed = str(order.planned.min_values_relaxed).lower()
-        pool = order.pool.metadata.name
-        env.metrics.add(metrics.CREATED, reason="provisioned", nodepool=pool, min_values_relaxed=relaxed)
-        _log.info(
-            "created nodeclaim",
-            NodePool=pool,
-            NodeClaim=order.name,
-            requests=made.spec.resources.requests,
-            instance_types=story.listed(order.types),
-        )
-        return ""
-
-    async def _looked_up(self, order: Order, made: NodeClaim, error: KubeError) -> NodeClaim:
-        """The claim of which no usable answer came: as the server has it, or as it may yet come to be."""
-        _log.warning("whether a nodeclaim was created is not known", NodeClaim=order.name, error=str(error))
-        try:
-            return await self._env.api.get(NODE_CLAIM, order.name)
-        except (GateClosed, ConfigError):
-            raise
-        except NotFound:
-            return made
-        except KubeError:
-            return made
-
     # Telling.
 
     async def _nominate(self, plan: Plan, created: Sequence[Order], answer: Answer, virtual: Sequence[Demand]) -> None:
         env = self._env
         shapes = {each.key: each for each in virtual}
-        async for slice_ in _slices([(key, order.name) for order in created for key in order.pods]):
+        async for slice_ in slices([(key, order.name) for order in created for key in order.pods]):
             for key, name in slice_:
                 pod = answer.pods.get(key)
                 if pod is not None:
@@ -459,13 +307,13 @@ class Provisioner:
             env.state.nominate(filled.name, seconds=env.settings.nomination)
             for key in filled.pods:
                 pod = answer.pods.get(key)
-                if pod is not None and not _vanished(key, answer, env):
+                if pod is not None and not vanished(key, answer, env.state.pods.store):
                     node = env.state.nodes.store.get(filled.name)
                     self._teller.nominated(
                         pod, claim="" if node is not None else filled.name, node=filled.name if node is not None else ""
                     )
 
-    def _decide(self, answer: Answer, plan: Plan, done: _Done, unplaced: Sequence[Unplaced]) -> None:
+    def _decide(self, answer: Answer, plan: Plan, done: Done, unplaced: Sequence[Unplaced]) -> None:
         bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
         if not bought and not unplaced:
             return
@@ -482,13 +330,6 @@ class Provisioner:
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
-
-
-async def _slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """The items a few hundred at a time, with a turn for everybody else in between: the Lease must be renewed."""
-    for start in range(0, len(items), SLICE):
-        yield items[start : start + SLICE]
-        await asyncio.sleep(0)
 
 
 def _for_headroom(
@@ -511,33 +352,3 @@ def _for_headroom(
         unplaced={each.pod: each.reasons for each in unplaced if each.pod in wanted},
         machines=frozenset(machines),
     )
-
-
-def _vanished(key: str, answer: Answer, env: Environment) -> bool:
-    """Whether the pod was bound, moved, replaced or deleted since the plan was made."""
-    pod = answer.pods.get(key)
-    if pod is None:
-        return False  # a buffer's
-    now: CachedPod | None = env.state.pods.store.get(pod.name, pod.namespace)
-    return (
-        now is None or now.uid != pod.uid or now.node_name != pod.node_name or now.deleting is not None or is_done(now)
-    )
-
-
-def _buys_the_same(old: NodePool, new: NodePool) -> bool:
-    """Whether a plan with the one is a plan with the other."""
-    return (
-        old.metadata.uid == new.metadata.uid
-        and old.metadata.generation == new.metadata.generation
-        and (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
-        and marked_paused(old.metadata) == marked_paused(new.metadata)
-        and _ready(old) == _ready(new)
-    )
-
-
-def _ready(pool: NodePool) -> str:
-    return next((each.status for each in pool.status.conditions if each.type == names.READY), "Unknown")
-
-
-def _begins_to_go(old: Node | NodeClaim, new: Node | NodeClaim) -> bool:
-    return old.metadata.deletion_timestamp is None and new.metadata.deletion_timestamp is not None
