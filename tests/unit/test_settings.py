@@ -80,7 +80,7 @@ def test_a_value_that_is_shown_can_be_given() -> None:
         ("maxHourly", "cheap", "--max-hourly: 'cheap' is not an amount of money"),
         ("maxHourly", "-2", "--max-hourly: '-2' cannot be used: an amount cannot be negative"),
         ("collectionShare", "20%", "--collection-share: '20%' cannot be used: write a number from 0 to 1"),
-        ("packer", "best", "--packer: 'best' cannot be used: choose one of first-fit"),
+        ("packer", "best", "--packer: 'best' cannot be used: choose one of first-fit, cost"),
         ("listen", "8080", "--listen: '8080' cannot be used: write HOST:PORT"),
         ("listen", "x:99999", "--listen: 'x:99999' cannot be used: write HOST:PORT"),
         ("decisionsKept", "0", "--decisions-kept: '0' cannot be used: write a whole number of 1 or more"),

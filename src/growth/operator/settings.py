@@ -200,7 +200,12 @@ def _sections() -> Iterator[Section]:
             _of(made, "batchMax", SECONDS, "A batch ends at the latest after so long."),
             _of(made, "podAge", SECONDS, "From this age a pod counts whose like was found unschedulable before."),
             _of(made, "nomination", SECONDS, "How long a node that pods are on their way to is left alone."),
-            _of(made, "packer", _choice("first-fit"), "How pods are packed onto machines."),
+            _of(
+                made,
+                "packer",
+                _choice("first-fit", "cost"),
+                "How pods are packed onto machines: as Karpenter does, or for the least cost.",
+            ),
             _of(made, "preferencePolicy", _choice("Respect", "Ignore"), "Whether preferred terms of pods count."),
             _of(made, "minValuesPolicy", _choice("Strict", "BestEffort"), "Whether minValues may be lowered."),
             _of(made, "maxPricePercent", POSITIVE, "What a machine may cost at most, in percent of the planned price."),
