@@ -44,6 +44,8 @@ CONTROLLER: Final = "provisioner"
 RECHECK_SECONDS: Final = 10.0
 # While kube-scheduler is about to bind pods to machines that are ready.
 SETTLING_SECONDS: Final = 1.0
+# Pods for which there is room on nodes that exist: kube-scheduler may see it otherwise, and then they wait for us.
+FILLED_SECONDS: Final = 2.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
 REPLAN_SECONDS: Final = 60.0
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
@@ -104,6 +106,7 @@ class Provisioner:
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
         self._settling = False
+        self._recheck = RECHECK_SECONDS
         self._work: tuple[dict[str, str], float, int] | None = None  # the plan that is being made
         env.metrics.read(metrics.QUEUE_DEPTH, self._queue_depth)
         env.metrics.read(metrics.UNFINISHED_WORK, self._unfinished_work)
@@ -159,7 +162,7 @@ class Provisioner:
     def _again_in(self) -> float | None:
         if self._settling:
             return SETTLING_SECONDS
-        return RECHECK_SECONDS if self._open else None
+        return self._recheck if self._open else None
 
     async def _later(self) -> None:
         await asyncio.sleep(FAILED_SECONDS)
@@ -181,7 +184,7 @@ class Provisioner:
         picture = env.state.picture(env.clock.now())
         sifted = self._holds.sift(picture, {each.key for each in virtual})
         self._settling = sifted.settling
-        due = now - self._planned_at >= (RECHECK_SECONDS if changes != self._seen else REPLAN_SECONDS)
+        due = now - self._planned_at >= (self._recheck if changes != self._seen else REPLAN_SECONDS)
         if not (collected or sifted.released or due):
             return
         self._seen, self._planned_at = changes, now
@@ -263,7 +266,7 @@ class Provisioner:
         async for slice_ in slices(pods):
             self._pending.planned(slice_)
         if plan is None:
-            self._open = bool(sifted.keys or virtual)
+            self._open, self._recheck = bool(sifted.keys or virtual), RECHECK_SECONDS
             self._headroom.placed(_for_headroom(virtual, sifted))
             return
         orders = await self._purchases.orders(plan, answer)
@@ -285,6 +288,8 @@ class Provisioner:
                     self._teller.failed(pod, each.reasons)
         self._headroom.placed(_for_headroom(virtual, sifted, plan, done.created, unplaced))
         self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
+        real = any(key in answer.pods for each in plan.filled for key in each.pods)
+        self._recheck = FILLED_SECONDS if real else RECHECK_SECONDS
         self._decide(answer, plan, done, unplaced)
         if done.again:
             _log.info("the plan is made again", reason=done.again)
