@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from growth.api import names
+from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import NAMESPACE
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
@@ -186,3 +187,47 @@ def test_a_budget_that_is_closed_while_a_node_is_looked_at_holds() -> None:
         return await stage.has_claim() and not (await stage.node("node-of-web-1")).spec.taints
 
     assert on_stage(body).value
+
+
+# --- time
+
+
+def test_a_claim_that_nobody_has_tried_to_launch_is_tried_first() -> None:
+    """Growth was away for long, or its clock is ahead of the server's: giving up unseen would go on for ever."""
+
+    async def body(stage: Stage) -> tuple[bool, int]:
+        await stage.add_claim()
+        await asyncio.sleep(600)
+        await stage.start(Lifecycle(stage.env), Termination(stage.env))
+        await asyncio.sleep(30)
+        return await stage.has_claim(), len(stage.cloud.machines)
+
+    assert on_stage(body).value == (True, 1)
+
+
+# --- buffers
+
+
+def test_a_buffer_that_asks_for_absurdly_much_harms_only_itself() -> None:
+    """Its status says what it may ask for; pods go on getting their machines."""
+
+    async def body(stage: buying.Stage) -> tuple[int, str]:
+        await stage.begin()
+        await stage.add_pool("default", SMALL)
+        Buyer(stage, stage.environment())
+        await stage.cluster.add_replica_set("web", 1)
+        scalable = {"apiGroup": "apps", "kind": "ReplicaSet", "name": "web"}
+        huge = {"metadata": {"name": "huge"}, "spec": {"scalableRef": scalable, "replicas": 2_000_000_000}}
+        await stage.admin.create(CAPACITY_BUFFER, huge, namespace="default")
+        await asyncio.sleep(60)
+        (told,) = [
+            each.message
+            for each in (await stage.admin.get(CAPACITY_BUFFER, "huge", namespace="default")).status.conditions
+            if each.type == names.READY_FOR_PROVISIONING
+        ]
+        return len(await buying.claims(stage)), told
+
+    number, told = staged(body).value
+    assert number == 1
+    assert "room for 2000000000 pods" in told
+    assert "at most" in told
