@@ -189,6 +189,31 @@ def test_a_budget_that_is_closed_while_a_node_is_looked_at_holds() -> None:
     assert on_stage(body).value
 
 
+# --- what is synced once
+
+
+def test_a_node_that_lost_its_label_gets_the_label_back_and_no_taint() -> None:
+    """Startup taints are for the first moments of a machine: on one with pods they would throw them out."""
+    startup = {"key": "example.com/cni", "effect": "NoExecute"}
+
+    async def body(stage: Stage) -> tuple[str | None, list[str]]:
+        await stage.add_claim(startupTaints=[startup])
+        await stage.start(Lifecycle(stage.env))
+        await asyncio.sleep(5)
+        await stage.join("node-1")
+        await asyncio.sleep(5)
+        assert [each.key for each in (await stage.node()).spec.taints] == ["example.com/cni"]
+        await stage.set_taints("node-1", [])
+        await asyncio.sleep(60)
+        assert names.INITIALIZED_LABEL in (await stage.node()).metadata.labels
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {names.REGISTERED_LABEL: None}}})
+        await asyncio.sleep(60)
+        node = await stage.node()
+        return node.metadata.labels.get(names.REGISTERED_LABEL), [each.key for each in node.spec.taints]
+
+    assert on_stage(body).value == ("true", [])
+
+
 # --- time
 
 
