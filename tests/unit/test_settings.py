@@ -156,6 +156,27 @@ def test_an_address_that_cannot_be_served_is_named(
             assert said.count("\n") == 1
 
 
+def test_a_cluster_that_does_not_answer_is_told_with_its_address_and_no_secret(
+    capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    """What, where it was configured, what to do; exit code 1; the token of the kubeconfig is nowhere."""
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "me", "user": {"token": "not-to-be-seen"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    assert run(["run", "--provider", "kwok", "--kubeconfig", str(path), "--listen", "127.0.0.1:0"]) == 1
+    said = capfd.readouterr().err
+    assert said.splitlines()[-1] == (
+        "growth: https://127.0.0.1:1 cannot be reached: connection refused; is the cluster running and the address"
+        f" right? (context 'here' of {path})"
+    )
+    assert "not-to-be-seen" not in said
+
+
 def test_a_variable_that_is_nearly_a_setting_is_not_overlooked() -> None:
     """A typing mistake is told with the name that was meant; what Kubernetes sets for a Service is no mistake."""
     environ = {
