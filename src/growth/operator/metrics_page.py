@@ -36,6 +36,11 @@ The label `nodepool` is a NodePool's name; `growth.dev/NAME` is a pool of our ow
 This page is made from the declarations beside the code that counts.
 """
 
+TAIL: Final = """
+Nor are those of Go's runtime and of its Kubernetes client libraries (`go_*`, `controller_runtime_*`, `workqueue_*`,
+`rest_client_*`).
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -51,8 +56,7 @@ def page() -> str:
             *_rows(ours),
             "\n## Karpenter's that are not here\n\n| Metric | Why |\n|---|---|\n",
             missing,
-            "\nNor are those of Go's runtime and of its Kubernetes client libraries (`go_*`, `controller_runtime_*`,\n"
-            "`workqueue_*`, `rest_client_*`).\n",
+            TAIL,
         )
     )
 
