@@ -36,6 +36,7 @@ def bad_pools() -> list[Json]:
         node_pool("no-class", template={"nodeClassRef": {**KWOK_CLASS, "name": "missing"}}, weight=90),
         node_pool("contrary", need(arch, "In", "arm64"), weight=80),
         node_pool("static", replicas=3),
+        node_pool("not-sold", need("karpenter.kwok.sh/instance-cpu", "In", "3"), weight=70),
     ]
 
 
@@ -94,6 +95,8 @@ def test_bad_input_harms_only_itself() -> None:
         assert conditions(pools["no-class"])["NodeClassReady"] == ("False", "NodeClassNotFound")
         assert conditions(pools["contrary"])["ValidationSucceeded"] == ("False", "NodePoolValidationFailed")
         assert conditions(pools["static"])["ValidationSucceeded"] == ("False", "NodePoolValidationFailed")
+        assert list(await told(stage, "NodePool", "not-sold")) == ["NoCompatibleInstanceTypes"]
+        assert await told(stage, "NodePool", "default") == {}
 
         for name, said in {
             "invalid-selector": "example.com/level: Gt takes exactly one integer",
