@@ -21,7 +21,7 @@ import numpy as np
 from growth.api.pools import PoolRef
 from growth.planning.bound import Bound, bound, ignored
 from growth.planning.classes import PodClass
-from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy
+from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy, whole
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
@@ -150,8 +150,8 @@ class Search:
         found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
         filled = self._by_queue(first, worth)
         promised = min([self._cost(first), *map(self._cost, filled)])
-        strict, *liberal = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
-        for trial in (strict, *filled, *liberal):
+        calmer, *calm = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
+        for trial in (calmer, *filled, *calm):
             most = min(
                 found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
             )
@@ -181,7 +181,18 @@ class Search:
         ]
 
     def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
-        return self._pack(self._firm(draw(self._goods, counts, worth, columns=sort.columns)), self._rows)
+        """Machines of one sort, and for what they would leave over when they come one by one as few others as possible."""
+        drawn = self._firm(draw(self._goods, counts, worth, columns=sort.columns))
+        trial = self._pack(drawn, self._rows)
+        alike = len(drawn) - 1
+        if self._rehearse is None or alike < 1 or self._rehearsals <= 0:
+            return trial
+        self._rehearsals -= 1
+        bought = {key for claim in trial.claims for key in claim.pods}
+        rehearsed = self._rehearse(trial.claims[:alike], self._arrivals[-1])
+        over = [key for key in rehearsed.left if key in bought]
+        again = self._pack([*self._kept(trial, set(over))[:alike], *self._more(over, worth)], self._rows)
+        return again if self._order(again) < self._order(trial) else trial
 
     def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
         """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
@@ -278,21 +289,30 @@ class Search:
             if turn >= ROUNDS or self._rehearsals <= 0:
                 break
         # What was not rehearsed to the end leaves about as many over as last time.
-        return Found(trial, planned, machines, self._later(trial, over, worth), settled=not over)
+        return Found(trial, planned, machines, self._later(trial, over, worth), settled=clean >= len(self._arrivals))
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
         """The plan with machines for the pods that are left over; None where none can be bought.
 
         They come last: machines that arrive one by one find the same pods as before.
         """
-        every = np.ones(len(self._goods.columns), dtype=np.bool_)
-        more = draw(self._goods, self._counts(over), worth, columns=every)
-        again = self._pack([*self._kept(trial, set(over)), *self._drawn(more)], self._rows)
+        again = self._pack([*self._kept(trial, set(over)), *self._more(over, worth)], self._rows)
         return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
+
+    def _more(self, over: Sequence[str], worth: Floats) -> list[Drawn]:
+        """Machines for the pods: one, if that is not much dearer than several."""
+        counts = self._counts(over)
+        several = draw(self._goods, counts, worth, columns=np.ones(len(self._goods.columns), dtype=np.bool_))
+        one = whole(self._goods, counts)
+        price = sum(int(self._goods.prices[each.column]) for each in several)
+        if one is not None and int(self._goods.prices[one.column]) * 100 <= price * SECOND:
+            return self._drawn([one])
+        return self._drawn(several)
 
     def _left_over(self, trial: Trial, arrival: Arrival) -> list[str]:
         """The pods of the plan that kube-scheduler would leave over."""
-        assert self._rehearse is not None
+        if self._rehearse is None:
+            return []
         self._rehearsals -= 1
         nowhere = {key for _, keys in trial.left for key in keys}
         return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]

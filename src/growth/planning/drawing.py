@@ -17,8 +17,8 @@ from growth.planning.market import Bools, Floats, Ints, Market
 LEANINGS = (0.1, 0.5, 1.0)
 # A class goes in by a quarter of what would still fit, so that classes mix.
 PORTION = 4
-# Types that cost so much more than the cheapest are not much dearer: a strict and a liberal measure.
-NOT_MUCH = (1.02, 1.04)
+# Types that cost so much more than the cheapest are not much dearer: a liberal and a strict measure.
+NOT_MUCH = (1.04, 1.02)
 # Enough machines that one more or less is no upheaval.
 ENOUGH = 40.0
 # Room that never runs out.
@@ -53,6 +53,15 @@ def draw(goods: Market, counts: Ints, worth: Floats, *, columns: Bools) -> list[
         left = left - copies * pods
         drawings.extend([Drawing(column, pods)] * copies)
     return drawings
+
+
+def whole(goods: Market, counts: Ints) -> Drawing | None:
+    """The cheapest machine that holds all the pods by itself; None where there is none."""
+    some = counts > 0
+    fine = goods.allowed[some].all(axis=0) & (goods.rooms >= counts @ goods.needs).all(axis=1)
+    fine &= (counts <= goods.most).all()
+    columns = np.flatnonzero(fine)
+    return Drawing(int(columns[goods.prices[columns].argmin()]), counts) if some.any() and len(columns) else None
 
 
 class Filler:

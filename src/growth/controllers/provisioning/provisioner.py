@@ -111,6 +111,8 @@ class Provisioner:
         self._options = Options(
             respect_preferences=settings.preference_policy != "Ignore",
             strict_min_values=settings.min_values_policy != "BestEffort",
+            packer="cost" if settings.packer == "cost" else "first-fit",
+            flexibility=settings.max_price_percent,
         )
         self._seen = -1  # the state's changes that the last pass knew of
         self._planned_at = 0.0
