@@ -36,19 +36,26 @@ MOVES: Final = 6
 WIDTH: Final = 3000
 FEWEST, MOST = 8, 200
 # Of the plans that are good at once so many are asked how they are one by one.
-ASKED: Final = 6
+ASKED: Final = 12
 # A second purchase is filled badly: so much is lost for every unit of what its pods are worth.
 SECOND: Final = 4.0
 # When machines come one by one, so many pods of a thousand may be left to a second purchase.
 FEW: Final = 4
 LATER: Final = 0.5
-# Plans of machines of about one size and of up to three shapes: how many machines they have about, how many such plans
-# of each size are looked at, and how far above the least they may be.
-SIZES: Final = (6, 12, 24)
-COMBINED: Final = 48
-DEARER: Final = 1.15
+# Plans of machines of a few kinds: how many are drawn, of how many kinds, how many are looked at, how small a part of
+# all the smallest machine may be, and how far above the least they may be.
+DRAWS: Final = 60_000
+KINDS: Final = 4
+COMBINED: Final = 600
+SMALLEST: Final = 40
+PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+# One by one is asked of all plans at once where they have so few machines.
+FEW_MACHINES: Final = 16
+# Nothing is filled to the brim.
+SLACK: Final = 1.01
+DEARER: Final = 1.12
 # One step is a pod tried on a machine; a pod that is tried at all counts as so many. About a third of a second.
-BUDGET: Final = 22_000_000
+BUDGET: Final = 32_000_000
 EFFORT: Final = 1000
 MOST_SCORE: Final = 100.0
 PROPOSALS: Final = 3
@@ -88,9 +95,8 @@ class _Search:
     def best(self) -> list[Plan]:
         begun = self._beginnings()
         self._weigh(begun)
-        for mixed in self._mixed():
-            if self._steps > BUDGET:
-                break
+        mixed = self._mixed()
+        if mixed and self._steps < BUDGET:
             self._weigh(mixed, below=min(self._known.values()))
         begun = list(self._known)
         for plan in sorted(begun, key=self._order)[:BEGINNINGS]:
@@ -132,43 +138,51 @@ class _Search:
         for column in [int(at) for at in order if able[at]][:ALONE]:
             yield column, int(machines[column])
 
-    def _mixed(self) -> Iterable[list[Plan]]:
-        """Plans of machines of one size and of different shapes, those first that the front of the queue suits best."""
+    def _mixed(self) -> list[Plan]:
+        """Plans of machines of a few kinds, cheapest first; those come first that the front of the queue suits best.
+
+        Kinds and numbers follow fixed sequences that fill the space of choices evenly.
+        """
         goods = self._goods
         counts = np.bincount(self._queue, minlength=len(goods.classes))
         total = (goods.needs * counts[:, None]).sum(axis=0)
         least = float(self._worth[self._queue].sum())
-        for number in SIZES:
-            chosen = self._shapes(least / number)
-            if len(chosen) < 2:
-                continue
-            rooms, prices = goods.rooms[chosen], goods.prices[chosen]
-            most = np.ceil(DEARER * least / prices).astype(np.int64) + 1
-            grid = np.stack(np.meshgrid(*(np.arange(each) for each in most), indexing="ij"), axis=-1)
-            many = grid.reshape(-1, len(chosen))
-            cost = many @ prices
-            fine = (many @ rooms >= total).all(axis=1) & (cost <= DEARER * least)
-            some = many[fine][np.lexsort((*many[fine].T, cost[fine]))[:COMBINED]]
-            yield [
-                tuple(column for column, times in zip(chosen, each, strict=True) for _ in range(times))
-                for each in some.tolist()
-            ]
+        chosen = np.array(self._kinds(least), dtype=np.int64)
+        if len(chosen) < 2 or least <= 0:
+            return []
+        prices = goods.prices[chosen].astype(np.float64)
+        turns = np.modf(np.arange(1, DRAWS + 1)[:, None] * np.sqrt(PRIMES)[None, :])[0]
+        picked = (turns[:, :KINDS] * len(chosen)).astype(np.int64)
+        shares = turns[:, KINDS : 2 * KINDS] ** 2
+        budget = least * (1 + (DEARER - 1) * turns[:, -1])
+        shares *= (budget / shares.sum(axis=1))[:, None]
+        each = np.floor(shares / prices[picked]).astype(np.int64)
+        many = np.zeros((DRAWS, len(chosen)), dtype=np.int64)
+        np.add.at(many, (np.arange(DRAWS)[:, None], picked), each)
+        spare = budget - many @ prices
+        many[np.arange(DRAWS), picked[:, 0]] += np.maximum(np.floor(spare / prices[picked[:, 0]]), 0).astype(np.int64)
+        cost = many @ goods.prices[chosen]
+        fine = (many @ goods.rooms[chosen] >= total * SLACK).all(axis=1)
+        many = np.unique(np.concatenate([cost[fine, None], many[fine]], axis=1), axis=0)[:, 1:]
+        many = many[:: max(1, -(-len(many) // COMBINED))]  # some of every price
+        return [tuple(np.repeat(chosen, each).tolist()) for each in many]
 
-    def _shapes(self, price: float) -> list[int]:
-        """Columns of about this price, one of each shape: the cheapest core among those with about the same memory."""
+    def _kinds(self, least: float) -> list[int]:
+        """Columns of a middling price: of about the same size and shape that with the cheapest core; sorted by shape."""
         cpu, memory = _scored(self._goods)
-        best: dict[int, tuple[float, int]] = {}
+        best: dict[tuple[int, int], tuple[float, int]] = {}
         able: Bools = np.asarray(self._goods.allowed[np.unique(self._queue)].all(axis=0))
-        for column, its in enumerate(self._prices):
+        for column, price in enumerate(self._prices):
             room = self._goods.rooms[column]
-            if not able[column] or not price / 2 <= its <= price * 3 / 2 or room[cpu] <= 0 or room[memory] <= 0:
+            if not able[column] or not least / SMALLEST <= price <= least / 2 or room[cpu] <= 0 or room[memory] <= 0:
                 continue
             shape = round(float(np.log2(room[memory] / room[cpu])))
-            best[shape] = min(best.get(shape, (np.inf, 0)), (its / float(room[cpu]), column))
+            size = round(float(np.log2(max(1, price))) * 2)
+            best[shape, size] = min(best.get((shape, size), (np.inf, 0)), (price / float(room[cpu]), column))
         first = self._goods.needs[self._queue[: len(self._queue) // 2]].sum(axis=0)
         last = self._goods.needs[self._queue[len(self._queue) // 2 :]].sum(axis=0)
         heavy = int(first[memory]) * int(last[cpu]) >= int(last[memory]) * int(first[cpu])
-        return [best[shape][1] for shape in sorted(best, reverse=heavy)][:3]
+        return [best[key][1] for key in sorted(best, key=lambda key: (-key[0] if heavy else key[0], key[1]))]
 
     def _greedy(self, waiting: Ints, columns: Iterable[int]) -> Plan:
         """Machines bought one by one, each with the most worth for its price among what the queue would put on it."""
@@ -208,6 +222,12 @@ class _Search:
     def _weigh(self, plans: Sequence[Plan], *, below: float = np.inf) -> None:
         """Finds out what the plans would cost in the end, as far as that is below something."""
         over = dict(zip(plans, self._at_once(plans), strict=False))
+        small = [plan for plan in over if len(plan) <= FEW_MACHINES and over[plan] < below]
+        if len(small) > ASKED:
+            for plan, left in zip(small, self._floor.all_one_by_one(small), strict=True):
+                factor = LATER if int(left.sum()) <= len(self._queue) * FEW // 1000 else SECOND
+                over[plan] = max(over[plan], self._price(plan) + factor * float(left @ self._worth))
+            self._steps += len(self._queue) * EFFORT
         order = sorted((plan for plan in over if over[plan] < below), key=lambda plan: (over[plan], plan))
         for plan in order[: ASKED if below < np.inf else None]:
             left = self._floor.one_by_one(plan)
@@ -361,6 +381,35 @@ class _Floor:
                 break
             self.take(column, pending)
         return pending.pods()
+
+    def all_one_by_one(self, plans: Sequence[Plan]) -> Ints:
+        """For each plan how many pods of each row are left over; all plans side by side, for plans of few machines."""
+        cuts = np.flatnonzero(np.diff(self._queue)) + 1
+        starts = np.concatenate([[0], cuts])
+        rows = self._queue[starts]
+        lengths = np.diff(np.concatenate([starts, [len(self._queue)]]))
+        width = max(map(len, plans))
+        columns = np.array([[*plan, *([-1] * (width - len(plan)))] for plan in plans], dtype=np.int64)
+        pending = np.tile(lengths, (len(plans), 1)).T.copy()
+        for step in range(width):
+            column = columns[:, step]
+            room = np.where((column >= 0)[:, None], self._goods.rooms[column], -1).T.copy()
+            open_to = self._allowed[:, column]
+            held: dict[int, Ints] = {}
+            for run, row in enumerate(rows.tolist()):
+                number = pending[run]
+                for resource, amount in self._needs[row]:
+                    number = np.minimum(number, room[resource] // amount)
+                number = np.where(open_to[row], np.maximum(number, 0), 0)
+                if self._most[row] < len(self._order):
+                    number = np.minimum(number, self._most[row] - held.get(row, 0))
+                    held[row] = held.get(row, 0) + number
+                pending[run] -= number
+                for resource, amount in self._needs[row]:
+                    room[resource] -= number * amount
+        left = np.zeros((len(self._goods.classes), len(plans)), dtype=np.int64)
+        np.add.at(left, rows, pending)
+        return left.T
 
     # -- at once ------------------------------------------------------------------------------------------------------
 
