@@ -41,8 +41,6 @@ DRAWN_PODS, FEWEST_DRAWN = 20_000, 2
 PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
-# Above so many pods only machines that arrive at once are rehearsed: one by one takes a look at each for each kind of pods.
-MOST_ONE_BY_ONE = 3_000
 # A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
 CALM = 25
 # The share of machines that may change when a plan is said to stay as it is.
@@ -136,7 +134,9 @@ class Search:
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
         pods = sum(len(each.pods) for each in classes)
         self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, pods)))
-        self._arrivals = list(Arrival) if pods <= MOST_ONE_BY_ONE else [Arrival.AT_ONCE]
+        self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
+        self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
+        self._rehearsals *= 1 + self._ruled
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
@@ -185,11 +185,10 @@ class Search:
         drawn = self._firm(draw(self._goods, counts, worth, columns=sort.columns))
         trial = self._pack(drawn, self._rows)
         alike = len(drawn) - 1
-        if self._rehearse is None or alike < 1 or self._rehearsals <= 0:
+        if self._rehearse is None or alike < 1:
             return trial
-        self._rehearsals -= 1
         bought = {key for claim in trial.claims for key in claim.pods}
-        rehearsed = self._rehearse(trial.claims[:alike], self._arrivals[-1])
+        rehearsed = self._rehearse(trial.claims[:alike], Arrival.ONE_BY_ONE)
         over = [key for key in rehearsed.left if key in bought]
         again = self._pack([*self._kept(trial, set(over))[:alike], *self._more(over, worth)], self._rows)
         return again if self._order(again) < self._order(trial) else trial
@@ -274,22 +273,24 @@ class Search:
         Or as far as rounds go. None where it cannot be cheaper than `most`.
         """
         planned, machines = trial.hourly, len(trial.claims)
-        clean, over = 0, list[str]()
+        seen: list[Found] = []
+        clean = 0
         for turn in itertools.count():
             over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
-            if most is not None and self._later(trial, over, worth) > most:
+            later = self._later(trial, over, worth)
+            if most is not None and later > most:
                 return None
             clean = 0 if over else clean + 1
-            if clean == len(self._arrivals):
-                break
+            done = clean >= len(self._arrivals)
+            seen.append(Found(trial, planned, machines, later, settled=done))
             again = self._with_more(trial, over, worth) if over else trial
-            if again is None:
+            if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
                 break
             trial = again
-            if turn >= ROUNDS or self._rehearsals <= 0:
-                break
-        # What was not rehearsed to the end leaves about as many over as last time.
-        return Found(trial, planned, machines, self._later(trial, over, worth), settled=clean >= len(self._arrivals))
+        # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
+        cheapest = min(seen, key=lambda each: each.cost)
+        last = seen[-1]
+        return last if last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED else cheapest
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
         """The plan with machines for the pods that are left over; None where none can be bought.
@@ -313,7 +314,7 @@ class Search:
         """The pods of the plan that kube-scheduler would leave over."""
         if self._rehearse is None:
             return []
-        self._rehearsals -= 1
+        self._rehearsals -= arrival is Arrival.AT_ONCE or self._ruled  # one by one is quick without rules
         nowhere = {key for _, keys in trial.left for key in keys}
         return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]
 

@@ -180,7 +180,7 @@ class _Search:
             if not able[column] or not least / SMALLEST <= price <= least / 2 or room[cpu] <= 0 or room[memory] <= 0:
                 continue
             shape = round(float(np.log2(room[memory] / room[cpu])))
-            size = round(float(np.log2(price)) * 2)
+            size = round(float(np.log2(max(1, price))) * 2)
             best[shape, size] = min(best.get((shape, size), (np.inf, 0)), (price / float(room[cpu]), column))
         first = self._goods.needs[self._queue[: len(self._queue) // 2]].sum(axis=0)
         last = self._goods.needs[self._queue[len(self._queue) // 2 :]].sum(axis=0)
