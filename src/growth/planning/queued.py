@@ -46,6 +46,7 @@ LATER: Final = 0.5
 # all the smallest machine may be, and how far above the least they may be.
 DRAWS: Final = 60_000
 KINDS: Final = 4
+PARTS: Final = 4
 COMBINED: Final = 600
 SMALLEST: Final = 40
 PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23)
@@ -53,7 +54,7 @@ PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 FEW_MACHINES: Final = 16
 # Nothing is filled to the brim.
 SLACK: Final = 1.01
-DEARER: Final = 1.12
+DEARER: Final = 1.18
 # One step is a pod tried on a machine; a pod that is tried at all counts as so many. About a third of a second.
 BUDGET: Final = 32_000_000
 EFFORT: Final = 1000
@@ -164,7 +165,9 @@ class _Search:
         cost = many @ goods.prices[chosen]
         fine = (many @ goods.rooms[chosen] >= total * SLACK).all(axis=1)
         many = np.unique(np.concatenate([cost[fine, None], many[fine]], axis=1), axis=0)[:, 1:]
-        many = many[:: max(1, -(-len(many) // COMBINED))]  # some of every price
+        many = many[:: max(1, -(-len(many) // COMBINED))]
+        # Some of every price, so that a budget that ends early has seen them.
+        many = np.concatenate([many[start::PARTS] for start in range(PARTS)])
         return [tuple(np.repeat(chosen, each).tolist()) for each in many]
 
     def _kinds(self, least: float) -> list[int]:
