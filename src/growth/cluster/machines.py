@@ -23,12 +23,16 @@ CORDONED = Taint(key=names.UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """A node, a claim, or both; `listed` are the types that a claim without a machine may still become, cheapest first."""
+    """A node, a claim, or both; `listed` are the types that a claim without a machine may still become, cheapest first.
+
+    `most` is the largest that it may become: of those types, or of all that are sold where some are not known.
+    """
 
     node: Node | None
     claim: NodeClaim | None
     listed: tuple[InstanceType, ...] = ()
     alias: str = ""
+    most: Amounts = dataclasses.field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -139,13 +143,13 @@ class Machine:
             return amounts(reported)
         if self.claim.status.capacity:
             return _filled(reported, amounts(self.claim.status.capacity))
-        if self.listed:
-            return _filled(reported, largest(*(kind.capacity for kind in self.listed)))
-        return _filled(reported, amounts(self.claim.spec.resources.requests))
+        return _filled(reported, largest(amounts(self.claim.spec.resources.requests), self.most))
 
     @property
     def pool(self) -> PoolRef | None:
-        for labels in (self._object.metadata.labels, self.claim.metadata.labels if self.claim else {}):
+        """As the claim says, which is the record of whose the machine is; anybody may relabel a Node."""
+        for each in (self.claim, self.node):
+            labels = each.metadata.labels if each is not None else {}
             if names.NODE_POOL_LABEL in labels:
                 return PoolRef.karpenter(labels[names.NODE_POOL_LABEL])
             if names.POOL_LABEL in labels:
@@ -192,6 +196,7 @@ def machines(
         free[node.metadata.name] = node
         if node.spec.provider_id:
             by_provider.setdefault(node.spec.provider_id, node)
+    largest_sold: Amounts | None = None
     matched: list[tuple[NodeClaim, Node | None]] = []
     for claim in sorted(claims, key=lambda claim: claim.metadata.name):
         held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
@@ -202,8 +207,16 @@ def machines(
     found = [Machine(node, None) for node in free.values()]
     for claim, held in matched:
         alias = f"NodeClaim {claim.metadata.name}" if held is None and claim.metadata.name in free else ""
-        listed = () if claim.status.capacity else _listed(claim, types)
-        found.append(Machine(held, claim, listed, alias))
+        if claim.status.capacity:
+            found.append(Machine(held, claim, (), alias))
+            continue
+        asked = _asked_types(claim)
+        listed = _listed(asked, types)
+        if asked and len(listed) == len(set(asked)):
+            most: Amounts = largest(*(kind.capacity for kind in listed))
+        else:  # made by hand for any type, or of a type that was sold once: nobody knows what it is or will be
+            most = largest_sold = largest_sold or largest(*(kind.capacity for kind in types.values()))
+        found.append(Machine(held, claim, listed, alias, most))
     return tuple(sorted(found, key=lambda machine: machine.name))
 
 
@@ -215,10 +228,15 @@ def _by_name(claim: NodeClaim, free: Mapping[str, Node]) -> Node | None:
     return node
 
 
-def _listed(claim: NodeClaim, types: Mapping[str, InstanceType]) -> tuple[InstanceType, ...]:
+def _asked_types(claim: NodeClaim) -> tuple[str, ...]:
+    """The names of the types that it may be, in lower case; the one that was bought where the claim says so already."""
     launched = claim.metadata.labels.get(names.INSTANCE_TYPE_LABEL)
     asked = (launched,) if launched else asked_values(claim, names.INSTANCE_TYPE_LABEL) or ()
-    known = [kind for kind in (types.get(name.lower()) for name in asked) if kind is not None]
+    return tuple(name.lower() for name in asked)
+
+
+def _listed(asked: Iterable[str], types: Mapping[str, InstanceType]) -> tuple[InstanceType, ...]:
+    known = [types[name] for name in dict.fromkeys(asked) if name in types]
     return tuple(sorted(known, key=_cheapest))
 
 

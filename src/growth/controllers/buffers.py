@@ -132,6 +132,9 @@ class Buffers:
             number = headroom.wanted(spec, template, running=running)
         except UnitError as error:
             return _Resolved(None, headroom.RESOLUTION_FAILED, f"how much room it asks for cannot be read: {error}")
+        if number > headroom.MOST_PODS:
+            told = f"it asks for room for {number} pods: at most {headroom.MOST_PODS} are kept for one buffer, ask for less"
+            return _Resolved(None, headroom.RESOLUTION_FAILED, told)
         return _Resolved(template, headroom.RESOLVED, "Pod template resolved successfully", number, name, generation)
 
     async def _tell(self, buffer: CapacityBuffer, resolved: _Resolved) -> None:

@@ -24,7 +24,8 @@ from growth.controllers.fresh import pods_on
 from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.quiet import Quiet
 from growth.kube.errors import ConfigError, Conflict, Forbidden, GateClosed, KubeError, NotFound
-from growth.planning.emptiness import OwnedNode, empty, plan_emptiness, why_kept
+from growth.planning.budgets import allowance
+from growth.planning.emptiness import OwnedNode, PoolBudget, empty, plan_emptiness, why_kept
 from growth.telemetry.logs import logger
 
 __all__ = ["METRICS", "Emptiness"]
@@ -103,7 +104,7 @@ class Emptiness:
         )
         removed: Sequence[Candidate] = ()
         if plan.remove and not settings.observe:
-            removed = await self._remove([candidates[name] for name in plan.remove])
+            removed = await self._remove([candidates[name] for name in plan.remove], plan.budgets)
         views = {name: (each.node, each.claim, each.view) for name, each in candidates.items()}
         gone = tuple(each.node.metadata.name for each in removed)
         await self._report.told(Seen(plan, views, gone), seconds=self._env.clock.monotonic() - began)
@@ -167,8 +168,8 @@ class Emptiness:
 
     # What is done.
 
-    async def _remove(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Those whose claims were deleted."""
+    async def _remove(self, candidates: Sequence[Candidate], budgets: Mapping[str, PoolBudget]) -> Sequence[Candidate]:
+        """Those whose claims were deleted. `budgets` are those of the plan: a pool that allows less by now keeps more."""
         listed = ", ".join(each.node.metadata.name for each in candidates)
         _log.info(
             "disrupting node(s)", command="delete", reason=names.EMPTY.lower(), nodes=listed, count=len(candidates)
@@ -179,7 +180,11 @@ class Emptiness:
             await asyncio.sleep(SETTLE_SECONDS)
             pools = await self._each(tuple(dict.fromkeys(each.view.pool for each in marked)), self._fresh_pool)
             fresh = {pool.metadata.name: pool for pool in pools if pool is not None}
-            gone = await self._each(marked, lambda each: self._delete_if_empty(each, fresh.get(each.view.pool)))
+            late = self._beyond_budget(marked, fresh, budgets)
+            gone = await self._each(
+                marked,
+                lambda each: self._delete_if_empty(each, fresh.get(each.view.pool), why=late.get(each.view.name, "")),
+            )
             return [each for each in gone if each is not None]
         finally:
             self._acting = {}
@@ -218,10 +223,33 @@ class Emptiness:
         except NotFound:
             return None
 
-    async def _delete_if_empty(self, each: Candidate, pool: NodePool | None) -> Candidate | None:
+    def _beyond_budget(
+        self, marked: Sequence[Candidate], pools: Mapping[str, NodePool], planned: Mapping[str, PoolBudget]
+    ) -> dict[str, str]:
+        """Nodes that the pools' budgets allowed when they were planned and do not allow now, and why, by name."""
+        now = self._env.clock.now()
+        left: dict[str, int | None] = {}
+        found: dict[str, str] = {}
+        for each in marked:
+            name = each.view.pool
+            if name not in pools or name not in planned:
+                continue  # without its pool no node goes
+            if name not in left:
+                before = planned[name]
+                budgets = pools[name].spec.disruption.budgets
+                allowed = allowance(budgets, nodes=before.nodes, reason=names.EMPTY, now=now)
+                left[name] = allowed.less(before.disrupting)
+            room = left[name]
+            if room == 0:
+                found[each.view.name] = f"the budgets of NodePool {name} allow less by now"
+            left[name] = None if room is None else max(0, room - 1)
+        return found
+
+    async def _delete_if_empty(self, each: Candidate, pool: NodePool | None, *, why: str) -> Candidate | None:
+        """`why` it must stay whatever a look says; empty where the look decides."""
         env = self._env
         try:
-            why = await self._look_afresh(each, pool)
+            why = why or await self._look_afresh(each, pool)
             if not why:
                 await env.api.delete(NODE_CLAIM, each.claim.metadata.name, uid=each.claim.metadata.uid)
                 self._tell_removed(each, pool)

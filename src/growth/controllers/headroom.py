@@ -32,6 +32,8 @@ NOT_READY: Final = "NotReadyForProvisioning"
 
 # Below every priority that a person may give: what keeps room never takes it from a pod that exists.
 PRIORITY: Final = -(2**31)
+# Each pod of a buffer is planned for like any other. More than this is a slip of the pen, and would take all our memory.
+MOST_PODS: Final = 10_000
 # Reasons that pass: the others are there until somebody changes the buffer or a pool.
 _PASSING: Final = frozenset({Filter.LIMITS, Filter.UNAVAILABLE, Filter.CAPS, Filter.POOL})
 

@@ -142,7 +142,8 @@ class Lifecycle:
         nodes = self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
         paused = bool(why_paused(self._env, pool_of(claim))) or any(marked_paused(node.metadata) for node in nodes)
         now = self._env.clock.now()
-        return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused)
+        tried = self._memory.tried(claim)
+        return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused, tried=tried)
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
         if not isinstance(step, decide.Tell):

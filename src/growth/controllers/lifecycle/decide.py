@@ -103,14 +103,23 @@ INITIALIZATION_TIMEOUT: Final = "initialization_timeout"
 
 
 def next_step(
-    claim: NodeClaim, nodes: Sequence[Node], *, now: dt.datetime, patience: Patience, paused: bool = False
+    claim: NodeClaim,
+    nodes: Sequence[Node],
+    *,
+    now: dt.datetime,
+    patience: Patience,
+    paused: bool = False,
+    tried: bool = True,
 ) -> Step:
-    """`nodes` are those with the claim's provider ID. Paused claims are neither launched nor given up."""
+    """`nodes` are those with the claim's provider ID. Paused claims are neither launched nor given up.
+
+    A claim of which neither we (`tried`) nor its status know that a launch was tried is tried once, however old it is.
+    """
     if claim.metadata.deletion_timestamp is not None:
         return Nothing()
     nodes = [node for node in nodes if node.metadata.deletion_timestamp is None]
     if not launched(claim):
-        return _launch(claim, now=now, patience=patience, paused=paused)
+        return _launch(claim, now=now, patience=patience, paused=paused, tried=tried)
     if not is_true(claim.status.conditions, names.REGISTERED):
         return _registration(claim, nodes, now=now, patience=patience, paused=paused)
     node = _own(claim, nodes)
@@ -146,14 +155,15 @@ def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
     return None
 
 
-def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool) -> Step:
+def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool, tried: bool) -> Step:
     told = find(claim.status.conditions, names.LAUNCHED)
     if told is not None and told.reason == names.INVARIANT_VIOLATION:
         return Wait(patience.launch) if paused else Launch()  # until people have resolved it, nothing is given up
     left = _left(claim.metadata.creation_timestamp, patience.launch, now=now)
     if paused:
         return Wait(patience.launch)
-    return Launch() if left > 0 else GiveUp(LAUNCH_TIMEOUT, patience.launch)
+    # Where nobody has tried yet we were away for long, or our clock is not the server's.
+    return Launch() if left > 0 or (told is None and not tried) else GiveUp(LAUNCH_TIMEOUT, patience.launch)
 
 
 def _registration(

@@ -115,10 +115,14 @@ def take_node(draft: Json, claim: NodeClaim) -> None:
 
 
 def is_taken(draft: Json, claim: NodeClaim) -> bool:
-    """Whether the Node is the claim's already."""
+    """Whether the Node is the claim's already. One that lost its label is: owner and label came in one write."""
     owners = draft["metadata"].get("ownerReferences") or ()
     owned = any(each.get("uid") == claim.metadata.uid for each in owners)
-    return owned and _labels(draft).get(names.REGISTERED_LABEL) == "true"
+    return owned and (_labels(draft).get(names.REGISTERED_LABEL) == "true" or lacks_unregistered_taint(draft))
+
+
+def mark_registered(draft: Json) -> None:
+    set_labels(draft, {names.REGISTERED_LABEL: "true"})
 
 
 def mark_initialized(draft: Json) -> None:

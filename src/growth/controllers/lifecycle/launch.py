@@ -40,6 +40,7 @@ class Launcher:
     async def launch(self, raw: Json) -> float | None:
         """`raw` is the claim as the server just gave it. When to look again; None for when something changes."""
         claim = read(raw)
+        self._memory.trying(claim)
         if not await self._has_owner(claim):
             return ORPHAN_SECONDS
         doomed = self._memory.doomed(claim)

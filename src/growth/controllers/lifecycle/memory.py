@@ -1,6 +1,6 @@
 """What the lifecycle remembers of claims between two looks. All of it may be lost with the process.
 
-A machine that was bought while the status that names it could not be written yet; when a launch may be tried again;
+Whether a launch was tried; a machine that was bought while the status that names it could not be written yet; when a launch may be tried again;
 claims that are kept for a while only so that their pool does not make the next one at once; when a claim's Node was
 taken, while the claim does not say so yet.
 """
@@ -30,6 +30,7 @@ class Memory:
     def __init__(self, clock: Clock, random: Random) -> None:
         self._clock = clock
         self._random = random
+        self._tried: dict[str, None] = {}
         self._machines: dict[str, CloudMachine] = {}
         self._retries: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
@@ -38,6 +39,13 @@ class Memory:
         self._written: dict[str, Json] = {}
         self._obstacles: dict[str, tuple[str, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
+
+    def trying(self, claim: NodeClaim) -> None:
+        """A launch begins; it may yet turn out that none is wanted."""
+        self._tried[claim.metadata.uid] = None
+
+    def tried(self, claim: NodeClaim) -> bool:
+        return claim.metadata.uid in self._tried
 
     def bought(self, claim: NodeClaim, machine: CloudMachine) -> None:
         self._machines[claim.metadata.uid] = machine
@@ -118,6 +126,7 @@ class Memory:
     def forget(self, uid: str) -> None:
         kept: tuple[dict[str, Any], ...]
         kept = (
+            self._tried,
             self._machines,
             self._retries,
             self._not_before,

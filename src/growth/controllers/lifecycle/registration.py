@@ -49,6 +49,7 @@ class Registration:
             if not edits.is_taken(draft, claim):  # synced once: what others changed since then is theirs
                 unguarded = edits.lacks_unregistered_taint(draft)
                 edits.take_node(draft, claim)
+            edits.mark_registered(draft)
             obstacle = decide.obstacle_to_use(claim, _node(draft))
             if obstacle is None:
                 edits.mark_initialized(draft)

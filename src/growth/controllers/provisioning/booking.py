@@ -83,9 +83,13 @@ def book_pool(
 
 
 def _capacity(order: Order, known: Mapping[str, InstanceType]) -> Amounts:
-    """The most that the machine may have: whichever of its types is bought, it is counted."""
-    kinds = [known[name.lower()] for name in order.types if name.lower() in known]
-    return largest(*(kind.capacity for kind in kinds))
+    """The most that the machine may have: whichever of its types is bought, it is counted.
+
+    A type that has left the catalogue since the plan was made is as large as it was planned with.
+    """
+    listed = {name.lower() for name in order.types}
+    planned = [kind for kind in order.view.instance_types if kind.name.lower() in listed]
+    return largest(*(kind.capacity for kind in (*planned, *(known[name] for name in sorted(listed & known.keys())))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

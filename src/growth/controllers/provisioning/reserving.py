@@ -68,9 +68,13 @@ class Reserving:
         refused: list[tuple[Order, str]] = []
         try:
             for name, wanted in by_pool.items():
-                booking = await self._reserve_pool(name, wanted) if wanted[0].pool.spec.limits else None
-                taken += wanted if booking is None else booking.orders
-                refused += () if booking is None else booking.refused
+                if not wanted[0].pool.spec.limits:
+                    await self._fresh_pool(wanted[0].pool)  # it may have got limits, a pause or its end meanwhile
+                    taken += wanted
+                    continue
+                booking = await self._reserve_pool(name, wanted)
+                taken += booking.orders
+                refused += booking.refused
             if self._caps and taken:
                 booking = await self._reserve_caps(taken, pools)
                 self.give_up({order.name for order, _ in booking.refused})

@@ -135,7 +135,10 @@ class Endings:
     # Nodes.
 
     async def _nodes_of(self, claim: NodeClaim) -> Sequence[Node]:
-        """The Nodes of the machine. One that the claim names and the cache lacks is asked for: the cache may be late."""
+        """The Nodes of the machine. One that the claim names and the cache lacks is asked for: the cache may be late.
+
+        A Node of that name without a provider ID is another's, unless it says that this very claim owns it.
+        """
         provider_id, name = claim.status.provider_id, claim.status.node_name
         found = list(self._env.state.nodes.store.find("provider", provider_id)) if provider_id else []
         if name and all(node.metadata.name != name for node in found):
@@ -143,7 +146,8 @@ class Endings:
                 node = await self._env.api.get(NODE, name)
             except NotFound:
                 return found
-            if node.spec.provider_id in {"", provider_id}:
+            owned = any(each.uid == claim.metadata.uid for each in node.metadata.owner_references)
+            if node.spec.provider_id == provider_id != "" or (owned and not node.spec.provider_id):
                 found.append(node)
         return found
 
