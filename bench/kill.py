@@ -1,11 +1,11 @@
 """`kill -9` of the autoscaler at random moments of scale-up and scale-down on a real control plane: what is left?
 
 A plane with kube-scheduler, kube-controller-manager and kwok's kubelets; a NodePool with `limits.nodes`; a Deployment that
-is scaled up and down at random, more often than machines can follow. At each moment the process that leads is killed
-and started again at once. A witness watches every revision of claims, pools, machines and Nodes and counts by itself;
-it shares nothing with the autoscaler. Every few moments the workload rests, and then must hold: machines = claims =
-Nodes, every pod that fits under the limit runs. At every revision: no limit exceeded, reserved names included, no claim
-with a second machine, no claim gone before its machine.
+is scaled up from nothing, to more than the limit allows, and down to nothing again, in turn. At a random moment of each
+the process that leads is killed and started again at once. A witness watches every revision of claims, pools, machines
+and Nodes and counts by itself; it shares nothing with the autoscaler. After each kill must come true: machines = claims
+= Nodes, and every pod that fits under the limit runs, or nothing is left. At every revision: no limit exceeded,
+reserved names included, no claim with a second machine, no claim gone before its machine.
 
 `--replicas 2` runs two of them under a lease of some seconds and kills the one that holds it.
 """
@@ -13,6 +13,7 @@ with a second machine, no claim gone before its machine.
 import argparse
 import contextlib
 import random
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -27,10 +28,11 @@ from tools.controlplane.plane import Plane, plane
 LIMIT: Final = 8
 PODS_PER_MACHINE: Final = 7  # of one cpu on machines of eight, which keep a tenth of a cpu for themselves
 MOST_PODS: Final = LIMIT * PODS_PER_MACHINE
-# A scale-up takes about this long, from the wish to the last machine.
-MOMENT_SECONDS: Final = (0.0, 6.0)
-REST_EVERY: Final = 10
-REST_SECONDS: Final = 180.0
+# About as long as it takes from the wish to the last machine, and from the last pod to the last machine gone.
+UP_SECONDS: Final = (0.5, 6.0)
+DOWN_SECONDS: Final = (1.0, 12.0)
+SETTLE_SECONDS: Final = 180.0
+TOLD_EVERY: Final = 10  # kills: a long campaign says how far it is
 # A short lease, so that the next life begins soon, and an eye on empty nodes, so that scale-downs are under way too.
 OPTIONS: Final = (
     *("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms"),
@@ -53,7 +55,7 @@ def failed(result: dict[str, Any]) -> bool:
     return bool(result["broken"])
 
 
-def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_EVERY) -> dict[str, Any]:
+def campaign(*, moments: int, replicas: int, seed: int) -> dict[str, Any]:
     """One campaign on a plane of its own. `broken` says what did not hold; it is empty when everything did."""
     chance = random.Random(seed)
     with plane(scheduler=True, controller_manager=True, kwok=True) as running:
@@ -62,27 +64,27 @@ def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_E
         server.create(desk.POOLS, _pool())
         server.create(desk.APPS, _deployment())
         witness = Witness(running)
-        done = rests = 0
+        done = midway = 0
         broken = ""
         start = time.monotonic()
         with _replicas(running, replicas) as team:
             try:
                 while done < moments:
-                    _moment(server, team, chance, up=done % 2 == 0)
+                    midway += _moment(server, witness, team, chance, up=done % 2 == 0)
                     done += 1
-                    if done % rest_every == 0 or done == moments:
-                        _rest(server, witness, team, chance)
-                        rests += 1
-                _rest(server, witness, team, None)
+                    if done % TOLD_EVERY == 0:
+                        print(f"{done} of {moments} kills", file=sys.stderr, flush=True)
+                if done % 2:
+                    _settle(server, witness, team, 0)
             except (AssertionError, desk.Late, autoscaler.Died) as error:
                 broken = f"after {done} kills: {error}"
         witness.stop()
         seen = witness.ledger.statistics()
         return {
             "moments": done,
+            "with machines coming or going": midway,
             "replicas": replicas,
             "seed": seed,
-            "rests": rests,
             "bought": seen.bought,
             "most of the limit": f"{seen.most} of {LIMIT}",
             "revisions": seen.revisions,
@@ -137,20 +139,25 @@ def _replicas(running: Plane, count: int) -> Iterator[Team]:
         team.stop()
 
 
-def _moment(server: Desk, team: Team, chance: random.Random, *, up: bool) -> None:
-    """Somebody leads; the workload changes; at some moment of what follows the leader is killed."""
-    server.until(lambda: team.has(_holder(server)), seconds=REST_SECONDS, what="somebody leads", state=team.logs)
+def _moment(server: Desk, witness: Witness, team: Team, chance: random.Random, *, up: bool) -> bool:
+    """Somebody leads; the workload changes; at some moment of what follows the leader is killed; then all must be well.
+
+    Whether machines were coming or going at that moment.
+    """
+    server.until(lambda: team.has(_holder(server)), seconds=SETTLE_SECONDS, what="somebody leads", state=team.logs)
     team.check()
-    wanted = chance.randint(MOST_PODS // 2, MOST_PODS + PODS_PER_MACHINE) if up else chance.randint(0, MOST_PODS // 4)
+    wanted = chance.randint(PODS_PER_MACHINE, MOST_PODS + PODS_PER_MACHINE) if up else 0
     server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": wanted}})
-    time.sleep(chance.uniform(*MOMENT_SECONDS))
+    time.sleep(chance.uniform(*(UP_SECONDS if up else DOWN_SECONDS)))
     team.kill(_holder(server))
+    unsettled = bool(witness.look().settled()) or witness.ledger.count()[0] not in {0, LIMIT}
+    _settle(server, witness, team, wanted)
+    return unsettled
 
 
-def _rest(server: Desk, witness: Witness, team: Team, chance: random.Random | None) -> None:
-    """A number of pods that fits, and time to get there; without `chance` none at all."""
-    wanted = 0 if chance is None else chance.randint(0, MOST_PODS - LIMIT)
-    server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": wanted}})
+def _settle(server: Desk, witness: Witness, team: Team, wanted: int) -> None:
+    """Returns when machines = claims = Nodes and the pods that fit run; with no pods, when nothing is left."""
+    fitting = min(wanted, MOST_PODS)
 
     def settled() -> bool:
         team.check()
@@ -158,21 +165,23 @@ def _rest(server: Desk, witness: Witness, team: Team, chance: random.Random | No
         assert not ledger.complaints, "; ".join(str(each) for each in ledger.complaints[:3])
         if ledger.settled() or (wanted == 0 and ledger.count() != (0, 0, 0)):
             return False
-        return _running(server) == wanted
+        return _running(server) == (fitting, wanted)
 
     def state() -> str:
-        return f"{_running(server)} of {wanted} pods run; {'; '.join(witness.look().settled()[:5])}"
+        running, there = _running(server)
+        ledger = witness.look()
+        return f"{running} of {there} pods run, {ledger.count()} machines, claims, Nodes; {'; '.join(ledger.settled()[:5])}"
 
-    server.until(settled, seconds=REST_SECONDS, what="machines = claims = Nodes and all pods run", state=state)
+    server.until(settled, seconds=SETTLE_SECONDS, what="machines = claims = Nodes and all pods run", state=state)
 
 
-def _running(server: Desk) -> int:
-    """Pods that run, or minus those that exist and do not."""
+def _running(server: Desk) -> tuple[int, int]:
+    """Pods that run, and pods."""
     pods = server.items(desk.PODS)
     running = sum(
         pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"] for pod in pods
     )
-    return running if running == len(pods) else -len(pods)
+    return running, len(pods)
 
 
 def _holder(server: Desk) -> str:

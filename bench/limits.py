@@ -21,6 +21,7 @@ from growth.sim.ledger import Caps
 from growth.sim.trials.owning.limits import LIMIT, Held, burst, prices
 
 MAX_NODES: Final = 7
+TOLD_EVERY: Final = 25  # seeds: a long campaign says how far it is
 # Some small machines, in billionths an hour.
 MAX_HOURLY: Final = 1_000_000_000
 
@@ -76,18 +77,20 @@ def tried(run: Callable[[int], Held], seed: int) -> Held | str:
 
 def _round(run: Callable[[int], Held], seeds: range, *, workers: int) -> dict[str, Any]:
     one = functools.partial(tried, run)
-    if workers == 1:
-        found = [one(seed) for seed in seeds]
-    else:
-        with concurrent.futures.ProcessPoolExecutor(workers) as pool:
-            found = list(pool.map(one, seeds))
+    found: list[Held | str] = []
+    with concurrent.futures.ProcessPoolExecutor(workers) as pool:
+        for each in pool.map(one, seeds):
+            found.append(each)
+            if len(found) % TOLD_EVERY == 0:
+                broken = sum(isinstance(held, str) for held in found)
+                print(f"{len(found)} of {len(seeds)} seeds, {broken} broken", file=sys.stderr, flush=True)
     held = [each for each in found if isinstance(each, Held)]
-    broken = [each for each in found if isinstance(each, str)]
+    failures = [each for each in found if isinstance(each, str)]
     most = collections.Counter(each.most for each in held)
     return {
         "seeds": len(seeds),
-        "broken": len(broken),
-        "first broken": broken[0][:500] if broken else "",
+        "broken": len(failures),
+        "first broken": failures[0][:500] if failures else "",
         "most at any revision": max(most, default=0),
         "most an hour, billionths": max((each.most_hourly for each in held), default=0),
         "machines bought": sum(each.bought for each in held),
