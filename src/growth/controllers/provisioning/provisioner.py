@@ -54,6 +54,8 @@ RECHECK_SECONDS: Final = 10.0
 SETTLING_SECONDS: Final = 1.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
 REPLAN_SECONDS: Final = 60.0
+# Within this time another plan is made, if the last one left anything to look at again.
+NEXT_PLAN_SECONDS: Final = REPLAN_SECONDS + 2 * RECHECK_SECONDS
 # Claims that are created at the same time.
 PARALLEL: Final = 32
 # After a failure of the server the next pass waits so long.
@@ -195,6 +197,8 @@ class Provisioner:
         picture = env.state.picture(env.clock.now())
         sifted = self._holds.sift(picture, {each.key for each in virtual})
         self._settling = sifted.settling
+        for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
+            env.state.nominate(name, seconds=env.settings.nomination)
         due = now - self._planned_at >= (RECHECK_SECONDS if changes != self._seen else REPLAN_SECONDS)
         if not (collected or sifted.released or due):
             return
@@ -208,6 +212,7 @@ class Provisioner:
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
+            disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=self._options,
         )
         answer = await self._planned(question, waiting=len(marked.since))
@@ -322,10 +327,8 @@ class Provisioner:
         env = self._env
         if not orders:
             return _Done()
-        nodes = len(orders)
-        _log.info(
-            "computed new nodeclaim(s) to fit pod(s)", nodeclaims=nodes, pods=sum(len(each.pods) for each in orders)
-        )
+        pods = sum(len(each.pods) for each in orders)
+        _log.info("computed new nodeclaim(s) to fit pod(s)", nodeclaims=len(orders), pods=pods)
         for order in orders:
             now = env.state.pools.store.get(order.pool.metadata.name)
             if now is None or not _buys_the_same(order.pool, now):
@@ -416,7 +419,10 @@ class Provisioner:
                 elif key in shapes:
                     self._holds.hold_virtual(shapes[key], order.name)
         for filled in plan.filled:
-            env.state.nominate(filled.name, seconds=env.settings.nomination)
+            # A drain may take long: what waits for its pods is nominated until the next plan.
+            moving = any(key in answer.pods and answer.pods[key].node_name for key in filled.pods)
+            seconds = max(env.settings.nomination, NEXT_PLAN_SECONDS) if moving else env.settings.nomination
+            env.state.nominate(filled.name, seconds=seconds)
             for key in filled.pods:
                 pod = answer.pods.get(key)
                 if pod is not None and not _vanished(key, answer, env):
