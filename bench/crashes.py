@@ -5,8 +5,11 @@ was repeated with one, and how many of those ended with something leaked, bought
 """
 
 import argparse
+import sys
 from typing import Any
 
+from growth.operator import logs
+from growth.ports import SystemClock
 from growth.sim.trials.owning.crashes import Act, run
 
 
@@ -16,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
+    logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
     rows = [everywhere(act, seed=options.seed, every=options.every) for act in Act]
     return {"seed": options.seed, "crashes": sum(row["crashes"] for row in rows), "acts": rows}
 

@@ -11,13 +11,14 @@ import time
 from typing import Any
 
 from bench.clusters import cluster
-from growth.planning.solve import solve
+from growth.planning.solve import Options, solve
 from growth.sim.judge import judge
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=10_000, help="how many clusters")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--packer", choices=("first-fit", "cost"), default="first-fit", help="who made the plans")
     parser.add_argument("--show", type=int, default=0, help="print the complaints of so many seeds")
 
 
@@ -30,7 +31,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for seed in range(options.first, options.first + options.seeds):
         made = cluster(seed)
         try:
-            plan = solve(made.snapshot, made.demands)
+            plan = solve(made.snapshot, made.demands, Options(packer=options.packer))
         except Exception as error:  # noqa: BLE001 - a crash is a finding like any other
             broken.setdefault(f"crash {type(error).__name__}", []).append(seed)
             continue

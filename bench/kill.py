@@ -31,8 +31,12 @@ MOST_PODS: Final = LIMIT * PODS_PER_MACHINE
 MOMENT_SECONDS: Final = (0.0, 6.0)
 REST_EVERY: Final = 10
 REST_SECONDS: Final = 180.0
-LEASE_OPTIONS: Final = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
-LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/growth/leases/growth"
+# A short lease, so that the next life begins soon, and an eye on empty nodes, so that scale-downs are under way too.
+OPTIONS: Final = (
+    *("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms"),
+    *("--disruption-poll", "1s"),
+)
+LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/growth/leases/growth-leader-election"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +58,7 @@ def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_E
     chance = random.Random(seed)
     with plane(scheduler=True, controller_manager=True, kwok=True) as running:
         server = Desk(running)
-        autoscaler.prepare(server, autoscaler.GROWTH, node_class={"nodeRegistrationDelay": "500ms"})
+        autoscaler.prepare(server, autoscaler.GROWTH, node_class={"nodeRegistrationDelay": "1s"})
         server.create(desk.POOLS, _pool())
         server.create(desk.APPS, _deployment())
         witness = Witness(running)
@@ -64,7 +68,7 @@ def campaign(*, moments: int, replicas: int, seed: int, rest_every: int = REST_E
         with _replicas(running, replicas) as team:
             try:
                 while done < moments:
-                    _moment(server, team, chance)
+                    _moment(server, team, chance, up=done % 2 == 0)
                     done += 1
                     if done % rest_every == 0 or done == moments:
                         _rest(server, witness, team, chance)
@@ -99,13 +103,20 @@ class Team:
 
     def _start(self) -> Running:
         self._started += 1
-        return autoscaler.growth(self._plane, *LEASE_OPTIONS, number=self._started)
+        return autoscaler.growth(self._plane, *OPTIONS, number=self._started)
 
     def kill(self, holder: str) -> None:
         """Ends the one that holds the lease, or the first where nobody does."""
         index = next((number for number, each in enumerate(self.members) if each.holds(holder)), 0)
         self.members[index].kill()
         self.members[index] = self._start()
+
+    def has(self, holder: str) -> bool:
+        """Whether one of the living calls itself so."""
+        return any(each.holds(holder) for each in self.members)
+
+    def logs(self) -> str:
+        return "\n".join(each.log[-1500:] for each in self.members)
 
     def check(self) -> None:
         for each in self.members:
@@ -126,9 +137,12 @@ def _replicas(running: Plane, count: int) -> Iterator[Team]:
         team.stop()
 
 
-def _moment(server: Desk, team: Team, chance: random.Random) -> None:
+def _moment(server: Desk, team: Team, chance: random.Random, *, up: bool) -> None:
+    """Somebody leads; the workload changes; at some moment of what follows the leader is killed."""
+    server.until(lambda: team.has(_holder(server)), seconds=REST_SECONDS, what="somebody leads", state=team.logs)
     team.check()
-    server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": chance.randint(0, MOST_PODS + PODS_PER_MACHINE)}})
+    wanted = chance.randint(MOST_PODS // 2, MOST_PODS + PODS_PER_MACHINE) if up else chance.randint(0, MOST_PODS // 4)
+    server.merge(f"{desk.APPS}/crowd", {"spec": {"replicas": wanted}})
     time.sleep(chance.uniform(*MOMENT_SECONDS))
     team.kill(_holder(server))
 

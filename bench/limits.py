@@ -11,9 +11,12 @@ import argparse
 import collections
 import concurrent.futures
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from growth.operator import logs
+from growth.ports import SystemClock
 from growth.sim.ledger import Caps
 from growth.sim.trials.owning.limits import LIMIT, Held, burst, prices
 
@@ -30,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
+    logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
     result: dict[str, Any] = {}
     for name, run in ROUNDS.items():
         count = options.seeds if name == "limits.nodes" else options.cap_seeds

@@ -13,10 +13,15 @@ from typing import Final
 
 import msgspec
 
-EVENTS: Final = "events"
-# Words of the log → words of a reader.
-CLAIMS: Final = "nodeclaims"
-NODES: Final = "nodes"
+# What the log calls it → what `Split` does.
+NAMES: Final = {
+    "nodeclaims": "claims",
+    "nodes": "nodes",
+    "events": "events",
+    "leases": "leases",
+    "decisions": "decisions",
+    "nodepools": "pools",
+}
 
 
 class _User(msgspec.Struct):
@@ -93,16 +98,13 @@ class Split:
     claims: int
     nodes: int
     events: int
+    leases: int
+    decisions: int
+    pools: int
     rest: int
-
-    @property
-    def without_events(self) -> int:
-        return self.claims + self.nodes + self.rest
 
 
 def split(found: Iterable[Write]) -> Split:
     """Refused writes are no writes; they count for nobody."""
-    counts = collections.Counter(
-        each.resource if each.resource in {CLAIMS, NODES, EVENTS} else "rest" for each in found if each.applied
-    )
-    return Split(claims=counts[CLAIMS], nodes=counts[NODES], events=counts[EVENTS], rest=counts["rest"])
+    counts = collections.Counter(NAMES.get(each.resource, "rest") for each in found if each.applied)
+    return Split(**{field.name: counts[field.name] for field in dataclasses.fields(Split)})

@@ -40,6 +40,9 @@ class Scaled:
     claims: int
     nodes: int
     events: int
+    leases: int
+    decisions: int
+    pools: int
     rest: int
     cloud: int
     cpu_seconds: float
@@ -48,7 +51,8 @@ class Scaled:
     @property
     def writes_per_machine(self) -> float:
         """Without events."""
-        return (self.claims + self.nodes + self.rest) / max(1, self.machines)
+        rest = self.leases + self.decisions + self.pools + self.rest
+        return (self.claims + self.nodes + rest) / max(1, self.machines)
 
 
 def prices_of(types: Iterable[Json]) -> Prices:
@@ -125,10 +129,7 @@ def scaled(
         planned=sum(cheapest(claim, prices) for claim in first),
         cost=cost_of(nodes, prices),
         second=sum(pod["spec"]["nodeName"] in later for pod in pods),
-        claims=counted.claims,
-        nodes=counted.nodes,
-        events=counted.events,
-        rest=counted.rest,
+        **dataclasses.asdict(counted),
         cloud=len(node_made) + sum(write.user == cloud_user for write in applied),
         cpu_seconds=cpu_seconds,
         peak_mb=peak_bytes / 1e6,

@@ -10,8 +10,10 @@ import asyncio
 import concurrent.futures
 import datetime as dt
 import functools
+import gc
 import random
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -106,15 +108,36 @@ class SystemRandom:
 
 
 class ThreadCompute:
-    """One worker thread: plans are made one after the other, beside the event loop."""
+    """Two worker threads beside the event loop: a plan that takes too long does not hold up the one made in its stead.
+
+    Python's collector of cycles rests meanwhile: with the cache of a large cluster one of its full passes stops every
+    thread for longer than the loop may lag, and a plan makes many objects and hardly a cycle.
+    """
 
     def __init__(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="growth-compute")
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=2, thread_name_prefix="growth-compute")
+        self._lock = threading.Lock()
+        self._working = 0
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         call = functools.partial(function, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._uncollected, call)
+
+    def _uncollected(self, call: Callable[[], R]) -> R:
+        self._count(1)
+        try:
+            return call()
+        finally:
+            self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._working += change
+            if self._working:
+                gc.disable()
+            else:
+                gc.enable()
 
     def close(self) -> None:
         """Lets the running function end and drops those that wait."""

@@ -62,7 +62,7 @@ def test_a_missing_right_is_named(apiserver: Plane) -> None:
     """403: the line names the user, the verb and the resource."""
     path = apiserver.kubeconfig_of("nobody")
     assert line_of(access.find(kubeconfig=str(path))) == (
-        "user 'nobody' may not list nodes; ask for a role that allows it, or choose another --context "
+        "user 'nobody' may not list nodes; ask for the roles that `growth rbac` prints, or choose another --context "
         f"(context 'plane' of {path})"
     )
 

@@ -100,6 +100,15 @@ def test_a_cluster_that_is_not_prepared_is_refused_with_1(home: Plane) -> None:
         assert "kubectl create namespace nowhere" in last
 
 
+def test_a_user_without_rights_is_told_which_and_where_to_get_them(home: Plane) -> None:
+    """The user, what it may not do, and the command that prints the roles; exit code 1."""
+    with growth_run(home, kubeconfig=home.kubeconfig_of("nobody")) as growth:
+        assert growth.process.wait(60) == 1
+        last = growth.text().splitlines()[-1]
+        assert last.startswith("growth: user 'nobody' may not get namespaces")
+        assert "growth rbac" in last
+
+
 def test_it_refuses_beside_karpenter_and_only_looks_on_when_asked_to(home: Plane) -> None:
     """While Karpenter renews its Lease and a pool is ours: one line and exit code 1; with --observe it starts."""
     server = Server(home)

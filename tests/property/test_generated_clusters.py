@@ -8,6 +8,7 @@ from growth.sim.judge import judge
 
 SEEDS = 300
 SLICES = 10
+BY_COST = Options(packer="cost")
 
 
 @pytest.mark.parametrize("slice_", range(SLICES))
@@ -35,6 +36,47 @@ def test_the_judge_passes_plans_that_lower_min_values() -> None:
         plan = solve(made.snapshot, made.demands, Options(strict_min_values=False))
         wrong = judge(made.snapshot, made.demands, plan, strict_min_values=False)
         assert not wrong, f"seed {seed}: " + "; ".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("slice_", range(4))
+def test_the_judge_passes_every_plan_that_is_made_for_its_cost(slice_: int) -> None:
+    """What is packed for the least cost is packed by the same rules."""
+    for seed in range(slice_ * 30, (slice_ + 1) * 30):
+        made = cluster(seed)
+        wrong = judge(made.snapshot, made.demands, solve(made.snapshot, made.demands, BY_COST))
+        assert not wrong, f"seed {seed}: " + "; ".join(map(str, wrong))
+
+
+def test_packing_for_cost_is_never_worse_than_first_fit() -> None:
+    """It places no fewer pods, and where it places as many it buys nothing dearer."""
+    for seed in range(60):
+        made = cluster(seed)
+        cost = solve(made.snapshot, made.demands, Options(packer="cost", rehearse=False))
+        first = solve(made.snapshot, made.demands)
+        assert (len(cost.unplaced), cost.hourly) <= (len(first.unplaced), first.hourly), f"seed {seed}"
+
+
+def test_no_plan_costs_less_than_its_bound() -> None:
+    """Neither the plan that was made for its cost nor that of first fit, where it places the same pods."""
+    bounded = 0
+    for seed in range(60):
+        made = cluster(seed)
+        cost = solve(made.snapshot, made.demands, BY_COST)
+        first = solve(made.snapshot, made.demands)
+        if cost.lower_bound:
+            bounded += 1
+            assert cost.objective is not None
+            assert cost.lower_bound <= min(cost.objective, cost.hourly), f"seed {seed}"
+            if {each.pod for each in first.unplaced} == {each.pod for each in cost.unplaced}:
+                assert cost.lower_bound <= first.hourly, f"seed {seed}"
+    assert bounded > 30
+
+
+def test_equal_clusters_give_equal_plans_for_their_cost() -> None:
+    """The search takes the same steps every time."""
+    for seed in range(10):
+        one, other = cluster(seed), cluster(seed)
+        assert solve(one.snapshot, one.demands, BY_COST) == solve(other.snapshot, other.demands, BY_COST)
 
 
 def test_equal_clusters_give_equal_plans() -> None:

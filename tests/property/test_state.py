@@ -148,3 +148,24 @@ def test_a_picture_kept_up_to_date_equals_one_from_scratch(told: list[tuple[str,
         else:
             followed.tell(what, about)
     followed.check()
+
+
+def test_only_what_changed_is_counted_again() -> None:
+    """In a cluster of many machines the news of one pod or one Node costs one machine's work."""
+    followed = Followed()
+    for at in range(50):
+        followed.tell("nodes", a_node(f"n{at}", f"p{at}", {}, None))
+        followed.tell("claims", a_claim(f"c{at}", f"p{at}", "", None))
+        followed.tell("pods", a_pod(f"pod{at}", f"n{at}", 100, ""))
+    followed.check()
+    first = followed.state.statistics()
+    assert (first.machines, first.counted) == (50, 50)
+    followed.tell("pods", a_pod("pod7", "n7", 200, ""))
+    followed.check()
+    assert followed.state.statistics().counted == 51
+    followed.tell("nodes", a_node("n9", "p9", {"zone": "b"}, None))
+    followed.check()
+    last = followed.state.statistics()
+    assert (last.counted, last.matched) == (52, 51)
+    followed.check()
+    assert followed.state.statistics() == last

@@ -19,9 +19,10 @@ from growth.api.pods import POD
 from growth.api.workloads import REPLICA_SET
 from growth.controllers.overlays import Overlays
 from growth.controllers.provisioning import metrics
+from growth.controllers.provisioning.passes import Answer
 from growth.kube.memory import MemoryApi
 from growth.sim.network import Faults, NetworkApi
-from growth.sim.ports import SimRandom
+from growth.sim.ports import EPOCH, SimCompute, SimRandom
 from growth.telemetry.metrics import Metrics
 from tests.manifests import need, pod
 from tests.simulation.buying import Buyer, Stage, claims, decided, join, staged, told, with_settings
@@ -712,3 +713,30 @@ def test_the_way_of_a_pod_is_measured() -> None:
     (state,) = [line for line in late.splitlines() if line.startswith("karpenter_pods_state{")]
     for label in ('managed="true"', 'nodepool="default"', 'phase="Running"', 'ready="true"', 'zone="test-zone-a"'):
         assert label in state
+
+
+# --- the guard
+
+
+def test_a_search_that_takes_too_long_is_given_up_for_first_fit() -> None:
+    """After three times its expected length; the Decision says so, and the pods have their machines."""
+
+    async def body(stage: Stage) -> tuple[float, str]:
+        await stage.begin()
+        await stage.add_pool("default", SMALL)
+
+        def seconds(answer: object) -> float:
+            assert isinstance(answer, Answer)
+            return 60.0 if answer.plan is not None and answer.plan.packer == "cost" else 0.05
+
+        env = dataclasses.replace(stage.environment(settings=with_settings(packer="cost")), compute=SimCompute(seconds))
+        Buyer(stage, env)
+        await stage.cluster.add_replica_set("web", 3)
+        await asyncio.sleep(10)
+        (decision,) = await decided(stage)
+        return (decision.at - EPOCH).total_seconds(), decision.summary
+
+    when, summary = bought(body)
+    assert 4 < when < 8
+    assert summary.startswith("bought 3 × c-2x-amd64-linux at ")
+    assert summary.endswith("planned by first-fit, because the packer cost had not ended after 3 s")

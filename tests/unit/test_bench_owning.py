@@ -61,7 +61,8 @@ def test_a_log_gives_each_answered_write_once(tmp_path: pathlib.Path) -> None:
 def test_refused_writes_do_not_count() -> None:
     """A conflict changed nothing."""
     found = [write(1, "nodeclaims"), write(1, "nodeclaims", code=409), write(2, "events"), write(3, "leases")]
-    assert split(found) == Split(claims=1, nodes=0, events=1, rest=1)
+    found += [write(4, "nodepools"), write(5, "decisions"), write(6, "configmaps")]
+    assert split(found) == Split(claims=1, nodes=0, events=1, leases=1, decisions=1, pools=1, rest=1)
 
 
 def test_a_claim_is_planned_at_the_cheapest_offering_that_it_allows() -> None:
@@ -113,7 +114,7 @@ def test_a_scale_up_is_told_by_the_log_and_what_it_left() -> None:
         peak_bytes=2_000_000,
     )
     assert (found.last_claim, found.last_ready, found.last_bound, found.last_running) == (5.25, 7.0, 8.0, 9.0)
-    assert (found.claims, found.nodes, found.events, found.rest, found.cloud) == (3, 1, 1, 1, 2)
+    assert (found.claims, found.nodes, found.events, found.leases, found.rest, found.cloud) == (3, 1, 1, 1, 0, 2)
     assert (found.machines, found.second, found.peak_mb) == (2, 2, 2.0)
     assert found.writes_per_machine == 2.5
     assert found.planned == PRICES["c-4x-amd64-linux", "test-zone-a", "on-demand"]

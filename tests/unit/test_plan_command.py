@@ -3,6 +3,7 @@
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -78,13 +79,17 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
     assert "999" in left["reasons"][0]["message"]
     summary = found["summary"]
     assert summary.pop("seconds") >= 0
+    assert 0 < summary.pop("lowerBound") <= summary["objective"]
     assert summary == {
         "pods": 3,
         "nodes": 1,
         "hourly": 0.108589935,
         "currency": "USD",
-        "lowerBound": None,
-        "packer": "first-fit",
+        "objective": 0.108589935,
+        "boundIgnores": [],
+        "planned": 0.108589935,
+        "rehearsed": 0.108589935,
+        "packer": "cost",
         "existingHourly": None,
         "unpriced": ["n"],
     }
@@ -103,8 +108,38 @@ def test_why_names_the_offering_and_the_next_best_with_their_prices(asked: Asked
     assert "cx33" in claim["nodeClaims"][0]["why"]
     claim = asked.json(node_pool(), pod("p"))["nodeClaims"][0]
     assert (
-        "is the cheapest of 36 types that hold its pods; the next best is s-1x-amd64-linux at $0.0293/h" in claim["why"]
+        "is the cheapest of 3 types that hold its pods within 1.25 times its price;"
+        " the next best is s-1x-amd64-linux at $0.0293/h" in claim["why"]
     )
+
+
+def test_first_fit_lists_every_type_and_has_no_bound(asked: Asked) -> None:
+    """It plans as Karpenter does."""
+    found = asked.json(node_pool(), pod("p"), arguments=("--packer", "first-fit"))
+    assert "is the cheapest of 36 types that hold its pods; the next best is" in found["nodeClaims"][0]["why"]
+    summary = found["summary"]
+    assert summary["packer"] == "first-fit"
+    assert [summary[field] for field in ("objective", "lowerBound", "rehearsed")] == [None, None, None]
+
+
+def test_the_table_says_how_far_the_plan_is_from_the_cheapest(asked: Asked) -> None:
+    """In a sentence, with what the bound leaves out."""
+    spread: Json = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    rule: Json = {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "a"}}}]}
+    many = [pod(f"p{i}", labels={"app": "a"}, **rule) for i in range(4)]
+    _, out, _ = asked(node_pool(), *many)
+    assert re.search(
+        r"\$0\.\d+/h, at most \d+\.\d % above the cheapest possible \(the bound ignores zone spread of 4 pods\)\.", out
+    )
+
+
+def test_a_cost_of_a_node_buys_fewer_machines(asked: Asked) -> None:
+    """With a price on each machine one large one is better than many small ones."""
+    many = [pod(f"p{i}", cpu="800m") for i in range(20)]
+    cheap = asked.json(node_pool(), *many)["summary"]
+    dear = asked.json(node_pool(), *many, arguments=("--node-cost", "5"))["summary"]
+    assert dear["nodes"] == 1 <= cheap["nodes"]
+    assert dear["objective"] == pytest.approx(dear["planned"] + 5)
 
 
 def test_daemon_sets_are_part_of_a_claims_requests(asked: Asked) -> None:
@@ -255,7 +290,8 @@ def test_warnings_go_to_stderr_and_leave_the_json_alone(asked: Asked) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--packer", "cost"), "--packer cost is not there yet"),
+        (("--node-cost", "-1"), "--node-cost -1.0: give a price an hour from 0"),
+        (("--node-cost", "0.1", "--packer", "first-fit"), "--node-cost is for --packer cost"),
         (("--packer", "best"), "best"),
         (("--provider", "aws"), "aws"),
         (("--kubeconfig", "x"), "-f reads files and --kubeconfig a cluster"),

@@ -80,10 +80,16 @@ def test_a_value_that_is_shown_can_be_given() -> None:
         ("maxHourly", "cheap", "--max-hourly: 'cheap' is not an amount of money"),
         ("maxHourly", "-2", "--max-hourly: '-2' cannot be used: an amount cannot be negative"),
         ("collectionShare", "20%", "--collection-share: '20%' cannot be used: write a number from 0 to 1"),
-        ("packer", "best", "--packer: 'best' cannot be used: choose one of first-fit"),
+        ("packer", "best", "--packer: 'best' cannot be used: choose one of first-fit, cost"),
         ("listen", "8080", "--listen: '8080' cannot be used: write HOST:PORT"),
         ("listen", "x:99999", "--listen: 'x:99999' cannot be used: write HOST:PORT"),
         ("decisionsKept", "0", "--decisions-kept: '0' cannot be used: write a whole number of 1 or more"),
+        ("drainRetry", "0s", "--drain-retry: '0s' cannot be used: it must be 100ms or more"),
+        ("launchTTL", "0s", "--launch-ttl: '0s' cannot be used: it must be 100ms or more"),
+        ("retryPeriod", "0s", "--retry-period: '0s' cannot be used: it must be 100ms or more"),
+        ("reservationUse", "10m", "--reservation-use: '10m' cannot be used: it must be 30s or less"),
+        ("maxPricePercent", "99", "--max-price-percent: '99' cannot be used: write a whole number of 100 or more"),
+        ("namespace", "My_Home", "--namespace: 'My_Home' cannot be used: write a namespace"),
         ("leaseDuration", "5s", "the lease duration must be longer than the renew deadline"),
         ("leaseDuration", "15500ms", "--lease-duration: the server keeps whole seconds"),
     ],
@@ -148,6 +154,27 @@ def test_an_address_that_cannot_be_served_is_named(
             said = capfd.readouterr().err
             assert said.startswith(f"growth: --listen: {address} cannot be served: "), said
             assert said.count("\n") == 1
+
+
+def test_a_cluster_that_does_not_answer_is_told_with_its_address_and_no_secret(
+    capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    """What, where it was configured, what to do; exit code 1; the token of the kubeconfig is nowhere."""
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "me", "user": {"token": "not-to-be-seen"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    assert run(["run", "--provider", "kwok", "--kubeconfig", str(path), "--listen", "127.0.0.1:0"]) == 1
+    said = capfd.readouterr().err
+    assert said.splitlines()[-1] == (
+        "growth: https://127.0.0.1:1 cannot be reached: connection refused; is the cluster running and the address"
+        f" right? (context 'here' of {path})"
+    )
+    assert "not-to-be-seen" not in said
 
 
 def test_a_variable_that_is_nearly_a_setting_is_not_overlooked() -> None:

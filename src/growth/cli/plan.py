@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from growth.api.instance_types import Catalogue
     from growth.cli.manifests.collection import Collected, Collection
     from growth.cli.plan_report import Report
+    from growth.planning.solve import Options
 
 AS_KUBECTL: Final = Cluster()
 
 # How often a terminal hears how far the reading has come.
 PROGRESS_EVERY: Final = 1000
+
+# Beyond this a cost of a node is a slip of the finger: no machine costs so much.
+MOST_NODE_COST: Final = 100_000
 
 
 def plan(
@@ -45,7 +49,13 @@ def plan(
             help="The cloud whose built-in catalogue is used. Without it: the one that the pools name, else kwok."
         ),
     ] = None,
-    packer: Annotated[Literal["first-fit", "cost"], Parameter(help="How pods are packed.")] = "first-fit",
+    packer: Annotated[
+        Literal["first-fit", "cost"],
+        Parameter(help="How pods are packed: for the least cost, or in Karpenter's order."),
+    ] = "cost",
+    node_cost: Annotated[
+        float, Parameter(help="What a machine costs an hour beside its price: fewer and larger ones are bought.")
+    ] = 0.0,
     preference_policy: Annotated[
         Literal["respect", "ignore"], Parameter(help="Whether preferred terms of pods count as long as they can.")
     ] = "respect",
@@ -61,17 +71,26 @@ def plan(
     Nodes, NodeClaims, both kinds of NodePool, NodeOverlays, DaemonSets, volumes, PriorityClasses and Namespaces count.
     Nothing is changed anywhere. Pods without a place are no error.
     """
-    if packer == "cost":
-        raise UsageError("--packer cost is not there yet; use --packer first-fit")
+    if not 0 <= node_cost < MOST_NODE_COST:
+        raise UsageError(f"--node-cost {node_cost}: give a price an hour from 0 to {MOST_NODE_COST:,}")
+    if node_cost and packer != "cost":
+        raise UsageError("--node-cost is for --packer cost: first-fit does not look at prices that way")
     if file and cluster.chosen:
         raise UsageError("-f reads files and --kubeconfig a cluster; give one of them")
+    from growth.planning.solve import Options
+    from growth.units.money import NANO
+
     with _collector_off():
         collected, catalogue = _collected(file, cluster, instance_types=instance_types, provider=provider)
         report = _planned(
             collected,
             catalogue,
-            respect_preferences=preference_policy == "respect",
-            strict_min_values=min_values_policy == "strict",
+            Options(
+                respect_preferences=preference_policy == "respect",
+                strict_min_values=min_values_policy == "strict",
+                packer=packer,
+                node_cost=round(node_cost * NANO),
+            ),
         )
         if output == "json":
             if report.waiting:
@@ -135,14 +154,12 @@ def _read_cluster(cluster: Cluster, collection: "Collection") -> None:
         note(f"the cluster does not serve {', '.join(missing)}")
 
 
-def _planned(
-    collected: "Collected", catalogue: "Catalogue", *, respect_preferences: bool, strict_min_values: bool
-) -> "Report":
+def _planned(collected: "Collected", catalogue: "Catalogue", options: "Options") -> "Report":
     from growth.cli.catalogue import billed_hours
     from growth.cli.plan_report import Report
     from growth.cluster.assemble import assemble
     from growth.planning.overlays import overlaid
-    from growth.planning.solve import Options, solve
+    from growth.planning.solve import solve
     from growth.ports import SystemClock
 
     clock = SystemClock()
@@ -155,7 +172,6 @@ def _planned(
         note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
     if sys.stderr.isatty():
         note(f"planning {len(assembled.demands):,} pods …")
-    options = Options(respect_preferences=respect_preferences, strict_min_values=strict_min_values)
     result = solve(snapshot, assembled.demands, options)
     return Report(
         plan=result,

@@ -38,7 +38,11 @@ class Report:
                 "nodes": len(plan.claims),
                 "hourly": plan.hourly / NANO,
                 "currency": plan.currency,
-                "lowerBound": None,
+                "objective": _units(plan.objective),
+                "lowerBound": _units(plan.lower_bound),
+                "boundIgnores": list(plan.bound_ignores),
+                "planned": _units(plan.planned),
+                "rehearsed": _units(plan.rehearsed),
                 "seconds": round(self.seconds, 3),
                 "packer": plan.packer,
                 "existingHourly": None if self.unpriced else self._existing() / NANO,
@@ -74,11 +78,18 @@ class Report:
         chosen = f"{claim.instance_type} ({claim.capacity_type}) in {claim.zone} at {price}"
         if claim.min_values_relaxed:
             chosen = f"minValues of the pool were lowered for it; {chosen}"
+        if claim.spare:
+            chosen = f"it has room beyond its pods, which kube-scheduler spreads; {chosen}"
         if claim.next_best is None:
-            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods within the limits"
+            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods{self._reach and f'{self._reach} and'} within the limits"
         name, cost = claim.next_best
         more = f"{name} at {print_hourly(self._money(cost))}"
-        return f"{chosen} is the cheapest of {number} types that hold its pods; the next best is {more}"
+        return f"{chosen} is the cheapest of {number} types that hold its pods{self._reach}; the next best is {more}"
+
+    @property
+    def _reach(self) -> str:
+        """How dear a type may be to be listed, in words."""
+        return f" within {self.plan.flexibility / 100:g} times its price" if self.plan.flexibility else ""
 
     def _money(self, nano: int) -> Money:
         return Money(nano, self.plan.currency)
@@ -142,6 +153,14 @@ class Report:
         for reason, pods in groups.items():
             yield len(pods), pods[0], reason
 
+    def _distance(self, least: int) -> str:
+        """How far the price can be from the cheapest possible. Rounded up: a bound promises, it does not guess."""
+        plan = self.plan
+        above = plan.hourly + (plan.objective or 0) - plan.planned - least
+        tenths = -(-1000 * above // least)
+        ignores = f" (the bound ignores {_listed(plan.bound_ignores)})" if plan.bound_ignores else ""
+        return f"{print_hourly(self._money(plan.hourly))}, at most {tenths / 10:.1f} % above the cheapest possible{ignores}."
+
     def summary(self) -> Sequence[str]:
         """The lines below the tables."""
         plan = self.plan
@@ -155,6 +174,8 @@ class Report:
             f" {print_hourly(hourly)} ({month}), {_count(len(plan.filled), 'existing node')} used."
         )
         lines = [f"{text} Packer {plan.packer}, {self.seconds:.2f} s."]
+        if plan.claims and plan.lower_bound:
+            lines.append(self._distance(plan.lower_bound))
         if self.unpriced:
             lines.append(
                 f"What the existing nodes cost is not known: no price for {_count(len(self.unpriced), 'node')}."
@@ -164,6 +185,14 @@ class Report:
                 f"The existing {_count(len(self.snapshot.nodes), 'node')} cost {print_hourly(self._money(self._existing()))}."
             )
         return lines
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _units(nano: int | None) -> float | None:
+    return None if nano is None else nano / NANO
 
 
 def _count(number: int, word: str) -> str:

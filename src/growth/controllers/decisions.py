@@ -40,6 +40,7 @@ class Decisions:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._last: dict[str, bytes] = {}  # by controller, what was said last
+        self._before: dict[str, bytes] | None = None  # and what an earlier process said last, once it is read
         self._queue: collections.deque[DecisionSpec] = collections.deque(maxlen=_QUEUE)
         self._wake = asyncio.Event()
         self._names: collections.deque[str] = collections.deque()
@@ -48,7 +49,7 @@ class Decisions:
 
     def record(self, spec: DecisionSpec) -> bool:
         """Queues the Decision; False where it says what the controller's last one said."""
-        content = msgspec.json.encode(msgspec.structs.replace(spec, at=_EPOCH, revision=""))
+        content = _content(spec)
         if spec.outcome != ACTED and self._last.get(spec.controller) == content:
             return False
         self._last[spec.controller] = content
@@ -83,6 +84,9 @@ class Decisions:
     async def _write(self, spec: DecisionSpec) -> None:
         if self._until_relist <= 0:
             await self._list()
+        before = self._before.pop(spec.controller, b"") if self._before else b""
+        if spec.outcome != ACTED and before == _content(spec):
+            return  # an earlier process said so
         self._until_relist -= 1
         ending = "".join(self._env.random.choice(_LETTERS) for _ in range(5))
         name = f"{spec.controller}-{spec.at:%Y%m%d-%H%M%S}-{ending}"
@@ -111,9 +115,16 @@ class Decisions:
         found.sort(key=lambda each: (each.spec.at, each.metadata.name))
         self._names = collections.deque(each.metadata.name for each in found)
         self._until_relist = _RELIST
+        if self._before is None:
+            self._before = {each.spec.controller: _content(each.spec) for each in found}
 
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def _content(spec: DecisionSpec) -> bytes:
+    """What it says, whenever it says it."""
+    return msgspec.json.encode(msgspec.structs.replace(spec, at=_EPOCH, revision=""))
 
 
 def shortened(spec: DecisionSpec) -> DecisionSpec:

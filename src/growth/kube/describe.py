@@ -31,7 +31,9 @@ def describe(error: KubeError, access: Access | None = None) -> str:
             user = f" of user {access.user!r}" if access is not None and access.user else ""
             line = f"{server} refuses the credentials{user}: they are wrong or have expired; log in again{where}"
         case Forbidden():
-            line = f"{_forbidden(error)}; ask for a role that allows it, or choose another --context{where}"
+            line = (
+                f"{_forbidden(error)}; ask for the roles that `growth rbac` prints, or choose another --context{where}"
+            )
         case NotFound() if not error.details.get("name"):
             line = f"{server}: {error}; are Growth's CRDs installed? See `growth crds`{where}"
         case Unreachable():

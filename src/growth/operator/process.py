@@ -20,6 +20,8 @@ from growth import __version__
 from growth.kube import access
 from growth.kube.access import SERVICE_ACCOUNT, Access
 from growth.kube.api import Api, Gate
+from growth.kube.describe import describe
+from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.http import DEADLINE_SECONDS, HttpApi
 from growth.kube.lease import LeaseLost
 from growth.operator import logs
@@ -90,6 +92,11 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
                 port=port,
             )
             await _until_told(autoscaler)
+    except (GateClosed, ConfigError):
+        raise
+    except KubeError as error:
+        # Of two accesses we cannot tell here which one the error is about.
+        raise Refused(describe(error, way if cloud_way is way else None)) from error
     finally:
         compute.close()
 

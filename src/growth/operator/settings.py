@@ -6,17 +6,24 @@ beats the default. A value that cannot be read ends the start with its name, wha
 
 import dataclasses
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from growth.api.reservations import RELEASE
 from growth.controllers.settings import DEFAULT_SETTINGS, ControllerSettings
+from growth.kube.http import DEADLINE_SECONDS
 from growth.kube.lease import DEFAULT_LEASE, LeaseSettings
 from growth.operator.logs import LEVELS, Format
 from growth.providers.catalogues import CLOUDS
 from growth.units import Duration, Money, UnitError
 
 PREFIX: Final = "GROWTH_"
+# The shortest time between two looks at the same thing.
+LEAST_SECONDS: Final = 0.1
+# Another leader gives a reserved name free after `RELEASE`, and a creation that was sent may take its deadline to land.
+MOST_RESERVED_SECONDS: Final = RELEASE.total_seconds() - DEADLINE_SECONDS
 
 
 class SettingError(ValueError):
@@ -38,6 +45,26 @@ def _seconds(text: str) -> float:
     if seconds < 0:
         raise ValueError("a time cannot be negative")
     return seconds
+
+
+def _period(*, most: float = math.inf) -> Callable[[str], float]:
+    """A time that passes: with none something would be done without a pause, or given up before it began."""
+
+    def read(text: str) -> float:
+        seconds = _seconds(text)
+        if seconds < LEAST_SECONDS:
+            raise ValueError(f"it must be {Duration.of(seconds=LEAST_SECONDS)} or more, such as 10s")
+        if seconds > most:
+            raise ValueError(f"it must be {Duration.of(seconds=most)} or less")
+        return seconds
+
+    return read
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", text, re.ASCII):
+        raise ValueError("write a namespace: at most 63 lower-case letters, digits and -, such as growth")
+    return text
 
 
 def _switch(text: str) -> bool:
@@ -96,9 +123,13 @@ def _optional(value: Value) -> Value:
 
 TEXT: Final = Value("text", str, lambda held: held or "none")
 SWITCH: Final = Value("true or false", _switch, lambda held: "true" if held else "false", switch=True)
+NAME: Final = Value("namespace", _name)
 SECONDS: Final = Value("duration", _seconds, lambda held: str(Duration.of(seconds=held)))
+PERIOD: Final = dataclasses.replace(SECONDS, word="duration, 100ms or more", read=_period())
+RESERVED: Final = dataclasses.replace(SECONDS, word="duration, 30s or less", read=_period(most=MOST_RESERVED_SECONDS))
 COUNT: Final = Value("number", _count(0))
 POSITIVE: Final = Value("number, 1 or more", _count(1))
+PERCENT: Final = Value("number, 100 or more", _count(100))
 MAYBE_COUNT: Final = _optional(COUNT)
 SHARE: Final = Value("0 to 1", _share)
 MONEY: Final = _optional(Value("amount an hour", _money, lambda held: Money(held, "XXX").exact))
@@ -167,7 +198,7 @@ def _sections() -> Iterator[Section]:
             _of(own, "provider", _choice("kwok", "hetzner", "linode"), "The cloud in which machines are bought."),
             _of(made, "observe", SWITCH, "Plan and write Decisions, and nothing else; needs no Lease."),
             _of(made, "paused", SWITCH, "Buy and disrupt nothing anywhere; deletions that have begun complete."),
-            _of(made, "namespace", TEXT, "Where the Lease, the ConfigMaps and the KWOK machines live."),
+            _of(made, "namespace", NAME, "Where the Lease, the ConfigMaps and the KWOK machines live."),
             _of(own, "listen", ADDRESS, "Where /healthz, /readyz and /metrics are served; port 0 takes a free one."),
             _of(own, "logLevel", _choice(*LEVELS), "The least important lines that are logged."),
             _of(own, "logFormat", _choice(*Format), "How lines look; without it columns on a terminal, else JSON."),
@@ -187,7 +218,7 @@ def _sections() -> Iterator[Section]:
             ),
             Setting(
                 "retryPeriod",
-                SECONDS,
+                PERIOD,
                 "How often the Lease is tried; a leader renews it three times within its deadline.",
                 lease.retry_seconds,
             ),
@@ -197,44 +228,49 @@ def _sections() -> Iterator[Section]:
         "Buying",
         (
             _of(made, "batchIdle", SECONDS, "A batch of pods ends after so long without a new kind of pod."),
-            _of(made, "batchMax", SECONDS, "A batch ends at the latest after so long."),
+            _of(made, "batchMax", PERIOD, "A batch ends at the latest after so long."),
             _of(made, "podAge", SECONDS, "From this age a pod counts whose like was found unschedulable before."),
             _of(made, "nomination", SECONDS, "How long a node that pods are on their way to is left alone."),
-            _of(made, "packer", _choice("first-fit"), "How pods are packed onto machines."),
+            _of(
+                made,
+                "packer",
+                _choice("first-fit", "cost"),
+                "How pods are packed onto machines: as Karpenter does, or for the least cost.",
+            ),
             _of(made, "preferencePolicy", _choice("Respect", "Ignore"), "Whether preferred terms of pods count."),
             _of(made, "minValuesPolicy", _choice("Strict", "BestEffort"), "Whether minValues may be lowered."),
-            _of(made, "maxPricePercent", POSITIVE, "What a machine may cost at most, in percent of the planned price."),
+            _of(made, "maxPricePercent", PERCENT, "What a machine may cost at most, in percent of the planned price."),
             _of(made, "maxNodes", MAYBE_COUNT, "How many machines the cluster may have; a hard cap."),
             _of(
                 made, "maxHourly", MONEY, "What the machines may cost an hour, in the catalogue's currency; a hard cap."
             ),
-            _of(made, "reservationUse", SECONDS, "A reserved name is not used any more after so long."),
-            _of(made, "cataloguePeriod", SECONDS, "How often prices and stock are read anew."),
+            _of(made, "reservationUse", RESERVED, "A reserved name is not used any more after so long."),
+            _of(made, "cataloguePeriod", PERIOD, "How often prices and stock are read anew."),
         ),
     )
     yield Section(
         "Coming up",
         (
-            _of(made, "launchTTL", SECONDS, "A claim without a machine is given up after so long."),
-            _of(made, "registrationTTL", SECONDS, "A machine without a Node is given up after so long."),
-            _of(made, "initializationTTL", SECONDS, "A Node that does not become usable is given up after so long."),
+            _of(made, "launchTTL", PERIOD, "A claim without a machine is given up after so long."),
+            _of(made, "registrationTTL", PERIOD, "A machine without a Node is given up after so long."),
+            _of(made, "initializationTTL", PERIOD, "A Node that does not become usable is given up after so long."),
         ),
     )
     yield Section(
         "Going down",
         (
-            _of(made, "drainRetry", SECONDS, "How often a drain looks again."),
-            _of(made, "deletePoll", SECONDS, "How often the cloud is asked whether a machine is gone."),
-            _of(made, "disruptionPoll", SECONDS, "How often nodes are looked at for what is no longer needed."),
+            _of(made, "drainRetry", PERIOD, "How often a drain looks again."),
+            _of(made, "deletePoll", PERIOD, "How often the cloud is asked whether a machine is gone."),
+            _of(made, "disruptionPoll", PERIOD, "How often nodes are looked at for what is no longer needed."),
         ),
     )
     yield Section(
         "Collection of leaks",
         (
-            _of(made, "collectionPeriod", SECONDS, "How often machines and claims are compared."),
+            _of(made, "collectionPeriod", PERIOD, "How often machines and claims are compared."),
             _of(made, "collectionGrace", SECONDS, "Machines younger than this are not looked at."),
             _of(
-                made, "collectionConfirm", SECONDS, "Between the two answers «not found» on which a claim is collected."
+                made, "collectionConfirm", PERIOD, "Between the two answers «not found» on which a claim is collected."
             ),
             _of(made, "collectionShare", SHARE, "A sweep that would take more than this share takes none."),
             _of(made, "collectionFew", COUNT, "So many may be taken whatever their share."),

@@ -17,15 +17,34 @@ Fit = tuple[State, int, Hold | None]  # what a machine would be narrowed to: sta
 
 
 class Claim:
-    """A planned machine, filling up. `mask` is the options that hold everything on it."""
+    """A planned machine, filling up. `mask` is the options that hold everything on it.
 
-    __slots__ = ("at", "attached", "counts", "fresh", "hold", "mask", "pods", "ports", "shelf", "state", "used")
+    It takes no pods that would leave none of `expected` among them: how far it may grow.
+    """
 
-    def __init__(self, shelf: Shelf, resources: int, *, at: int) -> None:
-        self.at = at  # its place among the planned machines
+    __slots__ = (
+        "at",
+        "attached",
+        "counts",
+        "expected",
+        "firm",
+        "fresh",
+        "hold",
+        "mask",
+        "pods",
+        "ports",
+        "shelf",
+        "state",
+        "used",
+    )
+
+    def __init__(self, shelf: Shelf, resources: int, *, mask: int = -1, expected: int = -1, firm: bool = False) -> None:
+        self.at = -1  # its place among the planned machines, once it holds a pod
         self.shelf = shelf
         self.state = shelf.start
-        self.mask = shelf.start.mask
+        self.mask = shelf.start.mask & mask
+        self.expected = expected
+        self.firm = firm  # it is no smaller than it was drawn
         self.used = [0] * resources
         self.ports: frozenset[Port] = frozenset()
         self.attached: dict[str, set[str]] = {}

@@ -1,7 +1,7 @@
 """Machines that are there or on their way, scanned in numpy: thousands of nodes against one class in a few array steps."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,23 @@ class Existing:
         self._counted: dict[Group, Bools] = {}
         self._nowhere: Bools = np.zeros(0, dtype=np.bool_)
         self._by_host: dict[Group, Ints] = {}  # how many pods of a rule each node holds
+
+    def save(self) -> Callable[[], None]:
+        """Remembers how the nodes are filled now; the result fills them so again. Rules keep their own counts."""
+        placed = [list(pods) for pods in self.placed]
+        free = self.free.copy()
+        ports, fresh = dict(self._ports), {index: dict(counts) for index, counts in self._fresh.items()}
+        by_host = {group: counts.copy() for group, counts in self._by_host.items()}
+
+        def restore() -> None:
+            self.placed = [list(pods) for pods in placed]
+            self.free = free.copy()
+            self._ports = dict(ports)
+            self._volumes = {}  # made anew from the snapshot when they are asked for
+            self._fresh = {index: dict(counts) for index, counts in fresh.items()}
+            self._by_host = {group: counts.copy() for group, counts in by_host.items()}
+
+        return restore
 
     def keep_for_daemons(self, daemons: Iterable[PodClass]) -> None:
         """Takes off what DaemonSets will take of each node and have not taken yet."""
@@ -199,6 +216,15 @@ class Existing:
         for resource, amount in pods.needs:
             fine &= self.free[:, resource] >= amount
         return np.flatnonzero(fine).tolist()
+
+    def holding(self, pods: PodClass) -> Bools:
+        """The nodes that could hold one pod of the class by labels, taints and room, whatever becomes of its wishes."""
+        fine = np.zeros(len(self.nodes), dtype=np.bool_)
+        for variant in pods.variants:
+            fine |= self.matching(variant.constraint) & self.tolerated(pods.tolerations, soft=variant.soft)
+        for resource, amount in pods.needs:
+            fine &= self.free[:, resource] >= amount
+        return fine
 
     def first(self, candidates: Bools, pods: PodClass, rules: Iterable[Group], *, room: int = 1) -> int | None:
         """The first of the candidates that has room for so many pods of the class and that the rules allow one."""

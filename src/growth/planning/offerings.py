@@ -185,6 +185,10 @@ class Shelf:
         amounts, masks = self._rooms[resource]
         return masks[bisect.bisect_left(amounts, amount)]
 
+    def amounts(self, resource: int) -> list[int]:
+        """How much of the resource (by its index) options have, sorted."""
+        return self._rooms[resource][0]
+
     def implied(self, constraint: Constraint) -> Constraint | None:
         """What the shelf adds to pods that do not say it themselves: the architecture, where it sells several."""
         if self.architecture is None or names.ARCH_LABEL in constraint.requirements:

@@ -41,7 +41,8 @@ class PlannedClaim:
 
     `instance_types` are all that would do, cheapest first; `requirements` what the machine was narrowed to, and `labels`
     what it will carry. `requests` include DaemonSets. `next_best` is the cheapest
-    offering of another type, with its price.
+    offering of another type, with its price. `spare`: it is larger than its pods need, because kube-scheduler spreads
+    pods where a plan packs them.
     """
 
     pool: PoolRef
@@ -56,6 +57,7 @@ class PlannedClaim:
     pods: tuple[str, ...]
     next_best: tuple[str, int] | None
     min_values_relaxed: bool = False
+    spare: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +78,14 @@ class Unplaced:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The result of one pass. `order` is every placement as it was decided: (pod, node name or index of the claim)."""
+    """The result of one pass. `order` is every placement as it was decided: (pod, node name or index of the claim).
+
+    Money is in billionths of the currency an hour. `planned` is what the machines would cost if kube-scheduler packed as
+    we do, `rehearsed` what they cost with those that its rehearsal adds (None where there was none). `objective` is
+    `planned` and the cost of a node for each machine; no plan for these pods has an objective below `lower_bound` (None
+    where that is not known), and `bound_ignores` are the rules that the bound leaves out. `flexibility` is how dear the
+    types may be that a claim lists, in percent of its price; 0: as dear as they are.
+    """
 
     revision: int
     currency: str
@@ -86,6 +95,12 @@ class Plan:
     unplaced: tuple[Unplaced, ...]
     order: tuple[tuple[str, str | int], ...]
     steps: int
+    planned: int
+    rehearsed: int | None = None
+    objective: int | None = None
+    lower_bound: int | None = None
+    bound_ignores: tuple[str, ...] = ()
+    flexibility: int = 0
 
     @property
     def hourly(self) -> int:

@@ -26,6 +26,16 @@ class Groups:
         self._constraints = constraints
         self._encode = msgspec.msgpack.Encoder().encode
 
+    def save(self) -> Callable[[], None]:
+        """Remembers the counts of all rules; the result brings them back."""
+        counts = [(group, dict(group.counts), group.total) for group in self.all]
+
+        def restore() -> None:
+            for group, by_domain, total in counts:
+                group.counts, group.total = dict(by_domain), total
+
+        return restore
+
     def spread(
         self,
         shape: PodShape,

@@ -1,7 +1,10 @@
 """The seam: `solve(snapshot, demands) -> Plan`. Compiles, packs, finishes, explains; pure, and equal input gives an equal plan."""
 
+import bisect
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
@@ -11,6 +14,8 @@ from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.planning.attempts import Claim
 from growth.planning.classes import Compiler, Draft, PodClass
+from growth.planning.cost import Search, Trial, certificate
+from growth.planning.drawn import AfterDrawings, Drawn
 from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
@@ -22,8 +27,10 @@ from growth.planning.offerings import (
     State,
     template_requirements,
 )
+from growth.planning.placing import Placing
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
+from growth.planning.rehearsal import Stage
 from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
@@ -34,15 +41,42 @@ from growth.units.resources import add
 MAX_TYPES = 60
 # Attempts of one pass: about two minutes of work on a slow core. A pass of 20,000 random pods takes a few million.
 BUDGET = 200_000_000
+# What a claim lists may cost so many percent of what is expected: a stock-out falls through to the next, within reason.
+FLEXIBILITY = 125
+
+Packer = Literal["first-fit", "cost"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them."""
+    """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them.
+
+    The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
+    `rehearse` False believes that kube-scheduler packs as we do; a claim lists offerings up to `flexibility` percent of
+    its price.
+    """
 
     respect_preferences: bool = True
     strict_min_values: bool = True
     budget: int = BUDGET
+    packer: Packer = "first-fit"
+    node_cost: int = 0
+    rehearse: bool = True
+    flexibility: int = FLEXIBILITY
+
+
+P = TypeVar("P", bound=Placing)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Context:
+    """What every attempt of a pass packs."""
+
+    shelves: Sequence[Shelf]
+    existing: Existing
+    resources: Sequence[str]
+    ports: Mapping[Shelf, Sequence[tuple[frozenset[Port], int]]]
+    classes: Sequence[PodClass]
 
 
 def solve(snapshot: Snapshot, demands: Sequence[Demand], options: Options = Options()) -> Plan:  # noqa: B008 - frozen
@@ -89,55 +123,122 @@ class _Pass:
         existing.count(self._groups)
         self._know_domains(shelves)
         classes = compiler.classes(drafts, resources)
-        ledgers: dict[PoolRef, Ledger] = {pool.ref: Ledger(pool) for pool in self._pools}
-        packer = FirstFit(
-            shelves,
-            existing,
+        context = _Context(shelves, existing, resources, ports, classes)
+        if self._options.packer == "cost":
+            return self._by_cost(context, daemons)
+        packed = self._pack(context, FirstFit)
+        return self._plan(context, daemons, packed, planned=packed.hourly)
+
+    def _by_cost(self, context: "_Context", daemons: Sequence[PodClass]) -> Plan:
+        """The cheapest plan that the search finds, with the bound that says how far it can be from the cheapest of all."""
+        restore_nodes, restore_rules = context.existing.save(), self._groups.save()
+
+        def again() -> None:
+            restore_nodes()
+            restore_rules()
+
+        def pack(drawings: Sequence[Drawn] | None, rows: Mapping[PodClass, int]) -> Trial:
+            again()
+            if drawings is None:
+                return self._pack(context, FirstFit)
+            return self._pack(context, functools.partial(AfterDrawings, drawings=drawings, rows=rows))
+
+        stage = Stage(self._snapshot, self._demands) if self._options.rehearse else None
+        asking = self._packer(context, Placing, self._ledgers())
+        known = [each for each in context.classes if each.refusal is None]
+        found = Search(
+            known,
+            {each: asking.reach(each) for each in known},
+            pack=pack,
+            rehearse=None if stage is None else stage.rehearse,
+            queue=[each.key for each in sorted(self._demands, key=lambda each: -(each.shape.spec.priority or 0))],
+            resources=len(context.resources),
+            node_cost=self._options.node_cost,
+        ).best()
+        again()
+        least, ignores = certificate(
+            context.existing, asking, found.trial.placed(known), node_cost=self._options.node_cost
+        )
+        plan = self._plan(context, daemons, found.trial, planned=found.planned)
+        return dataclasses.replace(
+            plan,
+            packer="cost",
+            flexibility=self._options.flexibility,
+            rehearsed=plan.hourly if stage is not None else None,
+            objective=found.planned + self._options.node_cost * found.machines,
+            lower_bound=least,
+            bound_ignores=ignores,
+        )
+
+    def _ledgers(self) -> dict[PoolRef, Ledger]:
+        return {pool.ref: Ledger(pool) for pool in self._pools}
+
+    def _packer(self, context: "_Context", make: Callable[..., P], ledgers: Mapping[PoolRef, Ledger]) -> P:
+        return make(
+            context.shelves,
+            context.existing,
             self._constraints,
             ledgers,
-            resources=len(resources),
-            daemon_ports=ports,
+            resources=len(context.resources),
+            daemon_ports=context.ports,
             budget=self._options.budget,
             in_use=self._claims_in_use(),
         )
-        left = packer.place_all(classes)
-        claims = tuple(self._finished(claim, ledgers[claim.shelf.pool.ref], resources) for claim in packer.claims)
 
+    def _pack(self, context: "_Context", make: Callable[..., FirstFit]) -> Trial:
+        ledgers = self._ledgers()
+        packer = self._packer(context, make, ledgers)
+        left = packer.place_all(context.classes)
+        finished = [self._finished(claim, ledgers[claim.shelf.pool.ref], context.resources) for claim in packer.claims]
+        return Trial(
+            claims=tuple(claim for claim, _ in finished),
+            bought=tuple((claim.shelf, best) for claim, (_, best) in zip(packer.claims, finished, strict=True)),
+            left=left,
+            filled=tuple(
+                Filled(node.name, tuple(pods))
+                for node, pods in zip(context.existing.nodes, context.existing.placed, strict=True)
+                if pods
+            ),
+            order=tuple(packer.order),
+            steps=packer.steps,
+            exhausted=packer.exhausted,
+            ledgers=ledgers,
+            in_use=packer.in_use,
+        )
+
+    def _plan(self, context: "_Context", daemons: Sequence[PodClass], packed: Trial, *, planned: int) -> Plan:
         def whole(pool: PoolView) -> Shelf:
             """The pool as it would be if everything could be bought."""
             shelf = self._shelf(pool, offered(pool, unavailable=True))
             self._reserve(shelf, daemons)
-            shelf.measure(resources)
+            shelf.measure(context.resources)
             return shelf
 
         explainer = Explainer(
             self._pools,
-            shelves,
-            ledgers,
+            context.shelves,
+            packed.ledgers,
             self._constraints,
-            resources=resources,
-            daemon_ports=ports,
+            resources=context.resources,
+            daemon_ports=context.ports,
             whole=whole,
-            in_use=packer.in_use,
+            in_use=packed.in_use,
         )
         return Plan(
             revision=self._snapshot.revision,
             currency=self._snapshot.currency,
             packer="first-fit",
-            claims=claims,
-            filled=tuple(
-                Filled(node.name, tuple(pods))
-                for node, pods in zip(existing.nodes, existing.placed, strict=True)
-                if pods
-            ),
+            claims=packed.claims,
+            filled=packed.filled,
             unplaced=tuple(
                 Unplaced(key, reasons)
-                for pods, keys in left
-                for reasons in (explainer.reasons(pods, exhausted=packer.exhausted),)
+                for pods, keys in packed.left
+                for reasons in (explainer.reasons(pods, exhausted=packed.exhausted),)
                 for key in keys
             ),
-            order=tuple(packer.order),
-            steps=packer.steps,
+            order=packed.order,
+            steps=packed.steps,
+            planned=planned,
         )
 
     def _daemon_drafts(self) -> list[tuple[Draft, list[str]]]:
@@ -223,17 +324,18 @@ class _Pass:
                     if state is not None and shelf.too_rigid(state, state.mask) is None:
                         group.know(shelf.values(group.key, state, state.mask))
 
-    def _finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> PlannedClaim:
+    def _finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> tuple[PlannedClaim, int]:
+        """The claim, and the index of the option that is expected."""
         shelf = claim.shelf
         held = claim.hold
         if held is None:
             best, types, next_best = self._listed(shelf, claim.state, claim.mask)
         else:
-            mask = ledger.listable(shelf, claim.mask, held)
+            mask = ledger.listable(shelf, claim.mask & self._within_reach(shelf, claim.mask), held)
             best, types, next_best = self._listed(shelf, claim.state, mask)
         requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         option = shelf.options[best]
-        return PlannedClaim(
+        planned = PlannedClaim(
             pool=shelf.pool.ref,
             instance_type=option.type.name,
             zone=option.offering.zone,
@@ -246,12 +348,21 @@ class _Pass:
             requests=add(requests, shelf.overhead(best)),
             pods=tuple(claim.pods),
             next_best=next_best,
+            spare=claim.firm,
         )
+        return planned, best
+
+    def _within_reach(self, shelf: Shelf, mask: int) -> int:
+        """The options that a claim of the mask may list by their price."""
+        if self._options.packer == "first-fit":
+            return -1
+        most = shelf.cheapest(mask).price * self._options.flexibility // 100
+        return (1 << bisect.bisect_right(shelf.options, most, key=lambda option: option.price)) - 1
 
     def _listed(self, shelf: Shelf, state: State, mask: int) -> tuple[int, tuple[str, ...], tuple[str, int] | None]:
         """The cheapest option (its index), the types by name, cheapest first, and the next best type with its price.
 
-        At most `MAX_TYPES`, unless `minValues` asks for more.
+        At most `MAX_TYPES`, and for the packer `cost` within its flexibility, unless `minValues` asks for more.
         """
         known = self._lists.get((shelf, state, mask))
         if known is not None:
@@ -259,12 +370,14 @@ class _Pass:
         types: dict[str, int] = {}
         best = -1
         taken = 0
+        reach = self._within_reach(shelf, mask)
         for index in shelf.indices(mask):
             option = shelf.options[index]
             if best < 0:
                 best = index
             if option.type.name not in types:
-                if len(types) >= MAX_TYPES and shelf.too_rigid(state, taken) is None:
+                enough = len(types) >= MAX_TYPES or not reach >> index & 1
+                if enough and shelf.too_rigid(state, taken) is None:
                     break
                 types[option.type.name] = option.price
             taken |= 1 << index

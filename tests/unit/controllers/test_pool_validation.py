@@ -18,13 +18,14 @@ ARCH = "kubernetes.io/arch"
 def pool(
     *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, limits: Any = None, **spec: Any
 ) -> NodePool:
+    replicas = spec.pop("replicas", None)
     template = {
         "metadata": {"labels": labels or {}, "annotations": spec.pop("node_annotations", {})},
         "spec": {"nodeClassRef": REF, "requirements": [], **spec},
     }
     body = {
         "metadata": {"name": "p", "annotations": annotations or {}},
-        "spec": {"template": template, "limits": limits or {}},
+        "spec": {"template": template, "limits": limits or {}, "replicas": replicas},
     }
     return convert(body, NodePool)
 
@@ -94,6 +95,7 @@ def test_nothing_is_wrong_with_pools_that_machines_can_be_bought_from(good: Node
         (pool(expireAfter="soon"), "spec.template.spec.expireAfter"),
         (pool(terminationGracePeriod="Never"), "spec.template.spec.terminationGracePeriod"),
         (pool(limits={"cpu": "lots"}), "spec.limits.cpu"),
+        (pool(replicas=2), "spec.replicas: pools of a fixed size are not served yet"),
         (pool(annotations={names.NODE_LIMIT_MODE_ANNOTATION: "soft"}), "'soft' is neither Hard nor Soft"),
     ],
 )

@@ -18,6 +18,7 @@ from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.pools import status
 from growth.controllers.pools.metrics import METRICS, read_gauges
+from growth.controllers.pools.selling import sold
 from growth.controllers.pools.status import Facts, NodeClass
 from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
@@ -47,6 +48,7 @@ class Pools:
         self._health = health or RegistrationHealth()
         self._written: dict[str, float] = {}
         self._told_unserved: dict[str, None] = {}
+        self._told_unsold: dict[str, int] = {}
         self._reconciler: Reconciler[str] = Reconciler("nodepool", self._act, random=env.random, workers=5)
         state = env.state
         state.pools.subscribe(self._on_pool)
@@ -78,6 +80,7 @@ class Pools:
             self._health.forget(PoolRef.karpenter(news.key[1]))
             self._written.pop(news.key[1], None)
             self._told_unserved.pop(news.old.metadata.uid, None)
+            self._told_unsold.pop(news.old.metadata.uid, None)
         else:
             self._reconciler.add(news.key[1])
 
@@ -114,7 +117,7 @@ class Pools:
                 return left
             await self._stamp(pool)
             await self._tell(pool)
-            return None
+            return self._complain_of_choice(pool)
 
     async def _tell(self, pool: NodePool) -> None:
         facts = self._facts(pool)
@@ -220,7 +223,24 @@ class Pools:
             if not page:
                 return found
 
-    # Pools that nobody serves.
+    # Pools that nobody serves, or for which nothing can be had.
+
+    def _complain_of_choice(self, pool: NodePool) -> float | None:
+        """One event for each generation of a pool whose requirements nothing meets; when to look again."""
+        catalogue, meta = self._env.state.catalogue, pool.metadata
+        if catalogue is None:
+            return UNSERVED_SECONDS  # the cloud has not told yet
+        if self._told_unsold.get(meta.uid) == meta.generation or problems(pool) or sold(pool, catalogue.types):
+            return None
+        self._told_unsold[meta.uid] = meta.generation
+        self._env.events.event(
+            regarding(NODE_POOL, meta),
+            names.NO_COMPATIBLE_INSTANCE_TYPES,
+            f"none of the {len(catalogue.types)} types of {catalogue.cloud} has what spec.template.spec.requirements ask"
+            " for: nothing can be bought from this pool; change the requirements",
+            type=WARNING,
+        )
+        return None
 
     def _complain_of_class(self, pool: NodePool) -> float | None:
         """One event, unless somebody else serves the pool; when to look again."""

@@ -1,4 +1,5 @@
 """From pending pods to NodeClaims: collect demand, plan, reserve, create, tell.
 
-`provisioner` is the shell that acts; `demand`, `passes`, `claims`, `booking` and `story` decide and are pure.
+`provisioner` and `purchases` are the shell that acts; `demand`, `passes`, `claims`, `booking` and `story` decide and are
+pure. `reserving` keeps the books that limits and caps hold by.
 """

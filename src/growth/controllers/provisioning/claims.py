@@ -126,15 +126,24 @@ def body(made: NodeClaim) -> Json:
     return raw
 
 
-def fitted(order: Order, *, currency: str) -> Order:
-    """The order with as many types, cheapest first, as keep its claim small; all where `minValues` asks for many."""
-    if any(need.min_values for need in order.planned.requirements.values()):
-        return order
-    size = len(msgspec.json.encode(body(claim(order, currency=currency))))
-    types = list(order.types)
+def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currency: str) -> tuple[str, ...]:
+    """As many of the types, cheapest first, as keep the claim small; all where `minValues` asks for many."""
+    if any(need.min_values for need in planned.requirements.values()):
+        return planned.instance_types
+    probe = Order(
+        name="x" * _NAME,
+        pool=pool,
+        view=view,
+        planned=planned,
+        pods=(),
+        types=planned.instance_types,
+        max_price=planned.price,
+    )
+    size = len(msgspec.json.encode(body(claim(probe, currency=currency))))
+    types = list(planned.instance_types)
     while size > BODY_BYTES and len(types) > 1:
         size -= len(types.pop()) + 3  # its quotes and comma
-    return order if len(types) == len(order.types) else dataclasses.replace(order, types=tuple(types))
+    return tuple(types)
 
 
 def _single_valued(order: Order) -> dict[str, str]:

@@ -11,11 +11,13 @@ from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
-from growth.controllers.provisioning.claims import dearest
+from growth.controllers.provisioning.claims import dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning import occupants
+from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
-from growth.planning.plan import Plan
+from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
 
@@ -43,7 +45,8 @@ class Answer:
     """`plan` is None where nothing wanted a place. `pods` are the real ones that were planned for, by key.
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
-    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost.
+    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost,
+    and `types` those that its claim lists: as many as keep the claim small.
     """
 
     plan: Plan | None
@@ -55,6 +58,8 @@ class Answer:
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
     dearest: tuple[int, ...] = ()
+    types: tuple[tuple[str, ...], ...] = ()
+    note: str = ""  # what else people should know of how the plan was made
 
     @property
     def views(self) -> dict[PoolRef, PoolView]:
@@ -81,7 +86,8 @@ def answered(question: Question) -> Answer:
     snapshot, problems = overlaid(snapshot, picture.overlays)
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
-    plan = solve(snapshot, demands, question.options) if demands else None
+    plan = planned(snapshot, demands, question.options) if demands else None
+    most, types = _bounds(plan, snapshot, pools) if plan is not None else ((), ())
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -91,7 +97,8 @@ def answered(question: Question) -> Answer:
         soonest=soonest,
         warnings=assembled.warnings,
         overlay_problems=problems,
-        dearest=_dearest(plan, snapshot) if plan is not None else (),
+        dearest=most,
+        types=types,
     )
 
 
@@ -111,24 +118,62 @@ def _staying(question: Question) -> Set[str]:
     return found
 
 
-def _dearest(plan: Plan, snapshot: Snapshot) -> tuple[int, ...]:
-    """The most that each planned machine can cost; most lists of types are shared by many machines."""
+def planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:
+    """The plan. Pods that planning itself fails on, which is a bug of ours, have no place; the others get theirs."""
+    try:
+        return solve(snapshot, demands, options)
+    except Exception as error:
+        broken = _broken(snapshot, demands, options)
+        sound = [each for each in demands if each.shape not in broken]
+        if len(sound) == len(demands):
+            raise  # no pod alone is the cause
+        plan = solve(snapshot, sound, options)
+        why = f"planning for it failed, which is a bug in Growth: {type(error).__name__}: {error}"
+        reasons = (Reason(None, Filter.UNSUPPORTED, why),)
+        failed = tuple(Unplaced(each.key, reasons) for each in demands if each.shape in broken)
+        return dataclasses.replace(plan, unplaced=(*plan.unplaced, *failed))
+
+
+def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Set[PodShape]:
+    """The shapes that planning fails on, found by halves."""
+    samples = list({each.shape: each for each in demands}.values())
+    broken: set[PodShape] = set()
+
+    def search(some: Sequence[Demand]) -> None:
+        try:
+            solve(snapshot, some, options)
+        except Exception:  # noqa: BLE001 - which one it is does not matter here
+            if len(some) == 1:
+                broken.add(some[0].shape)
+                return
+            middle = len(some) // 2
+            search(some[:middle])
+            search(some[middle:])
+
+    search(samples)
+    return broken
+
+
+def _bounds(
+    plan: Plan, snapshot: Snapshot, pools: Mapping[str, NodePool]
+) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
+    """The most that each planned machine can cost, and the types that its claim lists.
+
+    Most planned machines share both with many others.
+    """
     views = {pool.ref: pool for pool in snapshot.pools}
-    known: dict[object, int] = {}
-    found: list[int] = []
-    for planned in plan.claims:
-        needs = planned.requirements
-        key = (
-            planned.pool,
-            planned.price,
-            planned.instance_types,
-            needs.get(names.ZONE_LABEL),
-            needs.get(names.CAPACITY_TYPE_LABEL),
-        )
+    known: dict[object, tuple[int, tuple[str, ...]]] = {}
+    found: list[tuple[int, tuple[str, ...]]] = []
+    for each in plan.claims:
+        key = (each.pool, each.price, each.instance_types, id(each.requirements))
         if key not in known:
-            known[key] = dearest(planned, views[planned.pool])
+            view, pool = views[each.pool], pools[each.pool.name]
+            known[key] = (
+                dearest(each, view),
+                short_list(each, pool=pool, view=view, currency=plan.currency),
+            )
         found.append(known[key])
-    return tuple(found)
+    return tuple(most for most, _ in found), tuple(types for _, types in found)
 
 
 def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
@@ -141,6 +186,11 @@ def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
+    if not problem:
+        try:
+            template_requirements(view)
+        except RequirementError as error:
+            problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
 
 

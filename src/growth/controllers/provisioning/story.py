@@ -22,8 +22,13 @@ def decision(
     placed: int,
     unplaced: Sequence[Unplaced],
     observing: bool,
+    note: str = "",
+    lower_bound: int | None = None,
 ) -> DecisionSpec:
-    """The pass in one object. `bought` are (name of the claim, what was planned, number of its pods)."""
+    """The pass in one object. `bought` are (name of the claim, what was planned, number of its pods).
+
+    `lower_bound` is what machines for the planned pods cost at least; `note` stands behind the summary.
+    """
     currency = snapshot.currency
     before = [node.price for node in snapshot.nodes if node.pool is not None]
     known = sum(price for price in before if price is not None)
@@ -36,7 +41,14 @@ def decision(
         controller=CONTROLLER,
         outcome=outcome,
         revision=str(revision),
-        summary=summary(bought, placed=placed, unplaced=len(unplaced), currency=currency, observing=observing),
+        summary="; ".join(
+            part
+            for part in (
+                summary(bought, placed=placed, unplaced=len(unplaced), currency=currency, observing=observing),
+                note,
+            )
+            if part
+        ),
         actions=tuple(
             DecisionAction(
                 verb="create",
@@ -54,6 +66,7 @@ def decision(
             currency=currency,
             before=known / NANO if None not in before else None,
             after=(known + added) / NANO if None not in before else None,
+            lower_bound=(known + lower_bound) / NANO if lower_bound is not None and None not in before else None,
         ),
     )
 

@@ -146,7 +146,7 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
     )
     if unbounded and prices != sorted(prices):
         yield Complaint("types", where, "does not list its types cheapest first")
-    if unbounded and prices and prices[0] != claim.price:
+    if unbounded and prices and not claim.spare and prices[0] != claim.price:
         yield Complaint("types", where, f"costs {claim.price}, but could cost {prices[0]}")
     needs = max((each.min_values or 0 for each in pool.requirements), default=0)
     if len(claim.instance_types) > max(MOST_TYPES, needs) and not needs:

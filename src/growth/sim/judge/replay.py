@@ -2,7 +2,7 @@
 
 All planned machines are there from the beginning, empty. Beside the placements themselves three promises are looked
 at, for pods without preferences (with them a pod may pass over a place that would do): a machine is bought only if no
-existing node and no machine bought before takes the pod; it is bought in the first pool that can hold the pod; and a pod
+existing node and (for first fit) no machine bought before takes the pod; it is bought in the first pool that can hold the pod; and a pod
 stays unplaced only if nothing can hold it. In judging these, one empty machine of every offering stands by: a spread
 counts the domains that could come to be, too.
 """
@@ -22,6 +22,10 @@ from growth.sim.predicates import refusals
 from growth.sim.predicates.hosts import Host
 from growth.sim.predicates.of_volumes import of_volumes
 from growth.sim.predicates.on_one_node import on_one_node
+
+# Who promises to fill the machines that it has before it opens another. Another packer buys by price instead: it may
+# leave room on one machine because kube-scheduler, which spreads pods, would leave it there too.
+FIRST_FIT = "first-fit"
 
 Probe = tuple[PoolView, InstanceType, Host]
 
@@ -82,7 +86,7 @@ class Replay:
         if host is not None:
             yield Complaint("existing first", key, f"{host.name} has a place for it, and claim {place} was opened")
         claim = self._plan.claims[place]
-        for other in self._opened:
+        for other in self._opened if self._plan.packer == FIRST_FIT else ():
             pool = self._stage.pools[self._plan.claims[other].pool]
             flexible = any(each.min_values for each in pool.requirements)  # one more pod may cost it a value
             if not flexible and _plain(pool, pod) and self._takes(pod, [self._planned[other]]) is not None:

@@ -1,6 +1,7 @@
 """Why a pod was not scheduled, in kube-scheduler's words: people and tools know them from events and conditions."""
 
 import collections
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -51,6 +52,7 @@ def explain(verdicts: Sequence[Sequence[str]]) -> str:
     return f"0/{len(verdicts)} nodes are available: {', '.join(parts)}."
 
 
+@functools.lru_cache(maxsize=10_000)  # a burst of equal pods is refused in the same words again and again
 def _translated(refusal: str) -> tuple[int, str]:
     """The rule's place in the order, and its words."""
     for place, (pattern, words) in enumerate(_WORDS):

@@ -21,9 +21,10 @@ from growth.sim.trials.owning.stage import Body, Pool, Replica, Stage
 
 LIMIT: Final = 10
 PODS: Final = 500
-SIZES: Final = ("4",)
+SIZES: Final = ("4",)  # three pods of one cpu
+WAVES: Final = (0, 3, 9, 15, 24, 27, 30, 36, 60)
 SMALLEST: Final = ("c-4x-amd64-linux", "on-demand")
-DISTURBED_SECONDS: Final = 60.0
+DISTURBED_SECONDS: Final = 120.0
 SETTLE_SECONDS: Final = 600.0
 RUN_SECONDS: Final = 7200.0
 # No request is on its way for longer than this; a claim is not created from a reservation half as old as one that is
@@ -66,12 +67,17 @@ def burst(
             stage.start("a", life, faults=faults, lease="growth"),
             stage.start("b", life, faults=faults, lease="other" if both else "growth"),
         ]
-        await stage.deploy("burst", pods)
-        disturbing = kernel.create_task(_disturb(kernel, team, random.stream("fate")))
-        while not disturbing.done():
+        await stage.deploy("burst", 0)
+        moving = [
+            kernel.create_task(_disturb(kernel, team, random.stream("fate"))),
+            kernel.create_task(_swell(kernel, stage, random.stream("waves"))),
+        ]
+        while not all(task.done() for task in moving):
             await asyncio.sleep(1.0)
             stage.check()
-        disturbing.result()
+        for task in moving:
+            task.result()
+        await stage.scale("burst", pods)
         # Left in peace it buys all that it may, and no more.
         await stage.settle(pods=None, machines=_allowed(limit, caps), seconds=SETTLE_SECONDS)
         await stage.scale("burst", 0)
@@ -131,10 +137,18 @@ def _faults(random: SimRandom) -> Faults:
     )
 
 
-async def _disturb(kernel: Kernel, team: list[Replica], random: SimRandom) -> None:
-    """For a minute something happens to one or the other every few seconds; then the network is good again."""
+async def _swell(kernel: Kernel, stage: Stage, random: SimRandom) -> None:
+    """Before the burst, waves: some machines' worth of pods more or less, too quickly for machines to follow."""
+    await asyncio.sleep(random.uniform(3.0, 10.0))
     while kernel.time() < DISTURBED_SECONDS:
+        await stage.scale("burst", random.choice(WAVES))
         await asyncio.sleep(random.uniform(0.5, 8.0))
+
+
+async def _disturb(kernel: Kernel, team: list[Replica], random: SimRandom) -> None:
+    """Something happens to one or the other every few seconds; then the network is good again."""
+    while kernel.time() < DISTURBED_SECONDS:
+        await asyncio.sleep(random.uniform(4.0, 20.0))
         replica = random.choice(team)
         what, number = random.choice(("crash", "crash", "crash after a write", "freeze", "cut")), random.between(1, 12)
         seconds = random.uniform(1.0, 12.0)

@@ -1,0 +1,359 @@
+"""The `cost` packer: a search among plans for the cheapest that kube-scheduler would really fill.
+
+First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
+(`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
+cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
+after that wins. Among plans that are not much dearer (one part in 25) one wins that would change little if demand changed
+a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then the one
+wins whose largest machine holds the fewest pods.
+
+The search is a fixed list of attempts, so equal input gives an equal plan.
+"""
+
+import collections
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from growth.api.pools import PoolRef
+from growth.planning.bound import Bound, bound, ignored
+from growth.planning.classes import PodClass
+from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy, whole
+from growth.planning.drawn import Drawn
+from growth.planning.existing import Existing
+from growth.planning.ledger import Ledger
+from growth.planning.market import Floats, Ints, grouped, market
+from growth.planning.offerings import Shelf
+from growth.planning.patterns import Patterns
+from growth.planning.placing import Placing
+from growth.planning.plan import Filled, PlannedClaim
+from growth.planning.queued import queued
+from growth.planning.rehearsal import Arrival, Rehearsal
+
+# How many attempts with machines of one type only.
+ALIKE = 4
+# Drawings of one pass: so many pods are drawn in all, in so many drawings at least.
+DRAWN_PODS, FEWEST_DRAWN = 20_000, 2
+# Machines of which every pod takes at most one part of so many, where there are such.
+PARTS = 6
+# Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
+BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
+# A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
+CALM = 25
+# The share of machines that may change when a plan is said to stay as it is.
+UPHEAVAL = Fraction(1, 4)
+# How often machines are added for pods that are left over.
+ROUNDS = 6
+# A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
+UNSETTLED = 8
+# Plans whose prices differ by less than one part in so many are equal.
+EQUAL = 100
+# What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
+SECOND = 120
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """One way to pack. `bought` is the option that each claim is expected as; `left` the pods without a place."""
+
+    claims: tuple[PlannedClaim, ...]
+    bought: tuple[tuple[Shelf, int], ...]
+    left: Sequence[tuple[PodClass, Sequence[str]]]
+    filled: tuple[Filled, ...]
+    order: tuple[tuple[str, str | int], ...]
+    steps: int
+    exhausted: bool
+    ledgers: Mapping[PoolRef, Ledger]
+    in_use: set[tuple[str, str]]
+
+    @property
+    def hourly(self) -> int:
+        return sum(claim.price for claim in self.claims)
+
+    @property
+    def unplaced(self) -> int:
+        return sum(len(keys) for _, keys in self.left)
+
+    def placed(self, classes: Sequence[PodClass]) -> dict[PodClass, int]:
+        """How many pods of each class have a place."""
+        left = {pods: len(keys) for pods, keys in self.left}
+        return {pods: len(pods.pods) - left.get(pods, 0) for pods in classes}
+
+    @property
+    def largest(self) -> int:
+        return max((len(claim.pods) for claim in self.claims), default=0)
+
+    @property
+    def upheaval(self) -> Fraction:
+        """The share of machines that a small change of demand would change: those unlike the others, and one more."""
+        types = collections.Counter((claim.pool, claim.instance_type) for claim in self.claims)
+        return Fraction(1 + sum(types.values()) - max(types.values(), default=0), max(1, len(self.claims)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
+
+    `settled`: nobody is left over, as far as was looked.
+    """
+
+    trial: Trial
+    planned: int
+    machines: int
+    cost: int
+    settled: bool
+
+
+class Search:
+    """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan; `queue`
+    is its order of pods.
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[PodClass],
+        masks: Mapping[PodClass, Mapping[Shelf, int]],
+        *,
+        pack: Callable[[Sequence[Drawn] | None, Mapping[PodClass, int]], Trial],
+        rehearse: Callable[[Sequence[PlannedClaim], Arrival], Rehearsal] | None,
+        queue: Sequence[str],
+        resources: int,
+        node_cost: int,
+    ) -> None:
+        self._queue = queue
+        self._pack = pack
+        self._rehearse = rehearse
+        self._node_cost = node_cost
+        self._classes = [each for each in classes if masks.get(each)]
+        goods = market(self._classes, [masks[each] for each in self._classes], resources=resources, node_cost=node_cost)
+        self._goods, members = grouped(goods, least=False)
+        self._rows = {self._classes[at]: row for row, each in enumerate(members) for at in each}
+        self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
+        pods = sum(len(each.pods) for each in classes)
+        self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, pods)))
+        self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
+        self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
+        self._rehearsals *= 1 + self._ruled
+
+    def best(self) -> Found:
+        """The cheapest plan that was found."""
+        first = self._pack(None, {})
+        if not self._goods.columns or not first.claims:
+            return self._as_planned(first)
+        counts = self._counts(key for claim in first.claims for key in claim.pods)
+        limit = self._limit(counts)
+        worth = limit.worth
+        sorts = alike(self._goods, counts, most=len(self._goods.columns))
+        found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
+        filled = self._by_queue(first, worth)
+        promised = min([self._cost(first), *map(self._cost, filled)])
+        calmer, *calm = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
+        for trial in (calmer, *filled, *calm):
+            most = min(
+                found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
+            )
+            if self._rehearsals > 0 and self._order(trial) <= (first.unplaced, most):
+                repaired = self._repaired(trial, worth, most=most)
+                found += [] if repaired is None else [repaired]
+        best = min(map(self._rank, found))
+        best = (best[0], best[1] - best[1] // CALM)
+        if limit.least is None or best[1] > limit.least + limit.least // EQUAL:
+            drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
+            for trial in sorted(drawn, key=self._order):
+                if self._rehearsals <= 0 or self._order(trial) >= best:
+                    break
+                repaired = self._repaired(trial, worth, most=best[1])
+                if repaired is not None:
+                    found.append(repaired)
+                    best = min(best, self._rank(repaired))
+        return self._chosen(found)
+
+    def _by_queue(self, first: Trial, worth: Floats) -> list[Trial]:
+        """Plans that are made for how kube-scheduler fills machines."""
+        bought = {key for claim in first.claims for key in claim.pods}
+        rows = [self._row_of[key] for key in self._queue if key in bought and key in self._row_of]
+        return [
+            self._pack([dataclasses.replace(each, firm=True) for each in self._drawn(drawings)], self._rows)
+            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), [worth])
+        ]
+
+    def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
+        """Machines of one sort, and for what they would leave over when they come one by one as few others as possible."""
+        drawn = self._firm(draw(self._goods, counts, worth, columns=sort.columns))
+        trial = self._pack(drawn, self._rows)
+        alike = len(drawn) - 1
+        if self._rehearse is None or alike < 1:
+            return trial
+        bought = {key for claim in trial.claims for key in claim.pods}
+        rehearsed = self._rehearse(trial.claims[:alike], Arrival.ONE_BY_ONE)
+        over = [key for key in rehearsed.left if key in bought]
+        again = self._pack([*self._kept(trial, set(over))[:alike], *self._more(over, worth)], self._rows)
+        return again if self._order(again) < self._order(trial) else trial
+
+    def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
+        """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
+        every = np.ones(len(self._goods.columns), dtype=np.bool_)
+
+        def each() -> Iterator[list[Drawing]]:
+            yield draw(self._goods, counts, worth, columns=sorts[0].columns)
+            for goods in (roomy(self._goods, parts=PARTS), self._goods):
+                patterns = Patterns(goods, counts, worth, columns=every)
+                yield patterns.rounded()
+                yield draw(goods, counts, patterns.worth, columns=every)
+            for sort in sorts[1:ALIKE]:
+                yield draw(self._goods, counts, worth, columns=sort.columns)
+
+        return itertools.islice(each(), max(FEWEST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))))
+
+    def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
+        """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
+        return rank[0], rank[1] + rank[1] // UNSETTLED
+
+    def _rank(self, found: Found) -> tuple[int, int]:
+        return found.trial.unplaced, found.cost
+
+    def _as_planned(self, trial: Trial) -> Found:
+        return Found(trial, trial.hourly, len(trial.claims), self._cost(trial), settled=True)
+
+    def _cost(self, trial: Trial) -> int:
+        return trial.hourly + self._node_cost * len(trial.claims)
+
+    def _order(self, trial: Trial) -> tuple[int, int]:
+        return trial.unplaced, self._cost(trial)
+
+    def _chosen(self, found: Sequence[Found]) -> Found:
+        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), one
+        that would change little if demand changed a little. Among equals the one whose largest machine holds least.
+        """
+        settled = [each for each in found if each.settled]
+        if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
+            found = [found[0], *settled]
+        fewest, least = min(map(self._rank, found))
+        most = min(least + least // CALM, found[0].cost if found[0].trial.unplaced == fewest else least + least // CALM)
+        fine = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
+        calm = [each for each in fine if each.trial.upheaval <= UPHEAVAL]
+        if calm:
+            return min(calm, key=lambda each: (each.trial.upheaval, each.cost))
+        equal = [each for each in fine if each.cost <= least + least // EQUAL]
+        return min(equal, key=lambda each: (each.trial.largest, each.cost))
+
+    def _counts(self, keys: Iterable[str]) -> Ints:
+        counts = np.zeros(len(self._goods.classes), dtype=np.int64)
+        for key in keys:
+            row = self._row_of.get(key)
+            if row is not None:
+                counts[row] += 1
+        return counts
+
+    def _limit(self, counts: Ints) -> Bound:
+        """What pods are worth on new machines, and about how cheap they can be."""
+        none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
+        return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts))
+
+    def _firm(self, drawings: Sequence[Drawing]) -> list[Drawn]:
+        """The drawings as they are, but for the last machine: it is as large as what is left for it."""
+        drawn = self._drawn(drawings)
+        return [*(dataclasses.replace(each, firm=True) for each in drawn[:-1]), *drawn[-1:]]
+
+    def _drawn(self, drawings: Sequence[Drawing]) -> list[Drawn]:
+        return [
+            Drawn(
+                *self._goods.columns[each.column],
+                pods={row: int(each.pods[row]) for row in np.flatnonzero(each.pods).tolist()},
+            )
+            for each in drawings
+        ]
+
+    def _repaired(self, trial: Trial, worth: Floats, *, most: int | None) -> Found | None:
+        """The plan with machines added until kube-scheduler would leave no pod over, however they arrive.
+
+        Or as far as rounds go. None where it cannot be cheaper than `most`.
+        """
+        planned, machines = trial.hourly, len(trial.claims)
+        seen: list[Found] = []
+        clean = 0
+        for turn in itertools.count():
+            over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
+            later = self._later(trial, over, worth)
+            if most is not None and later > most:
+                return None
+            clean = 0 if over else clean + 1
+            done = clean >= len(self._arrivals)
+            seen.append(Found(trial, planned, machines, later, settled=done))
+            again = self._with_more(trial, over, worth) if over else trial
+            if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
+                break
+            trial = again
+        # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
+        cheapest = min(seen, key=lambda each: each.cost)
+        last = seen[-1]
+        return last if last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED else cheapest
+
+    def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
+        """The plan with machines for the pods that are left over; None where none can be bought.
+
+        They come last: machines that arrive one by one find the same pods as before.
+        """
+        again = self._pack([*self._kept(trial, set(over)), *self._more(over, worth)], self._rows)
+        return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
+
+    def _more(self, over: Sequence[str], worth: Floats) -> list[Drawn]:
+        """Machines for the pods: one, if that is not much dearer than several."""
+        counts = self._counts(over)
+        several = draw(self._goods, counts, worth, columns=np.ones(len(self._goods.columns), dtype=np.bool_))
+        one = whole(self._goods, counts)
+        price = sum(int(self._goods.prices[each.column]) for each in several)
+        if one is not None and int(self._goods.prices[one.column]) * 100 <= price * SECOND:
+            return self._drawn([one])
+        return self._drawn(several)
+
+    def _left_over(self, trial: Trial, arrival: Arrival) -> list[str]:
+        """The pods of the plan that kube-scheduler would leave over."""
+        if self._rehearse is None:
+            return []
+        self._rehearsals -= arrival is Arrival.AT_ONCE or self._ruled  # one by one is quick without rules
+        nowhere = {key for _, keys in trial.left for key in keys}
+        return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]
+
+    def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
+        """What the plan costs with a second purchase for the pods that are left over."""
+        return self._cost(trial) + int(round(float(self._counts(over) @ worth), 3)) * SECOND // 100
+
+    def _kept(self, trial: Trial, over: set[str]) -> list[Drawn]:
+        """The machines of a plan as drawings, without the pods that would be left over."""
+        kept = []
+        for claim, (shelf, option) in zip(trial.claims, trial.bought, strict=True):
+            pods: dict[int, int] = {}
+            for key in claim.pods:
+                row = self._row_of.get(key)
+                if row is not None and key not in over:
+                    pods[row] = pods.get(row, 0) + 1
+            kept.append(Drawn(shelf, option, pods, firm=True))
+        return kept
+
+
+def certificate(
+    existing: Existing, asking: Placing, placed: Mapping[PodClass, int], *, node_cost: int
+) -> tuple[int | None, tuple[str, ...]]:
+    """The bound for these pods on nodes that nobody has filled yet, and the rules that it leaves out."""
+    classes = [pods for pods, number in placed.items() if number]
+    counts = np.array([placed[pods] for pods in classes], dtype=np.int64)
+    far = {pods: asking.farthest(pods) for pods in classes}
+    begun = dict.fromkeys(shelf for _, shelves in far.values() for shelf in shelves)
+    masks = [{shelf: mask for shelf, mask in far[pods][0].items() if shelf in begun} for pods in classes]
+    goods = market(classes, masks, resources=existing.free.shape[1], node_cost=node_cost)
+    here = [existing.holding(pods) for pods in classes]
+    anybody = np.logical_or.reduce(here) if here else np.zeros(len(existing.nodes), dtype=np.bool_)
+    heap = np.maximum(existing.free[anybody], 0).sum(axis=0)
+    found = bound(goods, counts, heap=heap, on_heap=[bool(each.any()) for each in here])
+    pools = list({shelf.pool.ref: shelf.pool for shelf in begun}.values())
+    rules = [f"limits of NodePool {pool.ref}" for pool in pools if asking.bounded(pool.ref)]
+    rules += [
+        f"minValues of NodePool {pool.ref}" for pool in pools if any(each.min_values for each in pool.requirements)
+    ]
+    if len({shelf.pool.weight for shelf in begun}) > 1 or len(begun) > len(pools):
+        rules.append("the order of pools")
+    return found.least, (*ignored([(pods, placed[pods]) for pods in classes]), *sorted(rules))

@@ -1,0 +1,280 @@
+"""One pod after the other: which nodes may take it, how they score, and what is bound."""
+
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from growth.api import names
+from growth.api.placement import PREFER_NO_SCHEDULE
+from growth.api.requests import Port
+from growth.api.volumes import CSINode
+from growth.cluster.shapes import PodShape
+from growth.planning.existing import Bools, Existing, Ints
+from growth.planning.rehearsal import scores
+from growth.planning.rehearsal.books import Books
+from growth.planning.rehearsal.kinds import Count, Kind
+from growth.planning.rehearsal.tally import Tally, allowed
+from growth.planning.taints import tolerates
+from growth.planning.topology import Group, Rule
+
+SCORED: Final = ("cpu", "memory")
+# From so many nodes on kube-scheduler is content with a share of those that fit: half of all nodes, less the more
+# nodes there are, but never less than these.
+FEW: Final = 100
+LEAST_PERCENT: Final = 5
+
+
+class _Seen:
+    """What never changes about a kind on these nodes, and `here`: those of the nodes that are ready."""
+
+    __slots__ = ("here", "liked", "static", "tainted", "tallies")
+
+    def __init__(self, static: Bools, *, liked: Ints | None, tainted: Ints | None, tallies: Sequence[Tally]) -> None:
+        self.static = static
+        self.here = static
+        self.liked = liked
+        self.tainted = tainted
+        self.tallies = tallies
+
+
+class Binding:
+    """Nodes as they become ready and fill up. Of the resources, cpu and memory are those at `scored`."""
+
+    def __init__(
+        self,
+        nodes: Existing,
+        *,
+        scored: tuple[int, int],
+        placed: Mapping[PodShape, Kind],
+        pending: Iterable[Kind],
+        csi: Mapping[str, CSINode],
+        ports: Mapping[int, frozenset[Port]],
+    ) -> None:
+        self._nodes = nodes
+        number = len(nodes.nodes)
+        self._free = np.ascontiguousarray(nodes.free.T)
+        allocatable = np.array(
+            [[node.allocatable.get(name, 0) for node in nodes.nodes] for name in SCORED], dtype=np.int64
+        ).reshape(2, number)
+        asked = allocatable - self._free[list(scored)]
+        unsaid = np.zeros_like(asked)
+        for at, node in enumerate(nodes.nodes):
+            for shape, pods in node.pods:
+                for resource in (0, 1):
+                    kind = placed[shape]
+                    unsaid[resource, at] += (kind.scored[resource] - kind.asked[resource]) * pods
+        self._room = scores.Room(allocatable, asked, asked + unsaid)
+        self._present: Bools = np.zeros(number, dtype=np.bool_)
+        self._order: Ints = np.zeros(0, dtype=np.int64)
+        self._start = 0
+        self._books = Books(nodes.nodes, placed, csi, ports)
+        self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
+        if self._tallies:
+            self._count(placed)
+        self._seen: dict[Kind, _Seen] = {}
+
+    def _count(self, placed: Mapping[PodShape, Kind]) -> None:
+        """Counts the pods that are there."""
+        read = {shape: self._tallied(kind) for shape, kind in placed.items()}
+        for at, node in enumerate(self._nodes.nodes):
+            for shape, pods in node.pods:
+                for tally in read[shape]:
+                    tally.add(at, pods)
+
+    def _tallied(self, kind: Kind) -> list[Tally]:
+        return [self._tallies[count] for count in kind.counts if count in self._tallies]
+
+    def arrive(self, nodes: Sequence[int]) -> None:
+        """These become ready."""
+        self._present[list(nodes)] = True
+        for seen in self._seen.values():
+            seen.here = seen.static & self._present
+        if int(self._present.sum()) >= FEW:
+            self._order = _by_zones(self._nodes, self._present)
+
+    def bind(self, kind: Kind) -> int | None:
+        """The node that the pod is bound to, by its index; None where no node takes it. Of the best ones it is the first."""
+        best = self.best(kind)
+        if best is None:
+            return None
+        self.put(kind, best[0])
+        return best[0]
+
+    def best(self, kind: Kind) -> list[int] | None:
+        """The nodes among which kube-scheduler would draw lots, in order; None where no node takes the pod."""
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = self._look(kind)
+        fine = self._fitting(kind, seen)
+        if fine is None or not fine.any():
+            return None
+        if len(self._order):
+            self._look_at_some(fine)
+        total = self._room.score(kind.asked, kind.scored)
+        if kind.pulls:
+            total += scores.POD_AFFINITY * self._pulled(kind, fine)
+        if kind.spreads:
+            total += scores.SPREAD * self._spread(kind, fine)
+        if seen.liked is not None:
+            total += scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
+        if seen.tainted is not None:
+            total += scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
+        total = np.where(fine, total, -1)
+        found: list[int] = np.flatnonzero(total == total.max()).tolist()
+        return found
+
+    def fill(self, node: int, lines: Mapping[Kind, deque[int]]) -> list[int]:
+        """Binds plain pods to one node in the order of their numbers, as far as they fit there; which of them.
+
+        For pods that every other node refuses: then there is nothing to score. Who is bound leaves the line.
+        """
+        heads = [
+            (line[0], number, kind, line)
+            for number, (kind, line) in enumerate(lines.items())
+            if line and self._open(kind, node)
+        ]
+        heapq.heapify(heads)
+        free: list[int] = self._free[:, node].tolist()
+        bound: list[int] = []
+        while heads:
+            _, number, kind, line = heads[0]
+            if any(free[resource] < amount for resource, amount in kind.needs):
+                heapq.heappop(heads)
+                continue
+            for resource, amount in kind.needs:
+                free[resource] -= amount
+            self.put(kind, node)
+            bound.append(line.popleft())
+            if line:
+                heapq.heapreplace(heads, (line[0], number, kind, line))
+            else:
+                heapq.heappop(heads)
+        return bound
+
+    def _open(self, kind: Kind, node: int) -> bool:
+        """Whether labels and taints let the pod onto the node."""
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = self._look(kind)
+        return bool(seen.static[node])
+
+    def put(self, kind: Kind, node: int) -> None:
+        """Binds a pod of the kind to the node."""
+        for resource, amount in kind.needs:
+            self._free[resource, node] -= amount
+        self._room.take(node, kind.asked, kind.scored)
+        for tally in self._seen[kind].tallies:
+            tally.add(node)
+        if kind.particular:
+            self._books.put(kind, node)
+
+    # -- filters --------------------------------------------------------------------------------------------------------
+
+    def _look(self, kind: Kind) -> _Seen:
+        nodes = self._nodes
+        fine: Bools = np.zeros(len(nodes.nodes), dtype=np.bool_)
+        for constraint in kind.allowed:
+            fine |= nodes.matching(constraint)
+        if kind.places:
+            reachable = np.zeros(len(nodes.nodes), dtype=np.bool_)
+            for place in kind.places:
+                reachable |= nodes.matching(place)
+            fine &= reachable
+        tolerations = kind.shape.spec.tolerations
+        fine &= nodes.tolerated(tolerations, soft=False)
+        liked: Ints | None = None
+        for constraint, weight in kind.preferred:
+            worth = nodes.matching(constraint) * weight
+            liked = worth if liked is None else liked + worth
+        discouraged = [
+            sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates(tolerations, taint) for taint in node.taints)
+            for node in nodes.nodes
+        ]
+        seen = _Seen(
+            fine,
+            liked=liked,
+            tainted=np.array(discouraged, dtype=np.int64) if any(discouraged) else None,
+            tallies=self._tallied(kind),
+        )
+        seen.here = fine & self._present
+        return seen
+
+    def _fitting(self, kind: Kind, seen: _Seen) -> Bools | None:
+        """The nodes that may take the pod; None where nothing could help it."""
+        if kind.refused or (kind.volumes.alone and not self._books.admits(kind)):
+            return None
+        fine = seen.here.copy()
+        for resource, amount in kind.needs:
+            fine &= self._free[resource] >= amount
+        for group, selects_itself in kind.rules:
+            unmet = group.rule is Rule.AFFINITY and self._unmet(group)
+            tally = self._tallies[Count(group)]
+            fine &= allowed(group, tally, self._present, selects_itself=selects_itself, unmet=unmet)
+        for group in kind.kept_away:
+            fine &= self._tallies[Count(group)].at == 0
+        if kind.particular:
+            for node in np.flatnonzero(fine).tolist():
+                fine[node] = self._books.takes(kind, node)
+        return fine
+
+    def _unmet(self, group: Group) -> bool:
+        return all(self._tallies[Count(each)].total == 0 for each in (group, *group.siblings))
+
+    def _look_at_some(self, fine: Bools) -> None:
+        """Leaves only as many of the nodes as kube-scheduler looks for, going on where it stopped the last time."""
+        number = len(self._order)
+        percent = max(50 - number // 125, LEAST_PERCENT)
+        enough = max(number * percent // 100, FEW)
+        turned = np.roll(self._order, -self._start)
+        found = np.cumsum(fine[turned])
+        if found[-1] <= enough:
+            return
+        last = int(np.searchsorted(found, enough))
+        fine[turned[last + 1 :]] = False
+        self._start = (self._start + last + 1) % number
+
+    # -- scores of wishes -----------------------------------------------------------------------------------------------
+
+    def _pulled(self, kind: Kind, fine: Bools) -> Ints:
+        """InterPodAffinity: what the pod prefers of others, and what others prefer of it."""
+        raw: Ints = np.zeros(len(fine), dtype=np.int64)
+        for count, weight in kind.pulls:
+            raw += weight * self._tallies[count].at
+        return scores.between(raw, fine)
+
+    def _spread(self, kind: Kind, fine: Bools) -> Ints:
+        """PodTopologySpread: of the domains those with the fewest of its kind."""
+        tallies = [self._tallies[Count(group)] for group in kind.spreads]
+        ignored: Bools | None = None
+        if not kind.by_default:
+            ignored = ~np.logical_and.reduce([tally.labelled for tally in tallies])
+        asked = fine if ignored is None else fine & ~ignored
+        raw = np.zeros(len(fine), dtype=np.float64)
+        for group, tally in zip(kind.spreads, tallies, strict=True):
+            domains = int(asked.sum()) if group.key == names.HOSTNAME_LABEL else tally.domains(asked)
+            raw += np.where(tally.labelled, tally.at * math.log(domains + 2) + (group.max_skew - 1), 0.0)
+        return scores.evened(raw, fine, ignored)
+
+
+def _read(kind: Kind) -> Iterable[Count]:
+    """The counts that decide about the kind."""
+    for group, _ in kind.rules:
+        yield Count(group)
+        yield from map(Count, group.siblings)
+    yield from map(Count, (*kind.kept_away, *kind.spreads))
+    yield from (count for count, _ in kind.pulls)
+
+
+def _by_zones(nodes: Existing, present: Bools) -> Ints:
+    """The nodes in the order in which kube-scheduler walks them: one of each zone in turn."""
+    zones, _ = nodes.column(names.ZONE_LABEL)
+    by_zone: dict[int, list[int]] = {}
+    for at in np.flatnonzero(present).tolist():
+        by_zone.setdefault(int(zones[at]), []).append(at)
+    turns = itertools.zip_longest(*by_zone.values(), fillvalue=-1)
+    return np.array([at for turn in turns for at in turn if at >= 0], dtype=np.int64)

@@ -1,0 +1,102 @@
+"""kube-scheduler's scores on arrays of nodes, in its own integers: 0 to 100, divisions cut off."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from growth.planning.existing import Bools, Ints
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+MOST: Final = 100
+
+# Weights of the default profile; NodeResourcesFit and NodeResourcesBalancedAllocation have 1.
+TAINTS: Final = 3
+NODE_AFFINITY: Final = 2
+POD_AFFINITY: Final = 2
+SPREAD: Final = 2
+
+
+class Room:
+    """cpu and memory of all nodes: what there is, what is asked for, and what scores take for asked for.
+
+    A resource that a node has none of takes no part in its scores.
+    """
+
+    def __init__(self, allocatable: Ints, asked: Ints, scored: Ints) -> None:
+        """All of shape (2, nodes): cpu, then memory."""
+        self._has = allocatable > 0
+        self._parts = np.maximum(self._has.sum(axis=0), 1)
+        self._both: Bools = np.asarray(self._has.all(axis=0))
+        self._plain = bool(self._both.all())
+        self._allocatable = np.where(self._has, allocatable, 1)
+        self._shares = self._allocatable.astype(np.float64)
+        self._shares_of: list[tuple[float, float]] = list(zip(*self._shares.tolist(), strict=True))
+        self._asked = asked.copy()
+        self._left = self._allocatable - scored
+        self._balance = self._balanced(0, 0)
+
+    def take(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> None:
+        """Puts a pod on the node."""
+        self._asked[0, node] += asked[0]
+        self._asked[1, node] += asked[1]
+        self._left[0, node] -= scored[0]
+        self._left[1, node] -= scored[1]
+        cpu, memory = self._shares_of[node]
+        first = min(float(self._asked[0, node]) / cpu, 1.0)
+        second = min(float(self._asked[1, node]) / memory, 1.0)
+        spread = abs((first - second) / 2) if self._both[node] else 0.0
+        self._balance[node] = int((1 - spread) * MOST)
+
+    def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
+        """LeastAllocated + BalancedAllocation of each node for such a pod."""
+        total = self._least(scored)
+        if asked != (0, 0):
+            # What the pod does to the balance: 75 is nothing, 100 the best, 50 the worst.
+            total += MOST // 2 + (MOST // 2 + self._balanced(*asked) - self._balance) // 2
+        return total
+
+    def _least(self, scored: tuple[int, int]) -> Ints:
+        first = np.maximum(self._left[0] - scored[0], 0) * MOST // self._allocatable[0]
+        second = np.maximum(self._left[1] - scored[1], 0) * MOST // self._allocatable[1]
+        found: Ints = first + second if self._plain else first * self._has[0] + second * self._has[1]
+        return found // (2 if self._plain else self._parts)
+
+    def _balanced(self, cpu: int, memory: int) -> Ints:
+        first = np.minimum((self._asked[0] + cpu) / self._shares[0], 1.0)
+        second = np.minimum((self._asked[1] + memory) / self._shares[1], 1.0)
+        spread = np.abs((first - second) / 2)
+        if not self._plain:
+            spread = spread * self._both
+        found: Ints = ((1 - spread) * MOST).astype(np.int64)
+        return found
+
+
+def normalised(raw: Ints, fine: Bools, *, reverse: bool) -> Ints:
+    """Counts scaled so that the largest among the nodes in question is 100; reversed, the largest is 0."""
+    largest = int(raw[fine].max())
+    if largest == 0:
+        return np.full(len(raw), MOST if reverse else 0, dtype=np.int64)
+    scaled = MOST * raw // largest
+    return MOST - scaled if reverse else scaled
+
+
+def between(raw: Ints, fine: Bools) -> Ints:
+    """Sums scaled from the least (0) to the largest (100) among the nodes in question."""
+    here = raw[fine]
+    low, high = int(here.min()), int(here.max())
+    if high == low:
+        return np.zeros(len(raw), dtype=np.int64)
+    return (MOST * ((raw - low) / float(high - low))).astype(np.int64)
+
+
+def evened(raw: Floats, fine: Bools, ignored: Bools | None) -> Ints:
+    """Spread: fewer neighbours are better. Nodes that lack a label of the rules get nothing."""
+    counts = np.floor(raw + 0.5).astype(np.int64)
+    asked = fine if ignored is None else fine & ~ignored
+    here = counts[asked]
+    if not len(here):
+        return np.zeros(len(counts), dtype=np.int64)
+    low, high = int(here.min()), int(here.max())
+    found: Ints = MOST * (high + low - counts) // high if high else np.full(len(counts), MOST, dtype=np.int64)
+    return found if ignored is None else np.where(ignored, 0, found)

@@ -1,0 +1,247 @@
+"""The stage of a rehearsal: pods in the order of the queue, machines that become ready, and who is bound where."""
+
+import dataclasses
+import enum
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from growth.api import names
+from growth.api.meta import ObjectMeta
+from growth.api.requests import PODS, Port
+from growth.api.volumes import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+from growth.cluster.shapes import PodShape, Shapes
+from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
+from growth.planning.classes import Compiler
+from growth.planning.existing import Existing
+from growth.planning.offerings import Constraints
+from growth.planning.plan import PlannedClaim
+from growth.planning.rehearsal.binding import SCORED, Binding
+from growth.planning.rehearsal.kinds import Kind, Kinds
+from growth.planning.rules import Groups
+
+# No node that is there has such a name, and all that are to be bought come after them.
+PLANNED: Final = "~planned-"
+
+
+class Arrival(enum.StrEnum):
+    """How machines become ready: all at the same moment, or each after the pods have tried the ones before it."""
+
+    AT_ONCE = "at once"
+    ONE_BY_ONE = "one by one"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Who was bound where, as it happened: (pod, node's name or the claim's index); `left` are the pods that were not."""
+
+    order: tuple[tuple[str, str | int], ...]
+    left: tuple[str, ...]
+
+
+class Stage:
+    """A snapshot and its pending pods, compiled once; `rehearse` may be called for many plans and changes nothing here.
+
+    The queue is by priority, then in the order of the demands. Pods that no plan could place are in it too: what they
+    find room on, they take.
+    """
+
+    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand]) -> None:
+        self._snapshot = snapshot
+        self._constraints = Constraints()
+        groups = Groups(snapshot.namespaces, self._constraints)
+        compiler = _compiler(snapshot, self._constraints, groups)
+        drafts = compiler.drafts(demands)
+        # DaemonSet pods are not steered by topology: their rules are registered apart.
+        apart = _compiler(snapshot, self._constraints, Groups(snapshot.namespaces, self._constraints))
+        daemons = apart.drafts(_samples(snapshot))
+        asked = (name for draft, _ in (*drafts, *daemons) for name in draft.requests)
+        self._resources = tuple(dict.fromkeys((PODS, *SCORED, *asked)))
+        self._daemons = apart.classes(daemons, self._resources)
+        kinds = Kinds(groups, self._constraints, snapshot.namespaces)
+        for draft, _ in drafts:
+            filters = tuple(dict.fromkeys(each.constraint for each in draft.variants))
+            kinds.hear(draft.shape, () if self._constraints.none in filters else filters)
+        there = dict.fromkeys(shape for node in snapshot.nodes for shape, _ in node.pods)
+        for shape in there:
+            kinds.hear(shape)
+        self._placed: dict[PodShape, Kind] = {shape: kinds.placed(shape) for shape in there}
+        by_shape = {draft.shape: kinds.pending(draft, self._resources) for draft, _ in drafts}
+        self._kinds = tuple(by_shape.values())
+        # Sorting is stable: among equals the order of the demands stays.
+        waiting = sorted(demands, key=lambda demand: -(demand.shape.spec.priority or 0))
+        self._queue = tuple((demand.key, by_shape[demand.shape]) for demand in waiting)
+
+    def rehearse(self, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE) -> Rehearsal:
+        """The pods bound with these machines bought. Claims are known by their index."""
+        pools = {pool.ref: pool for pool in self._snapshot.pools}
+        views, limits = [], {}
+        for number, claim in enumerate(claims):
+            view = machine(claim, pools[claim.pool], planned_name(number))
+            views.append(view)
+            limits[view.name] = _volume_limits(claim, pools[claim.pool])
+        return self.rehearse_nodes(views, arrival, volume_limits=limits)
+
+    def rehearse_nodes(
+        self,
+        machines: Sequence[NodeView],
+        arrival: Arrival = Arrival.AT_ONCE,
+        *,
+        volume_limits: Mapping[str, Mapping[str, int]] | None = None,
+    ) -> Rehearsal:
+        """The same with machines as they will be: empty, with all labels; what DaemonSets take is taken off here.
+
+        Machines are known by their index, whatever their name; `volume_limits` are by name and CSI driver.
+        """
+        index = {machine.name: number for number, machine in enumerate(machines)}
+        # Planned ones come after those that are there, and in their own order.
+        coming = [
+            dataclasses.replace(machine, name=planned_name(number), initialized=False)
+            for number, machine in enumerate(machines)
+        ]
+        there = sorted(self._snapshot.nodes, key=lambda node: (not node.initialized, node.name))
+        limits = {planned_name(index[name]): many for name, many in (volume_limits or {}).items() if many}
+        volumes = self._snapshot.volumes
+        if limits:
+            csi = {name: _csi_node(name, many) for name, many in limits.items()}
+            volumes = dataclasses.replace(volumes, csi_nodes={**volumes.csi_nodes, **csi})
+        nodes, binding = self._opened((*there, *coming), volumes)
+        place: dict[str, str | int] = {node.name: node.name for node in there}
+        place.update({planned_name(number): number for number in range(len(machines))})
+        order: list[tuple[str, str | int]] = []
+        pending = list(self._queue)
+        arrivals = iter(_arrivals(nodes, arrival))
+        for batch in arrivals:
+            binding.arrive(batch)
+            pending = self._bind(binding, pending, order, nodes, place)
+            if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
+                break
+        # Plain pods that still wait were refused by every machine so far, and those refuse them for ever.
+        lines: dict[Kind, deque[int]] = {}
+        for number, (_, kind) in enumerate(pending):
+            lines.setdefault(kind, deque()).append(number)
+        for (at,) in arrivals:
+            order.extend((pending[each][0], place[nodes[at].name]) for each in binding.fill(at, lines))
+        waiting = {number for line in lines.values() for number in line}
+        pending = [each for number, each in enumerate(pending) if number in waiting]
+        return Rehearsal(tuple(order), tuple(key for key, _ in pending))
+
+    def follow(self, told: Callable[[str, tuple[str, ...]], str]) -> None:
+        """Goes through the queue once on the nodes that are there, where somebody else decides.
+
+        `told` gets each pod and the nodes among which lots would be drawn, none where no node takes it; it says the
+        node that the pod is on now, or nothing.
+        """
+        nodes, binding = self._opened(self._snapshot.nodes, self._snapshot.volumes)
+        binding.arrive(range(len(nodes)))
+        index = {node.name: at for at, node in enumerate(nodes)}
+        for key, kind in self._queue:
+            best = binding.best(kind) or []
+            where = told(key, tuple(nodes[at].name for at in best))
+            if where:
+                binding.put(kind, index[where])
+
+    def _opened(self, nodes: Sequence[NodeView], volumes: VolumesView) -> tuple[Sequence[NodeView], Binding]:
+        """The nodes in the order in which ties go, and the books of what is bound there."""
+        found = Existing(dataclasses.replace(self._snapshot, nodes=tuple(nodes), volumes=volumes), self._resources)
+        found.keep_for_daemons(self._daemons)
+        binding = Binding(
+            found,
+            scored=(self._resources.index("cpu"), self._resources.index("memory")),
+            placed=self._placed,
+            pending=self._kinds,
+            csi=volumes.csi_nodes,
+            ports=self._daemon_ports(found),
+        )
+        return found.nodes, binding
+
+    def _daemon_ports(self, nodes: Existing) -> dict[int, frozenset[Port]]:
+        """The ports that DaemonSets will bind on machines that are to be bought; on nodes that are there they have."""
+        taken: dict[int, frozenset[Port]] = {}
+        for daemon in self._daemons:
+            if not daemon.ports:
+                continue
+            runs = nodes.tolerated(daemon.tolerations, soft=False)
+            runs &= np.logical_or.reduce([nodes.matching(variant.constraint) for variant in daemon.variants])
+            for at in np.flatnonzero(runs).tolist():
+                if nodes.nodes[at].name.startswith(PLANNED):
+                    taken[at] = taken.get(at, frozenset()) | daemon.ports
+        return taken
+
+    def _bind(
+        self,
+        binding: Binding,
+        pending: list[tuple[str, Kind]],
+        order: list[tuple[str, str | int]],
+        nodes: Sequence[NodeView],
+        place: Mapping[str, str | int],
+    ) -> list[tuple[str, Kind]]:
+        """Tries everybody in order, and those again for whom somebody who came later made room; who is still left."""
+        again = True
+        while again and pending:
+            before = len(order)
+            refused: set[Kind] = set()
+            left: list[tuple[str, Kind]] = []
+            for key, kind in pending:
+                node = None if kind in refused else binding.bind(kind)
+                if node is None:
+                    # Room only gets less, so whoever is like it need not ask again.
+                    refused.add(kind)
+                    left.append((key, kind))
+                else:
+                    order.append((key, place[nodes[node].name]))
+            pending = left
+            again = len(order) > before and any(kind.lapses for kind in refused)
+        return pending
+
+
+def planned_name(number: int) -> str:
+    """The name of a planned machine; names sort as numbers do."""
+    return f"{PLANNED}{number:06}"
+
+
+def machine(claim: PlannedClaim, pool: PoolView, name: str) -> NodeView:
+    """The machine that a claim is expected to become, empty."""
+    kind = next((kind for kind in pool.instance_types if kind.name == claim.instance_type), None)
+    return NodeView(
+        name=name,
+        labels={**claim.labels, names.HOSTNAME_LABEL: name},
+        taints=pool.taints,
+        allocatable=kind.allocatable if kind is not None else {},
+        initialized=False,
+        pool=claim.pool,
+        price=claim.price,
+    )
+
+
+def _volume_limits(claim: PlannedClaim, pool: PoolView) -> Mapping[str, int]:
+    return next((kind.volume_limits for kind in pool.instance_types if kind.name == claim.instance_type), {})
+
+
+def _csi_node(name: str, limits: Mapping[str, int]) -> CSINode:
+    drivers = tuple(
+        CSINodeDriver(name=driver, allocatable=VolumeNodeResources(count=count)) for driver, count in limits.items()
+    )
+    return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
+
+
+def _arrivals(nodes: Sequence[NodeView], arrival: Arrival) -> Iterable[list[int]]:
+    """Nodes by their index, in batches that become ready together; what is ready now comes first."""
+    yield [at for at, node in enumerate(nodes) if node.initialized]
+    coming = [at for at, node in enumerate(nodes) if not node.initialized]
+    if arrival is Arrival.AT_ONCE:
+        yield coming
+    else:
+        yield from ([at] for at in coming)
+
+
+def _compiler(snapshot: Snapshot, constraints: Constraints, groups: Groups) -> Compiler:
+    # Preferences are scores here, not rules that are given up one by one.
+    return Compiler(snapshot, constraints, groups, respect_preferences=False, soft_taints=False)
+
+
+def _samples(snapshot: Snapshot) -> list[Demand]:
+    shapes = Shapes()
+    return [Demand(f"{pod.metadata.namespace}/{pod.metadata.name}", shapes.shape(pod)) for pod in snapshot.daemons]

@@ -1,0 +1,139 @@
+"""Packing for the least cost: which machines, how far from the cheapest, and what a claim lists."""
+
+from growth.planning.solve import Options
+from tests.unit.planning.builders import (
+    EURO,
+    HOST,
+    LARGE,
+    TYPE,
+    ZONE,
+    Planned,
+    far,
+    kind,
+    need,
+    node,
+    offering,
+    plan,
+    pod,
+    pods,
+    pool,
+    spread,
+    term,
+)
+
+COST = Options(packer="cost")
+
+
+def types_of(made: Planned) -> list[str]:
+    return [claim.instance_type for claim in made.claims]
+
+
+def test_machines_fit_what_is_asked_for_altogether() -> None:
+    """Pods that need cpu and pods that need memory share machines on which both run out."""
+    thin, fat, even = (
+        kind("thin", 8, "8Gi", price=1.0),
+        kind("fat", 2, "32Gi", price=1.0),
+        kind("even", 8, "32Gi", price=1.5),
+    )
+    wanted = [*pods(8, cpu="900m", memory="100Mi"), *pods(7, "m", cpu="100m", memory="4Gi")]
+    made = plan(pool("default", thin, fat, even), wanted, options=COST)
+    assert types_of(made) == ["even"]
+
+
+def test_one_giant_is_not_bought_where_small_machines_are_cheaper() -> None:
+    """First fit fills the largest type that there is; its price by the core is another matter."""
+    small, giant = kind("small", 4, "16Gi", price=0.1), kind("giant", 64, "256Gi", price=10.0)
+    made = plan(pool("default", small, giant), pods(30, cpu="1", memory="1Gi"), options=COST)
+    assert set(types_of(made)) == {"small"}
+
+
+def test_a_cost_of_a_node_makes_fewer_machines() -> None:
+    """The objective counts it for each machine."""
+    small, large = kind("small", 4, "16Gi", price=0.1), kind("large", 16, "64Gi", price=0.5)
+    wanted = pods(12, cpu="1", memory="1Gi")
+    dear = plan(pool("default", small, large), wanted, options=Options(packer="cost", node_cost=EURO))
+    assert types_of(dear) == ["large"]
+    assert dear.plan.objective == dear.plan.planned + EURO
+
+
+def test_a_claim_lists_what_costs_at_most_a_quarter_more() -> None:
+    """A stock-out falls through to the next type, within reason."""
+    near, far = kind("near", 4, "16Gi", price=0.12), kind("far", 4, "16Gi", price=0.13)
+    made = plan(pool("default", kind("best", 4, "16Gi", price=0.1), near, far), pod(cpu="3"), options=COST)
+    assert made.claim.instance_types == ("best", "near")
+    wide = plan(
+        pool("default", kind("best", 4, "16Gi", price=0.1), near, far),
+        pod(cpu="3"),
+        options=Options(packer="cost", flexibility=130),
+    )
+    assert wide.claim.instance_types == ("best", "near", "far")
+
+
+def test_min_values_are_listed_whatever_they_cost() -> None:
+    """Flexibility that the pool asks for comes before the price of the fallbacks."""
+    dear = kind("dear", 4, "16Gi", price=1.0)
+    wanted = pool("default", kind("best", 4, "16Gi", price=0.1), dear, needs=[need(TYPE, "Exists", least=2)])
+    assert plan(wanted, pod(cpu="3"), options=COST).claim.instance_types == ("best", "dear")
+
+
+def test_the_bound_holds_for_one_pod() -> None:
+    """One pod on its cheapest machine: whole pods are counted, so the bound is exact."""
+    made = plan(pool("default", LARGE), pod(cpu="10"), options=COST).plan
+    assert made.lower_bound is not None
+    assert made.objective is not None
+    assert 0 <= made.objective - made.lower_bound <= made.objective // 1000
+
+
+def test_room_on_nodes_that_are_there_has_no_price() -> None:
+    """What fits on them costs nothing, and the bound knows that."""
+    made = plan(pool(), node("n", cpu="8"), pods(4), options=COST).plan
+    assert (made.hourly, made.lower_bound) == (0, 0)
+
+
+def test_the_bound_says_which_rules_it_leaves_out() -> None:
+    """With the number of pods that they are about."""
+    wanted = [pod(f"s{i}", labels={"app": "a"}, spread=[spread(ZONE, app="a")]) for i in range(3)]
+    assert plan(pool(), wanted, options=COST).plan.bound_ignores == ("zone spread of 3 pods",)
+
+
+def test_pods_that_keep_apart_are_bounded_by_their_number() -> None:
+    """Each needs a machine of its own: that rule is not left out."""
+    wanted = [pod(f"p{i}", labels={"app": "a"}, affinity=far(term(HOST, app="a"))) for i in range(5)]
+    made = plan(pool(), wanted, options=COST).plan
+    assert len(made.claims) == 5
+    assert made.bound_ignores == ()
+    assert made.lower_bound is not None
+    assert made.lower_bound >= made.hourly * 99 // 100
+
+
+def test_limits_are_named_beside_the_bound() -> None:
+    """A limit can only make a plan dearer."""
+    made = plan(pool(limits={"cpu": "100"}), pods(3), options=COST).plan
+    assert made.bound_ignores == ("limits of NodePool default",)
+
+
+def test_first_fit_has_no_bound() -> None:
+    """It is not made for its cost."""
+    made = plan(pool(), pods(3)).plan
+    assert (made.objective, made.lower_bound, made.rehearsed) == (None, None, None)
+    assert made.planned == made.hourly
+
+
+def test_what_is_left_over_gets_its_machine_in_the_same_pass() -> None:
+    """The price that is told is that of the plan with the machines that the rehearsal adds."""
+    sizes = [("700m", "100Mi"), ("100m", "700Mi"), ("300m", "300Mi"), ("1500m", "2Gi")]
+    wanted = [pod(f"p{i:02}", cpu=sizes[i % 4][0], memory=sizes[i % 4][1]) for i in range(60)]
+    types = (kind("a", 2, "4Gi", price=0.1), kind("b", 4, "8Gi", price=0.21), kind("c", 8, "16Gi", price=0.45))
+    made = plan(pool("default", *types), wanted, options=COST).plan
+    assert made.rehearsed == made.hourly
+    assert not made.unplaced
+
+
+def test_a_dearer_zone_is_used_only_where_a_spread_asks_for_it() -> None:
+    """Zones differ in price; pods without rules go to the cheapest."""
+    zones = kind("k", 4, "16Gi", offerings=[offering("a", price=0.1), offering("b", price=0.2)])
+    made = plan(pool("default", zones), pods(6), options=COST).plan
+    assert {claim.zone for claim in made.claims} == {"a"}
+    wanted = [pod(f"s{i}", labels={"app": "a"}, spread=[spread(ZONE, app="a")]) for i in range(4)]
+    made = plan(pool("default", zones), wanted, options=COST).plan
+    assert {claim.zone for claim in made.claims} == {"a", "b"}

@@ -1,0 +1,93 @@
+"""Proposals for a queue: the quick rehearsals on arrays, and what they are worth."""
+
+import random
+
+import numpy as np
+import pytest
+
+from growth.cluster.snapshot import Demand, NodeView, Snapshot
+from growth.planning import cost
+from growth.planning.market import Floats, Ints, Market
+from growth.planning.queued import _Floor, queued
+from growth.planning.rehearsal import Arrival, Stage
+from growth.planning.solve import Options, solve
+from tests.unit.planning.builders import HOST, SHAPES, kind, pod, pool
+
+SMALL, LARGE, LEAN = kind("small", 4, "8Gi"), kind("large", 16, "64Gi", price=1.5), kind("lean", 8, "8Gi", price=0.7)
+SIZES = (("250m", "512Mi"), ("500m", "2Gi"), ("1", "1Gi"), ("2", "6Gi"), ("100m", "3Gi"))
+
+
+def question(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Snapshot, list[Demand], Market, Ints]:
+    """Pods in some order, and the market that the packer makes of them."""
+    chance = random.Random(seed)
+    sizes = [chance.choice(SIZES) for _ in range(60)]
+    waiting = [pod(f"pod-{at:02}", cpu=cpu, memory=memory) for at, (cpu, memory) in enumerate(sizes)]
+    demands = [Demand(f"default/{each.metadata.name}", SHAPES.shape(each)) for each in waiting]
+    snapshot = Snapshot(currency="EUR", pools=(pool("default", SMALL, LARGE, LEAN),), namespaces={"default": {}})
+    asked: list[tuple[Market, Ints]] = []
+
+    def listening(goods: Market, queue: Ints, worths: list[Floats]) -> list[object]:
+        asked.append((goods, queue))
+        return []
+
+    monkeypatch.setattr(cost, "queued", listening)
+    solve(snapshot, demands, Options(packer="cost"))
+    monkeypatch.undo()
+    goods, queue = asked[0]
+    return snapshot, demands, goods, queue
+
+
+def machines(goods: Market, plan: tuple[int, ...]) -> list[NodeView]:
+    bought = [goods.columns[column] for column in plan]
+    return [
+        NodeView(name=f"n{at}", labels={HOST: f"n{at}"}, allocatable=shelf.options[option].type.allocatable)
+        for at, (shelf, option) in enumerate(bought)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_quick_rehearsals_say_what_the_rehearsal_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On plain pods the arrays leave over as many as the whole model does, at once and one by one."""
+    snapshot, demands, goods, queue = question(seed, monkeypatch)
+    chance = random.Random(seed)
+    plan = tuple(chance.randrange(len(goods.columns)) for _ in range(5))
+    floor = _Floor(goods, queue)
+    stage = Stage(snapshot, demands)
+    (where,) = floor.at_once([plan])
+    assert int((where < 0).sum()) == len(stage.rehearse_nodes(machines(goods, plan), Arrival.AT_ONCE).left)
+    slowly = stage.rehearse_nodes(machines(goods, plan), Arrival.ONE_BY_ONE).left
+    assert len(floor.one_by_one(plan)) == len(slowly)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_plans_side_by_side_fare_as_each_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rehearsing many plans in one go changes nothing for any of them."""
+    _, _, goods, queue = question(seed, monkeypatch)
+    chance = random.Random(seed)
+    plans = [tuple(chance.randrange(len(goods.columns)) for _ in range(chance.randint(1, 6))) for _ in range(7)]
+    floor = _Floor(goods, queue)
+    for plan, where in zip(plans, floor.at_once(plans), strict=True):
+        assert where.tolist() == floor.at_once([plan])[0].tolist()
+    for plan, left in zip(plans, floor.all_one_by_one(plans), strict=True):
+        alone = np.bincount(queue[floor.one_by_one(plan)], minlength=len(goods.classes))
+        assert left.tolist() == alone.tolist()
+
+
+def test_proposals_hold_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every drawing fits on its machine, nobody is drawn twice, and the same question has the same answer."""
+    _, _, goods, queue = question(1, monkeypatch)
+    worth = np.full(len(goods.classes), 50_000_000.0)
+    proposals = queued(goods, queue, [worth])
+    counts = np.bincount(queue, minlength=len(goods.classes))
+    assert proposals
+    for proposal in proposals:
+        assert all((each.pods @ goods.needs <= goods.rooms[each.column]).all() for each in proposal)
+        assert (sum(each.pods for each in proposal) <= counts).all()
+    again = queued(goods, queue, [worth])
+    assert [[each.column for each in one] for one in proposals] == [[each.column for each in one] for one in again]
+
+
+def test_nothing_is_proposed_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pods there is nothing to buy."""
+    _, _, goods, queue = question(2, monkeypatch)
+    assert queued(goods, queue[:0], [np.zeros(len(goods.classes))]) == []

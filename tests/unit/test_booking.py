@@ -1,0 +1,200 @@
+"""Whether orders are within limits and caps: what exists, what is reserved and what is asked for, at the most that it may be."""
+
+import datetime as dt
+
+import pytest
+
+from growth.api import names
+from growth.api.decoding import convert
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.kinds import Json
+from growth.api.pools import PoolRef
+from growth.api.reservations import RELEASE, Reservation, ReservationError, live, parse, printed
+from growth.cluster.snapshot import PoolView
+from growth.controllers.provisioning.booking import Caps, Prices, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning.claims import Order
+from growth.planning.plan import PlannedClaim
+from growth.providers.catalogues import builtin
+from tests.manifests import claim, need, node_pool
+
+NOW = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+TYPES = builtin("kwok").types
+POOL = PoolRef.karpenter("default")
+VIEWS = {POOL: PoolView(ref=POOL, instance_types=TYPES)}
+SMALL = "c-2x-amd64-linux"
+LARGE = "c-8x-amd64-linux"
+OWN: Json = {names.NODE_POOL_LABEL: "default"}
+DEAREST = max(offering.price or 0 for kind in TYPES for offering in kind.offerings)
+
+
+def order(name: str, *types: str, price: int = 50, max_price: int = 60) -> Order:
+    planned = PlannedClaim(
+        pool=POOL,
+        instance_type=types[0] if types else SMALL,
+        zone="test-zone-a",
+        capacity_type="on-demand",
+        price=price,
+        instance_types=types or (SMALL,),
+        requirements={},
+        labels={},
+        requests={},
+        pods=("default/p",),
+        next_best=None,
+    )
+    pool = convert(node_pool(), NodePool)
+    return Order(
+        name=name,
+        pool=pool,
+        view=VIEWS[POOL],
+        planned=planned,
+        pods=planned.pods,
+        types=types or (SMALL,),
+        max_price=max_price,
+    )
+
+
+def limited(**limits: str) -> NodePool:
+    return convert(node_pool(limits=limits), NodePool)
+
+
+def existing(name: str, *types: str, **more: Json) -> NodeClaim:
+    return convert(
+        claim(name, need(names.INSTANCE_TYPE_LABEL, "In", *(types or (SMALL,))), labels=OWN, **more), NodeClaim
+    )
+
+
+def names_of(orders: tuple[Order, ...]) -> list[str]:
+    return [each.name for each in orders]
+
+
+# --- pools
+
+
+def test_nodes_are_counted_with_what_exists_and_what_is_reserved() -> None:
+    """A reserved name that exists counts once, and one that was given up not at all."""
+    booking = book_pool(
+        limited(nodes="4"),
+        [order(each) for each in "xyz"],
+        reserved={
+            "a": Reservation(at=NOW, instance_type=SMALL),
+            "b": Reservation(at=NOW, instance_type=SMALL),
+            "stale": Reservation(at=NOW - RELEASE - dt.timedelta(seconds=1), instance_type=SMALL),
+        },
+        claims=[existing("a")],
+        nodes=[],
+        types=TYPES,
+        now=NOW,
+    )
+    assert names_of(booking.orders) == ["x", "y"]
+    assert [(each.name, why) for each, why in booking.refused] == [
+        ("z", "NodePool default has no room left: limit nodes 4, used 4")
+    ]
+    assert sorted(booking.reserved) == ["b", "x", "y"]
+
+
+def test_resources_are_counted_at_the_largest_type_that_is_listed() -> None:
+    """Whichever is bought, the limit holds; and the reservation says how much."""
+    booking = book_pool(
+        limited(cpu="12"),
+        [order("x", SMALL, LARGE), order("y", SMALL), order("z", LARGE)],
+        reserved={},
+        claims=[existing("a", SMALL)],
+        nodes=[],
+        types=TYPES,
+        now=NOW,
+    )
+    assert names_of(booking.orders) == ["x", "y"]
+    assert booking.reserved["x"].capacity == {"cpu": "8"}
+    assert booking.reserved["y"].capacity == {"cpu": "2"}
+
+
+def test_what_cannot_be_read_is_not_nothing() -> None:
+    """A quantity of a claim or of a reservation that nobody understands stops purchases in that pool."""
+    broken = existing("a", status={"capacity": {"cpu": "many"}})
+    with pytest.raises(UnknownUsage, match="NodePool default"):
+        book_pool(limited(cpu="9"), [order("x")], reserved={}, claims=[broken], nodes=[], types=TYPES, now=NOW)
+    odd = {"b": Reservation(at=NOW, capacity={"cpu": "few"})}
+    with pytest.raises(UnknownUsage, match="NodePool default"):
+        book_pool(limited(cpu="9"), [order("x")], reserved=odd, claims=[], nodes=[], types=TYPES, now=NOW)
+
+
+# --- the annotation
+
+
+def test_the_annotation_is_read_as_it_is_written() -> None:
+    """Names, times and sizes survive; an empty one reserves nothing."""
+    told = {"a": Reservation(at=NOW, instance_type=SMALL, capacity={"cpu": "2"}, price=7)}
+    assert parse(printed(told)) == told
+    assert parse("") == {}
+    assert live(told, NOW + RELEASE) == told
+    assert live(told, NOW + RELEASE + dt.timedelta(seconds=1)) == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a":{}}', '{"a":{"at":"soon"}}'])
+def test_an_annotation_that_cannot_be_read_is_an_error(text: str) -> None:
+    """How much is reserved is unknown then."""
+    with pytest.raises(ReservationError, match="remove it if nobody is about to buy machines"):
+        parse(text)
+
+
+# --- caps
+
+
+def capped(
+    *orders: Order, claims: tuple[NodeClaim, ...] = (), reserved: int = 0, **caps: int
+) -> tuple[list[str], list[str]]:
+    booking = book_caps(
+        Caps(**caps),
+        orders,
+        reserved={f"r{at}": Reservation(at=NOW, price=100) for at in range(reserved)},
+        claims=claims,
+        pools=VIEWS,
+        types=TYPES,
+        currency="USD",
+        now=NOW,
+    )
+    return [f"{each.name}@{each.max_price}" for each in booking.orders], [why for _, why in booking.refused]
+
+
+def test_the_cap_of_nodes_counts_all_claims_and_names() -> None:
+    """And the refusal names it."""
+    taken, refused = capped(order("x"), order("y"), claims=(existing("a"),), reserved=1, nodes=3)
+    assert taken == ["x@60"]
+    assert refused == ["the cluster's cap --max-nodes 3 is reached: 3 machines exist or are on their way"]
+
+
+def test_the_cap_of_money_lets_a_claim_cost_what_is_left() -> None:
+    """Booked at the most that it may cost; near the cap it may cost less, and its planned price must fit."""
+    taken, refused = capped(order("x"), order("y"), order("z"), reserved=1, hourly=215)
+    assert taken == ["x@60", "y@55"]
+    assert len(refused) == 1
+    assert refused[0].startswith("the cluster's cap --max-hourly ")
+
+
+def test_a_price_that_is_not_known_is_the_dearest() -> None:
+    """Never nothing: a type that is no longer sold, a claim without types."""
+    prices = Prices(VIEWS, TYPES, "USD")
+    assert prices.dearest == DEAREST
+    assert prices.of(existing("a", "no-such-type")) == DEAREST
+    gone = convert(claim("b", labels={**OWN, names.INSTANCE_TYPE_LABEL: "no-such-type"}), NodeClaim)
+    assert prices.of(gone) == DEAREST
+    assert prices.of(convert(claim("c", labels=OWN), NodeClaim)) == DEAREST
+
+
+def test_a_claim_costs_at_most_what_it_promises_until_it_is_bought() -> None:
+    """Then it costs what its labels say, whatever was promised."""
+    prices = Prices(VIEWS, TYPES, "USD")
+    promise = {names.MAX_PRICE_ANNOTATION: "0.0000005"}
+    promised = convert(
+        claim("a", need(names.INSTANCE_TYPE_LABEL, "In", LARGE), labels=OWN, metadata={"annotations": promise}),
+        NodeClaim,
+    )
+    assert prices.of(promised) == 500
+    bought = {
+        **OWN,
+        names.INSTANCE_TYPE_LABEL: SMALL,
+        names.CAPACITY_TYPE_LABEL: "on-demand",
+        names.ZONE_LABEL: "test-zone-a",
+    }
+    launched = convert(claim("a", labels=bought, metadata={"annotations": promise}), NodeClaim)
+    assert prices.of(launched) > 500
