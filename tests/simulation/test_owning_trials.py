@@ -14,8 +14,9 @@ import pytest
 from growth.api.clouds import CloudMachine, MachineNotFound
 from growth.api.core import CONFIG_MAP
 from growth.api.karpenter import NODE_POOL
-from growth.controllers.provisioning import provisioner, reserving
+from growth.controllers.provisioning import reserving
 from growth.controllers.provisioning.booking import Booking
+from growth.controllers.provisioning.purchases import Purchases
 from growth.kube.errors import NotFound
 from growth.kube.memory import MemoryApi
 from growth.providers.kwok.provider import KwokProvider
@@ -131,12 +132,12 @@ def lets_go_before_the_machine_is_gone(patch: Patch) -> None:
 
 
 def buys_too_little(patch: Patch) -> None:
-    real = provisioner.Provisioner._orders
+    real = Purchases.orders
 
-    def fewer(self: provisioner.Provisioner, *args: Any) -> Any:
-        return real(self, *args)[: 1 - len(self._env.state.claims.store)]
+    async def fewer(self: Purchases, *args: Any) -> Any:
+        return (await real(self, *args))[: 1 - len(self._env.state.claims.store)]
 
-    patch.setattr(provisioner.Provisioner, "_orders", fewer)
+    patch.setattr(Purchases, "orders", fewer)
 
 
 def everywhere(act: Act) -> list[Ended]:
