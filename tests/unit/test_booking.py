@@ -1,5 +1,6 @@
 """Whether orders are within limits and caps: what exists, what is reserved and what is asked for, at the most that it may be."""
 
+import dataclasses
 import datetime as dt
 
 import pytest
@@ -169,6 +170,14 @@ def test_the_cap_of_money_lets_a_claim_cost_what_is_left() -> None:
     assert taken == ["x@60", "y@55"]
     assert len(refused) == 1
     assert refused[0].startswith("the cluster's cap --max-hourly ")
+
+
+def test_a_claim_whose_prices_the_cloud_does_not_know_must_fit_whole() -> None:
+    """It cannot be told what is left, so it is bought at the most that it may cost or not at all."""
+    order_of_their_own = dataclasses.replace(order("x"), repriced=True)
+    assert capped(order_of_their_own, reserved=1, hourly=160) == (["x@60"], [])
+    taken, refused = capped(order_of_their_own, reserved=1, hourly=155)
+    assert (taken, len(refused)) == ([], 1)
 
 
 def test_a_price_that_is_not_known_is_the_dearest() -> None:

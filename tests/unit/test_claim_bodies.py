@@ -134,3 +134,10 @@ def test_the_most_that_a_machine_can_cost() -> None:
     assert dearest(wanted, view) == on_demand
     cheap = dataclasses.replace(wanted, price=1, requirements={names.CAPACITY_TYPE_LABEL: one_of("spot")})
     assert dearest(cheap, view) == spot
+
+
+def test_a_price_that_the_cloud_does_not_know_is_no_bound_for_it() -> None:
+    """With prices of people's own the claim lists the types that may be bought, and says no price."""
+    plain, repriced = order(), dataclasses.replace(order(), repriced=True)
+    assert names.MAX_PRICE_ANNOTATION in claim(plain, currency="USD").metadata.annotations
+    assert names.MAX_PRICE_ANNOTATION not in claim(repriced, currency="USD").metadata.annotations

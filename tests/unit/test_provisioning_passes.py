@@ -9,6 +9,7 @@ import pytest
 from growth.api.decoding import convert
 from growth.api.karpenter import NodePool
 from growth.api.kinds import Json
+from growth.api.overlays import NodeOverlay
 from growth.api.pods import Pod
 from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod, Shapes
@@ -31,8 +32,9 @@ def waiting(name: str, **spec: Any) -> CachedPod:
     return SHAPES.keep(convert(pod(name, status=MARK, **spec), Pod))
 
 
-def asked(*pods: CachedPod, pools: Sequence[Json] = (), **more: Any) -> Answer:
+def asked(*pods: CachedPod, pools: Sequence[Json] = (), overlays: Sequence[NodeOverlay] = (), **more: Any) -> Answer:
     picture = Picture(
+        overlays=overlays,
         catalogue=builtin("kwok"),
         now=NOW,
         pending=pods,
@@ -100,3 +102,27 @@ def test_pods_of_buffers_come_last() -> None:
     virtual = Demand("default/capacitybuffer:b#0", SHAPES.shape(convert(pod("x", cpu="1", priority=-(2**31)), Pod)))
     answer = asked(waiting("real", cpu="1"), pools=[pool], virtual=(virtual,))
     assert placed(answer) == {"default/real"}
+
+
+def overlay(name: str, price: str, *types: str) -> NodeOverlay:
+    wanted = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}]
+    return convert({"metadata": {"name": name}, "spec": {"requirements": wanted, "price": price}}, NodeOverlay)
+
+
+def test_a_claim_lists_what_is_cheap_by_peoples_own_prices() -> None:
+    """An overlay makes a large type nearly free: nothing else is listed, for the cloud would choose by its own prices."""
+    (plain,) = asked(waiting("a")).bounds
+    assert len(plain.types) > 1
+    assert not plain.repriced
+    answer = asked(waiting("a"), overlays=[overlay("sale", "0.001", "m-8x-amd64-linux")])
+    (found,) = answer.bounds
+    assert found.types == ("m-8x-amd64-linux",)
+    assert found.repriced
+    assert found.dearest == 1_000_000
+
+
+def test_an_overlay_elsewhere_leaves_the_cloud_its_bound() -> None:
+    """Only a type that the claim could have listed makes its prices people's own."""
+    (found,) = asked(waiting("a"), overlays=[overlay("sale", "0.001", "no-such-type")]).bounds
+    assert not found.repriced
+    assert len(found.types) > 1

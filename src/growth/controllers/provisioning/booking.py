@@ -121,7 +121,7 @@ def book_caps(
     """Books the orders within the caps, in their order. `claims` are all of the cluster's, and fresh.
 
     A machine is booked at the most that it may cost. Where that is more than is left but its planned price is not, the
-    claim may cost what is left and no more.
+    claim may cost what is left and no more; one whose prices the cloud does not know cannot be told so, and waits.
     """
     prices = Prices(pools, types, currency)
     existing = {each.metadata.name for each in claims}
@@ -140,8 +140,9 @@ def book_caps(
         price = order.max_price
         if caps.hourly is not None:
             left = caps.hourly - hourly
-            if order.planned.price > left:
-                cap, spent, wanted = (Money(each, currency) for each in (caps.hourly, hourly, order.planned.price))
+            least = order.max_price if order.repriced else order.planned.price
+            if least > left:
+                cap, spent, wanted = (Money(each, currency) for each in (caps.hourly, hourly, least))
                 told = f"{spent}/h is spent or promised, and another {wanted}/h would be"
                 refused.append((order, f"the cluster's cap {MAX_HOURLY} {cap} is reached: {told}"))
                 continue

@@ -39,7 +39,11 @@ _NEVER_REQUIRED: Final = frozenset({names.HOSTNAME_LABEL})
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for."""
+    """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for.
+
+    `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
+    no bound, and the claim lists no type that is too dear.
+    """
 
     name: str
     pool: NodePool
@@ -48,6 +52,7 @@ class Order:
     pods: tuple[str, ...]
     types: tuple[str, ...]
     max_price: int
+    repriced: bool = False
 
 
 def claim_name(pool: str, random: Random) -> str:
@@ -58,20 +63,33 @@ def claim_name(pool: str, random: Random) -> str:
 
 def dearest(planned: PlannedClaim, view: PoolView) -> int:
     """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
+    return max(planned.price, *(price for prices in _prices(planned, view).values() for price in prices))
+
+
+def affordable(planned: PlannedClaim, view: PoolView, *, percent: int) -> tuple[str, ...]:
+    """Of the planned types, in their order, those that cost at most so many percent of the planned price somewhere."""
+    most = planned.price * percent // 100
+    prices = _prices(planned, view)
+    return tuple(name for name in planned.instance_types if min(prices.get(name, ()), default=most + 1) <= most)
+
+
+def _prices(planned: PlannedClaim, view: PoolView) -> dict[str, list[int]]:
+    """By type, the prices of the offerings that the machine may be."""
     listed = set(planned.instance_types)
     asked = [
         (planned.requirements[key], attribute)
         for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
         if key in planned.requirements
     ]
-    prices = [
-        offering.price
+    return {
+        kind.name: [
+            offering.price
+            for offering in kind.offerings
+            if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+        ]
         for kind in view.instance_types
         if kind.name in listed
-        for offering in kind.offerings
-        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
-    ]
-    return max(planned.price, *prices)
+    }
 
 
 def claim(order: Order, *, currency: str) -> NodeClaim:
@@ -80,6 +98,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
     uses = template.spec.node_class_ref
     planned = order.planned
     relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"} if planned.min_values_relaxed else {}
+    bound = {} if order.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
     return NodeClaim(
         metadata=ObjectMeta(
             name=order.name,
@@ -93,7 +112,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
                 **template.metadata.annotations,
                 **stamp(order.pool),
                 **relaxed,
-                names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact,
+                **bound,
             },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(

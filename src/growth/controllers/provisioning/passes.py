@@ -11,7 +11,7 @@ from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
-from growth.controllers.provisioning.claims import dearest, short_list
+from growth.controllers.provisioning.claims import affordable, dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning import occupants
 from growth.planning.offerings import template_requirements
@@ -41,12 +41,23 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a planned machine can cost at most, and the types that its claim lists: as many as keep the claim small.
+
+    `repriced` where an overlay has changed the price of one of them.
+    """
+
+    dearest: int
+    types: tuple[str, ...]
+    repriced: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """`plan` is None where nothing wanted a place. `pods` are the real ones that were planned for, by key.
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
-    count. `snapshot` is what was planned on, overlays laid. `dearest` is the most that each planned machine can cost,
-    and `types` those that its claim lists: as many as keep the claim small.
+    count. `snapshot` is what was planned on, overlays laid. `bounds` are of the plan's claims, in their order.
     """
 
     plan: Plan | None
@@ -57,8 +68,7 @@ class Answer:
     soonest: float | None = None
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
-    dearest: tuple[int, ...] = ()
-    types: tuple[tuple[str, ...], ...] = ()
+    bounds: tuple[Bounds, ...] = ()
     note: str = ""  # what else people should know of how the plan was made
 
     @property
@@ -83,11 +93,12 @@ def answered(question: Question) -> Answer:
             if view.ref.group == names.KARPENTER
         ),
     )
+    listed = snapshot
     snapshot, problems = overlaid(snapshot, picture.overlays)
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
-    most, types = _bounds(plan, snapshot, pools) if plan is not None else ((), ())
+    bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -97,8 +108,7 @@ def answered(question: Question) -> Answer:
         soonest=soonest,
         warnings=assembled.warnings,
         overlay_problems=problems,
-        dearest=most,
-        types=types,
+        bounds=bounds,
     )
 
 
@@ -155,25 +165,41 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
 
 
 def _bounds(
-    plan: Plan, snapshot: Snapshot, pools: Mapping[str, NodePool]
-) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
-    """The most that each planned machine can cost, and the types that its claim lists.
-
-    Most planned machines share both with many others.
-    """
+    plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
+) -> tuple[Bounds, ...]:
+    """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""
     views = {pool.ref: pool for pool in snapshot.pools}
-    known: dict[object, tuple[int, tuple[str, ...]]] = {}
-    found: list[tuple[int, tuple[str, ...]]] = []
+    touched = {pool.ref: _repriced(pool, views[pool.ref]) for pool in listed.pools}
+    known: dict[object, Bounds] = {}
+    found: list[Bounds] = []
     for each in plan.claims:
         key = (each.pool, each.price, each.instance_types, id(each.requirements))
         if key not in known:
             view, pool = views[each.pool], pools[each.pool.name]
-            known[key] = (
-                dearest(each, view),
-                short_list(each, pool=pool, view=view, currency=plan.currency),
+            repriced = not touched[each.pool].isdisjoint(each.instance_types)
+            flexible = any(need.min_values for need in each.requirements.values())
+            machine = each
+            if repriced and not flexible:
+                machine = dataclasses.replace(each, instance_types=affordable(each, view, percent=percent))
+            known[key] = Bounds(
+                dearest=dearest(machine, view),
+                types=short_list(machine, pool=pool, view=view, currency=plan.currency),
+                repriced=repriced,
             )
         found.append(known[key])
-    return tuple(most for most, _ in found), tuple(types for _, types in found)
+    return tuple(found)
+
+
+def _repriced(before: PoolView, after: PoolView) -> Set[str]:
+    """The types that cost something else than the cloud says."""
+    if before.instance_types is after.instance_types:
+        return frozenset()
+    listed = {kind.name: [offering.price for offering in kind.offerings] for kind in before.instance_types}
+    return {
+        kind.name
+        for kind in after.instance_types
+        if [offering.price for offering in kind.offerings] != listed.get(kind.name)
+    }
 
 
 def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:

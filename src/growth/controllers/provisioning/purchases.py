@@ -64,8 +64,8 @@ class Purchases:
         env, views = self._env, answer.views
         orders: list[Order] = []
         taken: set[str] = set()
-        async for slice_ in slices(list(zip(plan.claims, answer.dearest, answer.types, strict=True))):
-            for planned, most, types in slice_:
+        async for slice_ in slices(list(zip(plan.claims, answer.bounds, strict=True))):
+            for planned, bounds in slice_:
                 pods = tuple(pod for pod in planned.pods if not vanished(pod, answer, env.state.pods.store))
                 if not pods:
                     continue
@@ -73,14 +73,16 @@ class Purchases:
                 while name in taken or env.state.claims.store.get(name) is not None:
                     name = claim_name(planned.pool.name, env.random)
                 taken.add(name)
+                flexible = planned.price * env.settings.max_price_percent // 100
                 order = Order(
                     name=name,
                     pool=answer.pools[planned.pool.name],
                     view=views[planned.pool],
                     planned=planned,
                     pods=pods,
-                    types=types,
-                    max_price=min(planned.price * env.settings.max_price_percent // 100, most),
+                    types=bounds.types,
+                    max_price=bounds.dearest if bounds.repriced else min(flexible, bounds.dearest),
+                    repriced=bounds.repriced,
                 )
                 orders.append(order)
         return orders
