@@ -219,7 +219,7 @@ async def _probe(lags: list[tuple[float, float]]) -> None:
 
 
 def _p99(values: Sequence[float]) -> float:
-    return statistics.quantiles(values, n=100)[98]
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ class _NamedLease(MemoryApi):
     """Keeps the Lease under a name of its own: two replicas with two Leases both believe that they lead."""
 
     def __init__(self, server: MemoryServer, lease: str) -> None:
-        super().__init__(server, user="growth")
+        super().__init__(server, user="growth-elector")
         self._lease = lease
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
