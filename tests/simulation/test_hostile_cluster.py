@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import datetime as dt
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
+from growth.api.clouds import CloudMachine, InvariantViolation
 from growth.api.core import NAMESPACE
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
@@ -142,6 +144,37 @@ def test_the_machine_of_a_claim_made_by_hand_is_collected() -> None:
         return await left(stage)
 
     assert on_stage(body).value == (1, 1, 1)
+
+
+def test_a_machine_that_the_cloud_cannot_explain_keeps_no_leak_alive() -> None:
+    """One claim names a machine that is none of this cloud's; everybody else's leaks are collected all the same."""
+
+    async def body(stage: Stage) -> tuple[list[str], bool]:
+        await stage.admin.create(NAMESPACE, {"metadata": {"name": "growth"}})
+        for name in ("strange", "web-1", "web-2"):
+            await add_owned(stage, name)
+        strange = await stage.claim("strange")
+        stage.cloud.machines.pop(strange.metadata.uid)
+        stage.cloud.machines["lost"] = CloudMachine(
+            provider_id="scripted://lost",
+            claim="lost",
+            claim_uid="lost",
+            created=stage.env.clock.now() - dt.timedelta(hours=1),
+        )
+        known = stage.cloud.get
+
+        async def get(provider_id: str) -> CloudMachine:
+            if provider_id == strange.status.provider_id:
+                raise InvariantViolation(f"{provider_id} is no machine of this cloud")
+            return await known(provider_id)
+
+        stage.cloud.get = get  # type: ignore[method-assign]
+        await stage.start(Collection(stage.env))
+        await asyncio.sleep(600)
+        left = sorted(each.claim for each in stage.cloud.machines.values())
+        return left, await stage.has_claim("strange")
+
+    assert on_stage(body).value == (["web-1", "web-2"], True)
 
 
 # --- nothing foreign is taken

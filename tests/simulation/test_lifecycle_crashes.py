@@ -83,7 +83,7 @@ async def check(stage: Stage, claims: int) -> None:
         assert names.TERMINATION_FINALIZER in node.metadata.finalizers
 
 
-@pytest.mark.parametrize(("ready_after", "writes"), [(2, 5), (10, 6)])
+@pytest.mark.parametrize(("ready_after", "writes"), [(1, 4), (4, 5), (12, 6)])
 def test_a_crash_after_any_write_loses_and_doubles_nothing(ready_after: float, writes: int) -> None:
     """Whatever was written last, the next process goes on from there, and writes nothing a second time."""
 

@@ -25,6 +25,9 @@ def _no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None
         monkeypatch.delenv(name, raising=False)
 
 
+COST = ("--packer", "cost")
+
+
 class Asked:
     """Runs the command on objects and keeps what it said."""
 
@@ -50,9 +53,14 @@ def asked(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> Asked:
 
 def test_the_json_has_the_documented_shape(asked: Asked) -> None:
     """Every key, no other, and prices as numbers."""
-    found = asked.json(
-        node_pool(), node("n", cpu="1"), pod("fits", cpu="500m"), pod("bought", cpu="3"), pod("giant", cpu="999")
+    objects = (
+        node_pool(),
+        node("n", cpu="1"),
+        pod("fits", cpu="500m"),
+        pod("bought", cpu="3"),
+        pod("giant", cpu="999"),
     )
+    found = asked.json(*objects, arguments=COST)
     assert list(found) == ["nodeClaims", "existingNodes", "unschedulable", "summary"]
     (claim,) = found["nodeClaims"]
     assert list(claim) == [
@@ -106,7 +114,7 @@ def test_why_names_the_offering_and_the_next_best_with_their_prices(asked: Asked
         growth_pool("default", {"name": "CX33", "max": 1}, {"name": "CX23", "max": 1}), pod("p", cpu="3")
     )
     assert "cx33" in claim["nodeClaims"][0]["why"]
-    claim = asked.json(node_pool(), pod("p"))["nodeClaims"][0]
+    claim = asked.json(node_pool(), pod("p"), arguments=COST)["nodeClaims"][0]
     assert (
         "is the cheapest of 3 types that hold its pods within 1.25 times its price;"
         " the next best is s-1x-amd64-linux at $0.0293/h" in claim["why"]
@@ -114,8 +122,8 @@ def test_why_names_the_offering_and_the_next_best_with_their_prices(asked: Asked
 
 
 def test_first_fit_lists_every_type_and_has_no_bound(asked: Asked) -> None:
-    """It plans as Karpenter does."""
-    found = asked.json(node_pool(), pod("p"), arguments=("--packer", "first-fit"))
+    """It is the default, and plans as Karpenter does."""
+    found = asked.json(node_pool(), pod("p"))
     assert "is the cheapest of 36 types that hold its pods; the next best is" in found["nodeClaims"][0]["why"]
     summary = found["summary"]
     assert summary["packer"] == "first-fit"
@@ -127,7 +135,7 @@ def test_the_table_says_how_far_the_plan_is_from_the_cheapest(asked: Asked) -> N
     spread: Json = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
     rule: Json = {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "a"}}}]}
     many = [pod(f"p{i}", labels={"app": "a"}, **rule) for i in range(4)]
-    _, out, _ = asked(node_pool(), *many)
+    _, out, _ = asked(node_pool(), *many, arguments=COST)
     assert re.search(
         r"\$0\.\d+/h, at most \d+\.\d % above the cheapest possible \(the bound ignores zone spread of 4 pods\)\.", out
     )
@@ -136,8 +144,8 @@ def test_the_table_says_how_far_the_plan_is_from_the_cheapest(asked: Asked) -> N
 def test_a_cost_of_a_node_buys_fewer_machines(asked: Asked) -> None:
     """With a price on each machine one large one is better than many small ones."""
     many = [pod(f"p{i}", cpu="800m") for i in range(20)]
-    cheap = asked.json(node_pool(), *many)["summary"]
-    dear = asked.json(node_pool(), *many, arguments=("--node-cost", "5"))["summary"]
+    cheap = asked.json(node_pool(), *many, arguments=COST)["summary"]
+    dear = asked.json(node_pool(), *many, arguments=(*COST, "--node-cost", "5"))["summary"]
     assert dear["nodes"] == 1 <= cheap["nodes"]
     assert dear["objective"] == pytest.approx(dear["planned"] + 5)
 

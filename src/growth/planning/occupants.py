@@ -115,6 +115,26 @@ def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruption
     return ""
 
 
+def cannot_leave(pod: CachedPod, budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> bool:
+    """Whether no eviction will be granted before somebody changes something: do-not-disrupt, or a budget that never allows
+    one. Nobody knows when such a pod will want another place.
+    """
+    if protection(pod, now).holds:
+        return True
+    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+    if len(matching) > 1:
+        return True
+    return any(
+        _never_allows(budget)
+        for budget in matching
+        if pod.ready or budget.spec.unhealthy_pod_eviction_policy != "AlwaysAllow"
+    )
+
+
+def _never_allows(budget: PodDisruptionBudget) -> bool:
+    return budget.spec.max_unavailable in {0, "0", "0%"} or budget.spec.min_available == "100%"
+
+
 def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
     matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
     if len(matching) > 1:

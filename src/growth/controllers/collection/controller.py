@@ -190,7 +190,9 @@ class Collection:
                 continue
             except MachineNotFound:
                 missing[uid] = self._missing.get(uid, now)
-            except CloudUnavailable:  # no answer: neither the first nor the second, nor a reason to forget
+            except CloudError as error:  # no answer: neither the first nor the second, nor a reason to forget
+                if not isinstance(error, CloudUnavailable):
+                    _log.warning("the cloud cannot tell of a machine", NodeClaim=claim.metadata.name, error=str(error))
                 if uid in self._missing:
                     missing[uid] = self._missing[uid]
                 continue

@@ -13,6 +13,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from growth.api import names
 from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, is_true, since
 from growth.api.karpenter import NodeClaim
@@ -153,6 +155,14 @@ def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
         if _some(name, claim.spec.resources.requests[name]) and not _some(name, node.status.allocatable.get(name, 0)):
             return Obstacle(names.RESOURCE_NOT_REGISTERED, f'Resource "{name}" was requested but not registered')
     return None
+
+
+def comes_up(claim: NodeClaim, node: Node) -> bool:
+    """Whether the node lacks nothing but what a kubelet's first moments bring: no pod could go there yet anyway."""
+    taints = tuple(taint for taint in node.spec.taints if taint.key != names.UNREGISTERED_TAINT)
+    taken = msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
+    obstacle = obstacle_to_use(claim, taken)
+    return obstacle is not None and obstacle.reason in {names.NODE_NOT_READY, names.KNOWN_EPHEMERAL_TAINTS_EXIST}
 
 
 def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool, tried: bool) -> Step:

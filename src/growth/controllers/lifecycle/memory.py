@@ -1,8 +1,8 @@
 """What the lifecycle remembers of claims between two looks. All of it may be lost with the process.
 
-Whether a launch was tried; a machine that was bought while the status that names it could not be written yet; when a launch may be tried again;
-claims that are kept for a while only so that their pool does not make the next one at once; when a claim's Node was
-taken, while the claim does not say so yet.
+Whether a launch was tried; a machine that was bought while the status that names it could not be written yet; when a
+launch may be tried again; claims that are kept for a while only so that their pool does not make the next one at once;
+when a claim's Node appeared, and when it was taken, while the claim does not say so yet.
 """
 
 import datetime as dt
@@ -18,6 +18,9 @@ from growth.kube.backoff import Backoff, BackoffSettings
 from growth.ports import Clock, Random
 
 LAUNCH_RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter=0.2)
+# A node that comes up so soon after it appeared is taken in one write. Longer it is not left: what makes it ready (a CNI's
+# DaemonSet) may wait for the labels that we put on it.
+APPEARING_SECONDS: Final = 2.0
 # A node that is usable so soon after it registered is told of in one write, registered and initialised together.
 TOGETHER_SECONDS: Final = 5.0
 # A reason that goes away by itself within moments is not worth a write.
@@ -35,6 +38,7 @@ class Memory:
         self._retries: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
         self._doomed: dict[str, Failure] = {}
+        self._appeared: dict[str, float] = {}
         self._taken: dict[str, tuple[dt.datetime, float]] = {}
         self._written: dict[str, Json] = {}
         self._obstacles: dict[str, tuple[str, float]] = {}
@@ -93,6 +97,12 @@ class Memory:
         """What made launches fail may be mended."""
         self._refusals.pop(pool, None)
 
+    def seconds_to_appear(self, claim: NodeClaim) -> float | None:
+        """How long the claim's Node, which is seen now, may be left to come up; None when it must be taken."""
+        now = self._clock.monotonic()
+        left = self._appeared.setdefault(claim.metadata.uid, now) + APPEARING_SECONDS - now
+        return left if left > 0 else None
+
     def took(self, claim: NodeClaim) -> bool:
         """The claim's Node was taken just now; whether that was the first time."""
         if claim.metadata.uid in self._taken:
@@ -131,6 +141,7 @@ class Memory:
             self._retries,
             self._not_before,
             self._doomed,
+            self._appeared,
             self._taken,
             self._written,
             self._obstacles,

@@ -37,9 +37,13 @@ class Registration:
         self._health = health
 
     async def register(self, claim: NodeClaim, node: Node) -> float | None:
-        """Takes the Node at once. The claim's condition may wait a moment: a node that is soon usable is told of once."""
+        """Takes the Node. That, and the claim's condition, may wait a moment: a node that is soon usable is told of once."""
         if self._memory.taken_at(claim) is not None and names.REGISTERED_LABEL in node.metadata.labels:
             return await self._follow_taken(claim, node)
+        if not is_true(claim.status.conditions, names.REGISTERED) and decide.comes_up(claim, node):
+            left = self._memory.seconds_to_appear(claim)
+            if left is not None:
+                return left
         unguarded = False
         obstacle: decide.Obstacle | None = None
 

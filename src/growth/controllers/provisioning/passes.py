@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from growth.api import names
 from growth.api.karpenter import NodePool
+from growth.api.policy import PodDisruptionBudget
 from growth.api.pools import PoolRef
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
@@ -12,6 +13,7 @@ from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.controllers.provisioning.claims import affordable, dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
+from growth.planning import occupants
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
@@ -34,6 +36,7 @@ class Question:
     virtual: tuple[Demand, ...] = ()
     served: Set[tuple[str, str]] = frozenset()
     paused: str = ""
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     options: Options = dataclasses.field(default_factory=Options)
 
 
@@ -92,7 +95,8 @@ def answered(question: Question) -> Answer:
     )
     listed = snapshot
     snapshot, problems = overlaid(snapshot, picture.overlays)
-    demands = (*(each for each in assembled.demands if each.key not in question.held), *question.virtual)
+    away = question.held | _staying(question)
+    demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
     bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
@@ -106,6 +110,22 @@ def answered(question: Question) -> Answer:
         overlay_problems=problems,
         bounds=bounds,
     )
+
+
+def _staying(question: Question) -> Set[str]:
+    """Pods of machines on their way out that cannot leave, by key: a machine for them would stand empty for nobody knows
+    how long. Where their machine has a deadline they will be made to leave.
+    """
+    picture, found = question.picture, set()
+    for each in picture.counted.values():
+        claim = each.machine.claim
+        if claim is None or names.TERMINATION_TIMESTAMP_ANNOTATION not in claim.metadata.annotations:
+            found |= {
+                key_of(pod)
+                for pod in each.moving
+                if occupants.cannot_leave(pod, question.disruption_budgets, picture.now)
+            }
+    return found
 
 
 def planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:

@@ -48,6 +48,8 @@ SETTLING_SECONDS: Final = 1.0
 FILLED_SECONDS: Final = 2.0
 # Without any change of the cluster: what depends on time alone (reservations, stock) is looked at again.
 REPLAN_SECONDS: Final = 60.0
+# Within this time another plan is made, if the last one left anything to look at again.
+NEXT_PLAN_SECONDS: Final = REPLAN_SECONDS + 2 * RECHECK_SECONDS
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
 PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
@@ -184,6 +186,8 @@ class Provisioner:
         picture = env.state.picture(env.clock.now())
         sifted = self._holds.sift(picture, {each.key for each in virtual})
         self._settling = sifted.settling
+        for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
+            env.state.nominate(name, seconds=env.settings.nomination)
         due = now - self._planned_at >= (self._recheck if changes != self._seen else REPLAN_SECONDS)
         if not (collected or sifted.released or due):
             return
@@ -197,6 +201,7 @@ class Provisioner:
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
+            disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=self._options,
         )
         answer = await self._planned(question, waiting=len(marked.since))
@@ -309,7 +314,10 @@ class Provisioner:
                 elif key in shapes:
                     self._holds.hold_virtual(shapes[key], name)
         for filled in plan.filled:
-            env.state.nominate(filled.name, seconds=env.settings.nomination)
+            # A drain may take long: what waits for its pods is nominated until the next plan.
+            moving = any(key in answer.pods and answer.pods[key].node_name for key in filled.pods)
+            seconds = max(env.settings.nomination, NEXT_PLAN_SECONDS) if moving else env.settings.nomination
+            env.state.nominate(filled.name, seconds=seconds)
             for key in filled.pods:
                 pod = answer.pods.get(key)
                 if pod is not None and not vanished(key, answer, env.state.pods.store):
