@@ -1,6 +1,7 @@
 """Simulated processes: how they start, end and crash."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from growth.sim import kernel as sim
 from growth.sim import process, wire
 from growth.sim.kernel import Kernel
-from growth.sim.process import Fate, Process
+from growth.sim.process import Exit, Fate, Process
 
 
 def test_a_crash_stops_every_task_where_it_stands() -> None:
@@ -167,3 +168,27 @@ def test_many_crashes_leave_nothing_behind() -> None:
         return kernel.living()
 
     assert sim.run(main, seed=1).value == ("main",)
+
+
+def test_a_failure_that_died_with_its_process_is_nobodys() -> None:
+    """A part fails at the very moment when the process ends: the process's end is what is told, and the run goes on."""
+
+    async def main(kernel: Kernel) -> Exit:
+        kept: list[asyncio.Task[None]] = []
+
+        async def body(own: Process) -> None:
+            async def part() -> None:
+                raise ValueError("the part's own trouble")
+
+            kept.append(kernel.create_task(part()))
+            await asyncio.sleep(0.0)
+            own.crash()
+
+        ended = await process.start(kernel, "unlucky", body).wait()
+        await asyncio.sleep(1.0)
+        kept.clear()
+        gc.collect()
+        await asyncio.sleep(1.0)
+        return ended
+
+    assert sim.run(main, seed=1).value.fate is Fate.CRASHED

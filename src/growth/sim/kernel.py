@@ -128,7 +128,7 @@ class Kernel(asyncio.BaseEventLoop):
         self._steps_before_instant = 0
         self._tidy_at = STEPS_BETWEEN_COLLECTIONS
         self._tasks: dict[asyncio.Task[Any], Group | None] = {}
-        self._failed: list[weakref.ref[asyncio.Task[Any]]] = []
+        self._failed: list[tuple[weakref.ref[asyncio.Task[Any]], Group | None]] = []
         self._failed_now = False
         self._failure: Unhandled | None = None
         self._parked: list[object] = []
@@ -220,7 +220,8 @@ class Kernel(asyncio.BaseEventLoop):
         """Forgets what no longer matters, at moments that depend on the run alone."""
         self._tidy_at = self.steps + STEPS_BETWEEN_COLLECTIONS
         gc.collect(1)
-        self._failed = [weakref.ref(task) for task in self._unseen_failures()]
+        unseen = set(map(id, self._unseen_failures()))
+        self._failed = [entry for entry in self._failed if id(entry[0]()) in unseen]
         kept = []
         for timer in self._scheduled:
             if self._is_void(timer):
@@ -284,10 +285,10 @@ class Kernel(asyncio.BaseEventLoop):
     # Failures.
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.pop(task, None)
+        group = self._tasks.pop(task, None)
         if not task.cancelled() and is_unretrieved(task):
             # Weak: of a task that nobody holds asyncio tells through `_unhandled` when it is freed.
-            self._failed.append(weakref.ref(task))
+            self._failed.append((weakref.ref(task), group))
             self._failed_now = True
 
     def _unhandled(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -305,7 +306,7 @@ class Kernel(asyncio.BaseEventLoop):
             raise failure
 
     def _unseen_failures(self) -> list[asyncio.Task[Any]]:
-        tasks = (reference() for reference in self._failed)
+        tasks = [reference() for reference, _ in self._failed]
         return [task for task in tasks if task is not None and is_unretrieved(task)]
 
     def _waiters(self, *, ready_too: bool = False) -> str:
@@ -324,6 +325,10 @@ class Kernel(asyncio.BaseEventLoop):
 
         A coroutine that answers its closing by waiting again is closed again, a hundred times, and then put aside.
         """
+        for reference, group in self._failed:
+            failed = reference()
+            if failed is not None and of(group):
+                failed.exception()  # whoever would have looked at it is dead too
         for task in [task for task, group in self._tasks.items() if of(group)]:
             del self._tasks[task]
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be pending
