@@ -201,7 +201,7 @@ def test_the_termination_grace_period_passes_budget_and_annotation(cluster: Clus
     cluster.until_gone(name)
     assert any("This bypasses the PDB of the pod" in message for message in cluster.messages("Disrupted"))
     assert any(
-        message.startswith("All pods will be deleted by ")
+        message.startswith("Pods that are still there at ")
         for message in cluster.messages("TerminationGracePeriodExpiring")
     )
 

@@ -292,13 +292,13 @@ def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
         return seen
 
     assert on_stage(body).value == [
-        ("NodeNotReady", "Node status is NotReady"),
-        ("StartupTaintsExist", 'StartupTaint "example.com/cni=x:NoExecute" still exists'),
+        ("NodeNotReady", "the Node's condition Ready is not True"),
+        ("StartupTaintsExist", "waiting for startup taint example.com/cni=x:NoExecute to be removed"),
         (
             "KnownEphemeralTaintsExist",
-            'KnownEphemeralTaint "node.cloudprovider.kubernetes.io/uninitialized:NoSchedule" still exists',
+            "waiting for taint node.cloudprovider.kubernetes.io/uninitialized:NoSchedule to go",
         ),
-        ("ResourceNotRegistered", 'Resource "example.com/gpu" was requested but not registered'),
+        ("ResourceNotRegistered", "the Node reports no example.com/gpu, which its pods ask for"),
         ("Initialized", ""),
     ]
 

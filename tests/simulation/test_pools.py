@@ -82,7 +82,11 @@ def test_a_pool_follows_its_node_class() -> None:
         return seen
 
     assert on_stage(body).value == [
-        ("False NodeClassNotFound", "NodeClass not found on cluster", "False UnhealthyDependents"),
+        (
+            "False NodeClassNotFound",
+            "the node class that nodeClassRef names does not exist",
+            "False UnhealthyDependents",
+        ),
         ("True", "", "True"),
         ("False ImageMissing", "there is no image", "False UnhealthyDependents"),
         ("Unknown NodeClassReadinessUnknown", "Node Class Readiness Unknown", "Unknown ReconcilingDependents"),

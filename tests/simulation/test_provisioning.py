@@ -467,7 +467,7 @@ def test_nominations_are_told_modestly() -> None:
 
     messages = bought(body)
     assert 10 <= len(messages) <= 15
-    assert all(message.startswith("Pod should schedule on: nodeclaim/default-") for message in messages)
+    assert all(message.startswith("Room is there or on its way on nodeclaim/default-") for message in messages)
 
 
 def test_an_idle_cluster_is_left_alone() -> None:

@@ -365,7 +365,7 @@ def test_volumes_are_detached_first() -> None:
         assert shown[names.DRAINED] == "True"
         assert shown[names.VOLUMES_DETACHED] == "Unknown AwaitingVolumeDetachment"
         (event,) = await stage.events(names.AWAITING_VOLUME_DETACHMENT)
-        assert event.message == "Awaiting deletion of bound volumeattachments (attach-pv-left)"
+        assert event.message == "Waiting for volumes to be detached: attach-pv-left"
         await stage.admin.delete(VOLUME_ATTACHMENT, "attach-pv-left")
         await asyncio.sleep(15)
         assert await left(stage) == NOTHING

@@ -18,7 +18,7 @@ class ControllerSettings:
     batch_max: float = 10.0
     pod_age: float = 1.0  # a pod this old counts as demand when its shape was marked Unschedulable before
     nomination: float = 20.0
-    packer: str = "first-fit"
+    packer: str = "cost"
     preference_policy: str = "Respect"
     min_values_policy: str = "Strict"
     max_price_percent: int = 125  # of the planned price; dearer offerings are not bought for a claim

@@ -33,10 +33,12 @@ from growth.planning.plan import Filled, PlannedClaim
 from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Rehearsal
 
+# A search takes time as pods times machines. Where there is more of that it is not begun: first fit's plan is the answer.
+MOST_WORK = 4_000_000
 # How many attempts with machines of one type only.
 ALIKE = 4
 # Drawings of one pass: so many pods are drawn in all, in so many drawings at least.
-DRAWN_PODS, FEWEST_DRAWN = 20_000, 2
+DRAWN_PODS, FEWEST_DRAWN = 3_000, 2
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
@@ -97,7 +99,7 @@ class Trial:
 class Found:
     """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
 
-    `settled`: nobody is left over, as far as was looked.
+    `settled`: nobody is left over, as far as was looked. `searched`: something else than first fit was tried at all.
     """
 
     trial: Trial
@@ -105,6 +107,7 @@ class Found:
     machines: int
     cost: int
     settled: bool
+    searched: bool = True
 
 
 class Search:
@@ -132,8 +135,8 @@ class Search:
         self._goods, members = grouped(goods, least=False)
         self._rows = {self._classes[at]: row for row, each in enumerate(members) for at in each}
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
-        pods = sum(len(each.pods) for each in classes)
-        self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, pods)))
+        self._pods = sum(len(each.pods) for each in classes)
+        self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, self._pods)))
         self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
         self._rehearsals *= 1 + self._ruled
@@ -143,6 +146,8 @@ class Search:
         first = self._pack(None, {})
         if not self._goods.columns or not first.claims:
             return self._as_planned(first)
+        if self._pods * len(first.claims) > MOST_WORK:
+            return dataclasses.replace(self._as_planned(first), searched=False)
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         limit = self._limit(counts)
         worth = limit.worth

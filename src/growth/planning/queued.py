@@ -44,7 +44,7 @@ FEW: Final = 4
 LATER: Final = 0.5
 # Plans of machines of a few kinds: how many are drawn, of how many kinds, how many are looked at, how small a part of
 # all the smallest machine may be, and how far above the least they may be.
-DRAWS: Final = 60_000
+DRAWS: Final = 15_000
 KINDS: Final = 4
 PARTS: Final = 4
 COMBINED: Final = 600
@@ -56,7 +56,7 @@ FEW_MACHINES: Final = 16
 SLACK: Final = 1.01
 DEARER: Final = 1.18
 # One step is a pod tried on a machine; a pod that is tried at all counts as so many. About a third of a second.
-BUDGET: Final = 32_000_000
+BUDGET: Final = 8_000_000
 EFFORT: Final = 1000
 MOST_SCORE: Final = 100.0
 PROPOSALS: Final = 3

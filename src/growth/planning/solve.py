@@ -164,7 +164,7 @@ class _Pass:
             plan,
             packer="cost",
             flexibility=self._options.flexibility,
-            rehearsed=plan.hourly if stage is not None else None,
+            rehearsed=plan.hourly if stage is not None and found.searched else None,
             objective=found.planned + self._options.node_cost * found.machines,
             lower_bound=least,
             bound_ignores=ignores,

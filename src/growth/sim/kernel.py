@@ -220,8 +220,7 @@ class Kernel(asyncio.BaseEventLoop):
         """Forgets what no longer matters, at moments that depend on the run alone."""
         self._tidy_at = self.steps + STEPS_BETWEEN_COLLECTIONS
         gc.collect(1)
-        unseen = set(map(id, self._unseen_failures()))
-        self._failed = [entry for entry in self._failed if id(entry[0]()) in unseen]
+        self._failed = [(reference, group) for reference, group in self._failed if _unseen(reference)]
         kept = []
         for timer in self._scheduled:
             if self._is_void(timer):
@@ -306,8 +305,8 @@ class Kernel(asyncio.BaseEventLoop):
             raise failure
 
     def _unseen_failures(self) -> list[asyncio.Task[Any]]:
-        tasks = [reference() for reference, _ in self._failed]
-        return [task for task in tasks if task is not None and is_unretrieved(task)]
+        tasks = (_unseen(reference) for reference, _ in self._failed)
+        return [task for task in tasks if task is not None]
 
     def _waiters(self, *, ready_too: bool = False) -> str:
         lines = [
@@ -323,19 +322,20 @@ class Kernel(asyncio.BaseEventLoop):
     def bury(self, of: Callable[[Group | None], bool]) -> None:
         """Closes the tasks whose group is chosen: their `finally` blocks run, but in the context of the dead.
 
-        A coroutine that answers its closing by waiting again is closed again, a hundred times, and then put aside.
+        A coroutine that answers its closing by waiting again is closed again, a hundred times, and then put aside. What
+        failed in a dead group before somebody there could look at it is nobody's business any more.
         """
         for reference, group in self._failed:
-            failed = reference()
-            if failed is not None and of(group):
-                failed.exception()  # whoever would have looked at it is dead too
-        for task in [task for task, group in self._tasks.items() if of(group)]:
-            del self._tasks[task]
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be pending
+            task = _unseen(reference)
+            if task is not None and group is not None and group.dead and of(group):
+                task.exception()
+        for waiter in [task for task, group in self._tasks.items() if of(group)]:
+            del self._tasks[waiter]
+            waiter._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be pending
             context = contextvars.Context()
             context.run(GROUP.set, BURIED)
-            if not context.run(waiting.close, task.get_coro()):
-                self._parked.append(task)
+            if not context.run(waiting.close, waiter.get_coro()):
+                self._parked.append(waiter)
 
     def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
         # The base class starts a task for it, which would never run in a dead process or after the run's end.
@@ -346,6 +346,12 @@ class Kernel(asyncio.BaseEventLoop):
         """Stops whatever is left where it stands."""
         self.bury(lambda _: True)
         self.close()
+
+
+def _unseen(reference: "weakref.ref[asyncio.Task[Any]]") -> asyncio.Task[Any] | None:
+    """The failed task, as long as somebody holds it and nobody has looked at its exception."""
+    task = reference()
+    return task if task is not None and is_unretrieved(task) else None
 
 
 def _group_of(handle: asyncio.Handle) -> Group | None:

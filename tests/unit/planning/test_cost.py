@@ -1,5 +1,8 @@
 """Packing for the least cost: which machines, how far from the cheapest, and what a claim lists."""
 
+import pytest
+
+from growth.planning import cost
 from growth.planning.solve import Options
 from tests.unit.planning.builders import (
     EURO,
@@ -117,6 +120,20 @@ def test_first_fit_has_no_bound() -> None:
     made = plan(pool(), pods(3)).plan
     assert (made.objective, made.lower_bound, made.rehearsed) == (None, None, None)
     assert made.planned == made.hourly
+
+
+def test_a_search_that_would_take_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods times machines are counted before: first fit's plan is the answer, with its bound, and nobody says rehearsed."""
+    small, giant = kind("small", 4, "16Gi", price=0.1), kind("giant", 64, "256Gi", price=10.0)
+    wanted = (pool("default", small, giant), pods(30, cpu="1", memory="1Gi"))
+    monkeypatch.setattr(cost, "MOST_WORK", 29)
+    made = plan(*wanted, options=COST).plan
+    assert [claim.instance_type for claim in made.claims] == types_of(plan(*wanted))
+    assert made.rehearsed is None
+    assert made.lower_bound is not None
+    assert 0 < made.lower_bound <= made.hourly
+    monkeypatch.setattr(cost, "MOST_WORK", 30)
+    assert plan(*wanted, options=COST).plan.rehearsed is not None
 
 
 def test_what_is_left_over_gets_its_machine_in_the_same_pass() -> None:

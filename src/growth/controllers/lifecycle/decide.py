@@ -36,8 +36,10 @@ class Obstacle:
     status: str = UNKNOWN
 
 
-NOT_REGISTERED: Final = Obstacle(names.NODE_NOT_FOUND, "Node not registered with cluster")
-SEVERAL_NODES: Final = Obstacle(names.MULTIPLE_NODES_FOUND, "Invariant violated, matched multiple nodes", FALSE)
+NOT_REGISTERED: Final = Obstacle(names.NODE_NOT_FOUND, "no Node has the machine's provider ID yet")
+SEVERAL_NODES: Final = Obstacle(
+    names.MULTIPLE_NODES_FOUND, "several Nodes have the machine's provider ID: delete all but the right one", FALSE
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,17 +145,17 @@ def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
     if node is None:
         return NOT_REGISTERED
     if not any(each.type == "Ready" and each.status == TRUE for each in node.status.conditions):
-        return Obstacle(names.NODE_NOT_READY, "Node status is NotReady")
+        return Obstacle(names.NODE_NOT_READY, "the Node's condition Ready is not True")
     startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
     for taint in node.spec.taints:
         if (taint.key, taint.effect) in startup:
-            return Obstacle(names.STARTUP_TAINTS_EXIST, f'StartupTaint "{_shown(taint)}" still exists')
+            return Obstacle(names.STARTUP_TAINTS_EXIST, f"waiting for startup taint {_shown(taint)} to be removed")
     for taint in node.spec.taints:
         if taint.key in names.EPHEMERAL_TAINTS or taint.key.startswith(names.READINESS_TAINT_PREFIX):
-            return Obstacle(names.KNOWN_EPHEMERAL_TAINTS_EXIST, f'KnownEphemeralTaint "{_shown(taint)}" still exists')
+            return Obstacle(names.KNOWN_EPHEMERAL_TAINTS_EXIST, f"waiting for taint {_shown(taint)} to go")
     for name in sorted(claim.spec.resources.requests):
         if _some(name, claim.spec.resources.requests[name]) and not _some(name, node.status.allocatable.get(name, 0)):
-            return Obstacle(names.RESOURCE_NOT_REGISTERED, f'Resource "{name}" was requested but not registered')
+            return Obstacle(names.RESOURCE_NOT_REGISTERED, f"the Node reports no {name}, which its pods ask for")
     return None
 
 

@@ -104,8 +104,8 @@ class Registration:
         self._env.events.event(
             regarding(NODE_CLAIM, claim.metadata),
             names.UNREGISTERED_TAINT_MISSING,
-            f"Missing {names.UNREGISTERED_TAINT} taint which prevents registration related race conditions on"
-            " Karpenter-managed nodes",
+            f"The Node came without the taint {names.UNREGISTERED_TAINT}: pods may have been bound to it before its labels and"
+            " taints were there; let the kubelet register with it",
             type=WARNING,
         )
 

@@ -126,7 +126,7 @@ def _readiness(facts: Facts) -> tuple[str, str, str]:
     if not facts.classes_known:
         return UNKNOWN, CLASS_UNKNOWN, "Node Class Readiness Unknown"
     if facts.node_class is None:
-        return FALSE, names.NODE_CLASS_NOT_FOUND, "NodeClass not found on cluster"
+        return FALSE, names.NODE_CLASS_NOT_FOUND, "the node class that nodeClassRef names does not exist"
     if facts.node_class.metadata.deletion_timestamp is not None:
         return FALSE, CLASS_TERMINATING, "NodeClass is Terminating"
     ready = find(facts.node_class.conditions, names.READY)

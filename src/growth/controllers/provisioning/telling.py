@@ -63,7 +63,9 @@ class Teller:
         self._placed[pod.uid] = now
         places = [f"nodeclaim/{claim}"] if claim else []
         places += [f"node/{node}"] if node else []
-        self._recorder.event(_about(pod), names.NOMINATED, f"Pod should schedule on: {', '.join(places)}", type=NORMAL)
+        self._recorder.event(
+            _about(pod), names.NOMINATED, f"Room is there or on its way on {', '.join(places)}", type=NORMAL
+        )
 
     def failed(self, pod: CachedPod, reasons: Sequence[Reason]) -> None:
         """The pod has no place; told once in a while."""

@@ -167,7 +167,7 @@ class Drains:
         env.events.event(
             regarding(NODE, node.metadata),
             names.AWAITING_VOLUME_DETACHMENT,
-            f"Awaiting deletion of bound volumeattachments ({shown})",
+            f"Waiting for volumes to be detached: {shown}",
             type=NORMAL,
         )
         return Drained(env.settings.drain_retry, names.AWAITING_VOLUME_DETACHMENT)

@@ -125,7 +125,7 @@ class Endings:
         after = await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit, guarded=True)
         text = str(after["metadata"]["annotations"][names.TERMINATION_TIMESTAMP_ANNOTATION])
         _log.info("annotated nodeclaim", NodeClaim=claim.metadata.name, deadline=text)
-        message = f"All pods will be deleted by {text}"
+        message = f"Pods that are still there at {text} are deleted by force"
         self._tell(claim, names.TERMINATION_GRACE_PERIOD_EXPIRING, message)
         for node in nodes:
             about = regarding(NODE, node.metadata)
