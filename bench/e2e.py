@@ -9,7 +9,8 @@ Timed on both sides by the API server's audit log: from its answer to the last w
 answer to the last claim created, the last Node first ready, the last pod bound, the last pod first running. Writes are
 counted from the same log in that span and until every claim is initialised; those that stand for the machines
 themselves (Karpenter's creations of Nodes, the books and registrations of Growth's KWOK cloud) are in a column of their
-own. Writes per machine leave out events, and the renewals of the Lease, which Karpenter is spared here. CPU seconds and peak memory are the kernel's figures for the process, from its start.
+own. Writes per machine leave out events, and count the renewals of our Lease, which Karpenter is spared here. CPU
+seconds and peak memory are the kernel's figures for the process, from its start.
 
 Cells: `plain` is 1,000 pods of 500m and 512Mi on machines of 4 and 8 cpu; `web` is the web mix on all types.
 """

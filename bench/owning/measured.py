@@ -50,8 +50,8 @@ class Scaled:
 
     @property
     def writes_per_machine(self) -> float:
-        """Without events, and without the Lease: Karpenter is run without leader election."""
-        rest = self.decisions + self.pools + self.rest
+        """All but events; the renewals of our Lease too, though Karpenter is run without one."""
+        rest = self.leases + self.decisions + self.pools + self.rest
         return (self.claims + self.nodes + rest) / max(1, self.machines)
 
 
