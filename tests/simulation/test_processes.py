@@ -60,29 +60,6 @@ def test_nothing_that_a_dead_process_does_reaches_the_loop() -> None:
     assert sim.run(main, seed=1).value == []
 
 
-def test_what_failed_in_a_crashed_process_is_nobodys_business() -> None:
-    """A task that failed, and whose exception somebody would have looked at a moment later, had there been one."""
-
-    async def main(kernel: Kernel) -> Fate:
-        held: list[asyncio.Task[None]] = []
-
-        async def fail() -> None:
-            raise ZeroDivisionError
-
-        async def body(_: Process) -> None:
-            held.append(asyncio.create_task(fail()))
-            await asyncio.sleep(10)
-            await held[0]
-
-        running = process.start(kernel, "controller", body)
-        await asyncio.sleep(1)
-        running.crash()
-        await asyncio.sleep(100)
-        return (await running.wait()).fate
-
-    assert sim.run(main, seed=1).value == Fate.CRASHED
-
-
 def test_a_process_ends_with_its_main_coroutine() -> None:
     """When main returns, the process's other tasks stop as in an operating system."""
 

@@ -116,7 +116,7 @@ def test_a_scale_up_is_told_by_the_log_and_what_it_left() -> None:
     assert (found.last_claim, found.last_ready, found.last_bound, found.last_running) == (5.25, 7.0, 8.0, 9.0)
     assert (found.claims, found.nodes, found.events, found.leases, found.rest, found.cloud) == (3, 1, 1, 1, 0, 2)
     assert (found.machines, found.second, found.peak_mb) == (2, 2, 2.0)
-    assert found.writes_per_machine == 2.0
+    assert found.writes_per_machine == 2.5
     assert found.planned == PRICES["c-4x-amd64-linux", "test-zone-a", "on-demand"]
     assert found.cost == found.planned + PRICES["c-8x-amd64-linux", "test-zone-a", "on-demand"]
 
