@@ -1,11 +1,11 @@
 """The `cost` packer: a search among plans for the cheapest that kube-scheduler would really fill.
 
-First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
-(`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
-cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
-after that wins. Among plans that are not much dearer (one part in 25) one wins that would change little if demand changed
-a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then the one
-wins whose largest machine holds the fewest pods.
+First fit is tried first, so the result is never worse. Then come machines that suit kube-scheduler's queue (`queued`),
+machines of one type, and machines drawn (`drawing`) by what pods are worth (`bound`, `patterns`); each proposal is packed
+by the feasibility code. The cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are
+added, and the cheapest plan after that wins. Among plans that are hardly dearer, or near the bound, one wins that would
+change little if demand changed a little: many machines, and most of them alike. Plans within one part in a hundred are
+equal otherwise, and then the one wins whose largest machine holds the fewest pods.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
@@ -43,8 +43,10 @@ DRAWN_PODS, FEWEST_DRAWN = 3_000, 2
 PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
-# A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
-CALM = 25
+# A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
+FINE = 20
+# Nothing is drawn by other means where a plan is so near to the bound.
+NEAR = 25
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 4)
 # How often machines are added for pods that are left over.
@@ -53,6 +55,8 @@ ROUNDS = 6
 UNSETTLED = 8
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
+# When machines come one by one, so many pods of a thousand may be left to a second purchase.
+FEW = 4
 # What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
 SECOND = 120
 
@@ -140,6 +144,7 @@ class Search:
         self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
         self._rehearsals *= 1 + self._ruled
+        self._few = self._pods * FEW // 1000
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
@@ -151,30 +156,31 @@ class Search:
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         limit = self._limit(counts)
         worth = limit.worth
-        sorts = alike(self._goods, counts, most=len(self._goods.columns))
         found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
-        filled = self._by_queue(first, worth)
-        promised = min([self._cost(first), *map(self._cost, filled)])
-        calmer, *calm = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
-        for trial in (calmer, *filled, *calm):
-            most = min(
-                found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
-            )
-            if self._rehearsals > 0 and self._order(trial) <= (first.unplaced, most):
-                repaired = self._repaired(trial, worth, most=most)
-                found += [] if repaired is None else [repaired]
-        best = min(map(self._rank, found))
-        best = (best[0], best[1] - best[1] // CALM)
-        if limit.least is None or best[1] > limit.least + limit.least // EQUAL:
+        for trial in self._by_queue(first, worth):
+            self._try(trial, found, worth, calm=0)
+        fine = (limit.least or 0) + (limit.least or 0) // FINE
+        sorts = alike(self._goods, counts, most=len(self._goods.columns))
+        for sort in calmest(sorts):
+            if sort.cost <= max(fine, self._cheapest(found)):
+                self._try(self._calm(counts, worth, sort), found, worth, calm=fine)
+        if limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
             for trial in sorted(drawn, key=self._order):
-                if self._rehearsals <= 0 or self._order(trial) >= best:
-                    break
-                repaired = self._repaired(trial, worth, most=best[1])
-                if repaired is not None:
-                    found.append(repaired)
-                    best = min(best, self._rank(repaired))
-        return self._chosen(found)
+                self._try(trial, found, worth, calm=0)
+        return self._chosen(found, fine)
+
+    def _try(self, trial: Trial, found: list[Found], worth: Floats, *, calm: int) -> None:
+        """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm."""
+        fewest = min(each.trial.unplaced for each in found)
+        most = min(max(self._cheapest(found), calm), found[0].cost if found[0].trial.unplaced == fewest else 1 << 62)
+        if self._rehearsals > 0 and self._order(trial) <= (fewest, most):
+            repaired = self._repaired(trial, worth, most=most if trial.unplaced == fewest else None)
+            if repaired is not None:
+                found.append(repaired)
+
+    def _cheapest(self, found: Sequence[Found]) -> int:
+        return min(map(self._rank, found))[1]
 
     def _by_queue(self, first: Trial, worth: Floats) -> list[Trial]:
         """Plans that are made for how kube-scheduler fills machines."""
@@ -182,7 +188,7 @@ class Search:
         rows = [self._row_of[key] for key in self._queue if key in bought and key in self._row_of]
         return [
             self._pack([dataclasses.replace(each, firm=True) for each in self._drawn(drawings)], self._rows)
-            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), [worth])
+            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), worth)
         ]
 
     def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
@@ -229,20 +235,23 @@ class Search:
     def _order(self, trial: Trial) -> tuple[int, int]:
         return trial.unplaced, self._cost(trial)
 
-    def _chosen(self, found: Sequence[Found]) -> Found:
-        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), one
-        that would change little if demand changed a little. Among equals the one whose largest machine holds least.
+    def _chosen(self, found: Sequence[Found], fine: int) -> Found:
+        """The cheapest; but among those that are hardly dearer, or fine by themselves, and not dearer than first fit
+        (which comes first), one that would change little if demand changed a little. Among equals the one whose largest
+        machine holds least.
         """
         settled = [each for each in found if each.settled]
         if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
             found = [found[0], *settled]
         fewest, least = min(map(self._rank, found))
-        most = min(least + least // CALM, found[0].cost if found[0].trial.unplaced == fewest else least + least // CALM)
-        fine = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
-        calm = [each for each in fine if each.trial.upheaval <= UPHEAVAL]
+        most = max(least + least // EQUAL, fine)
+        if found[0].trial.unplaced == fewest:
+            most = min(most, max(least, found[0].cost))
+        good = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
+        calm = [each for each in good if each.trial.upheaval <= UPHEAVAL]
         if calm:
             return min(calm, key=lambda each: (each.trial.upheaval, each.cost))
-        equal = [each for each in fine if each.cost <= least + least // EQUAL]
+        equal = [each for each in good if each.cost <= least + least // EQUAL]
         return min(equal, key=lambda each: (each.trial.largest, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
@@ -285,10 +294,11 @@ class Search:
             later = self._later(trial, over, worth)
             if most is not None and later > most:
                 return None
-            clean = 0 if over else clean + 1
+            few = self._arrivals[turn % len(self._arrivals)] is Arrival.ONE_BY_ONE and len(over) <= self._few
+            clean = clean + 1 if few or not over else 0
             done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, later, settled=done))
-            again = self._with_more(trial, over, worth) if over else trial
+            again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
                 break
             trial = again

@@ -7,8 +7,9 @@ import pytest
 
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning import cost
+from growth.planning.floor import Floor
 from growth.planning.market import Floats, Ints, Market
-from growth.planning.queued import _Floor, queued
+from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.solve import Options, solve
 from tests.unit.planning.builders import HOST, SHAPES, kind, pod, pool
@@ -26,7 +27,7 @@ def question(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Snapshot, list
     snapshot = Snapshot(currency="EUR", pools=(pool("default", SMALL, LARGE, LEAN),), namespaces={"default": {}})
     asked: list[tuple[Market, Ints]] = []
 
-    def listening(goods: Market, queue: Ints, worths: list[Floats]) -> list[object]:
+    def listening(goods: Market, queue: Ints, worth: Floats) -> list[object]:
         asked.append((goods, queue))
         return []
 
@@ -47,16 +48,19 @@ def machines(goods: Market, plan: tuple[int, ...]) -> list[NodeView]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_quick_rehearsals_say_what_the_rehearsal_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On plain pods the arrays leave over as many as the whole model does, at once and one by one."""
+    """On plain pods the arrays bind everybody where the whole model does, at once and one by one."""
     snapshot, demands, goods, queue = question(seed, monkeypatch)
     chance = random.Random(seed)
     plan = tuple(chance.randrange(len(goods.columns)) for _ in range(5))
-    floor = _Floor(goods, queue)
+    floor = Floor(goods, queue)
     stage = Stage(snapshot, demands)
-    (where,) = floor.at_once([plan])
-    assert int((where < 0).sum()) == len(stage.rehearse_nodes(machines(goods, plan), Arrival.AT_ONCE).left)
-    slowly = stage.rehearse_nodes(machines(goods, plan), Arrival.ONE_BY_ONE).left
-    assert len(floor.one_by_one(plan)) == len(slowly)
+    for arrival, rehearsed in (
+        (Arrival.AT_ONCE, floor.at_once([plan])),
+        (Arrival.ONE_BY_ONE, floor.one_by_one([plan])),
+    ):
+        found = stage.rehearse_nodes(machines(goods, plan), arrival)
+        places = dict(found.order)
+        assert rehearsed[:, 0].tolist() == [places.get(demand.key, -1) for demand in demands]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -65,29 +69,28 @@ def test_plans_side_by_side_fare_as_each_alone(seed: int, monkeypatch: pytest.Mo
     _, _, goods, queue = question(seed, monkeypatch)
     chance = random.Random(seed)
     plans = [tuple(chance.randrange(len(goods.columns)) for _ in range(chance.randint(1, 6))) for _ in range(7)]
-    floor = _Floor(goods, queue)
-    for plan, where in zip(plans, floor.at_once(plans), strict=True):
-        assert where.tolist() == floor.at_once([plan])[0].tolist()
-    for plan, left in zip(plans, floor.all_one_by_one(plans), strict=True):
-        alone = np.bincount(queue[floor.one_by_one(plan)], minlength=len(goods.classes))
-        assert left.tolist() == alone.tolist()
+    floor = Floor(goods, queue)
+    for rehearse in (floor.at_once, floor.one_by_one):
+        together = rehearse(plans)
+        for at, plan in enumerate(plans):
+            assert together[:, at].tolist() == rehearse([plan])[:, 0].tolist()
 
 
 def test_proposals_hold_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every drawing fits on its machine, nobody is drawn twice, and the same question has the same answer."""
     _, _, goods, queue = question(1, monkeypatch)
     worth = np.full(len(goods.classes), 50_000_000.0)
-    proposals = queued(goods, queue, [worth])
+    proposals = queued(goods, queue, worth)
     counts = np.bincount(queue, minlength=len(goods.classes))
     assert proposals
     for proposal in proposals:
         assert all((each.pods @ goods.needs <= goods.rooms[each.column]).all() for each in proposal)
         assert (sum(each.pods for each in proposal) <= counts).all()
-    again = queued(goods, queue, [worth])
+    again = queued(goods, queue, worth)
     assert [[each.column for each in one] for one in proposals] == [[each.column for each in one] for one in again]
 
 
 def test_nothing_is_proposed_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pods there is nothing to buy."""
     _, _, goods, queue = question(2, monkeypatch)
-    assert queued(goods, queue[:0], [np.zeros(len(goods.classes))]) == []
+    assert queued(goods, queue[:0], np.zeros(len(goods.classes))) == []
