@@ -47,6 +47,8 @@ BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
 FINE = 20
 # Nothing is drawn by other means where a plan is so near to the bound.
 NEAR = 25
+# Where there are more pods, machines of one type are drawn but not completed: that takes rehearsals of its own.
+MOST_CALM = 3_000
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 4)
 # How often machines are added for pods that are left over.
@@ -161,7 +163,7 @@ class Search:
             self._try(trial, found, worth, calm=0)
         fine = (limit.least or 0) + (limit.least or 0) // FINE
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        for sort in calmest(sorts):
+        for sort in calmest(sorts) if self._pods <= MOST_CALM else ():
             if sort.cost <= max(fine, self._cheapest(found)):
                 self._try(self._calm(counts, worth, sort), found, worth, calm=fine)
         if limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:

@@ -20,10 +20,10 @@ from growth.planning.drawing import Drawing
 from growth.planning.floor import Floor, Plan, scored
 from growth.planning.market import Bools, Floats, Ints, Market
 
-# One step is a pod tried on a machine; a pod that is tried at all counts as so many. So many steps a pod, and in all:
-# about half a second.
+# One step is a pod tried on a machine; a pod that is tried at all counts as so many, and so does a plan that is drawn.
+# So many steps a pod, and in all: about half a second.
 PER_POD, IN_ALL = 40_000, 40_000_000
-EFFORT: Final = 2_500
+EFFORT, DRAWN = 2_500, 700
 # A generation may take one part of so many of the budget; how many plans it has; how many plans live on.
 GENERATIONS: Final = 8
 # Beginnings may take one part of so many.
@@ -193,6 +193,7 @@ class _Search:
             plan = self._changed(parent)
             if plan and plan not in self._known:
                 made.setdefault(plan, self._known[parent])
+        self._steps += DRAWN * LITTER * wanted
         plans = [plan for plan, most in made.items() if self._least <= self._price(plan) < most]
         enough = min(self._spare(alive[0]), ENOUGH)
         likely = sorted(
