@@ -30,7 +30,7 @@ from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
-from growth.planning.queued import queued
+from growth.planning.queued import queued, uniform
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # A search takes time as pods times machines. Where there is more of that it is not begun: first fit's plan is the answer.
@@ -44,13 +44,13 @@ PARTS = 6
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
 # A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
-FINE = 20
+FINE = 17
 # Nothing is drawn by other means where a plan is so near to the bound.
 NEAR = 25
-# Where there are more pods, machines of one type are drawn but not completed: that takes rehearsals of its own.
-MOST_CALM = 3_000
+# So many machines of one type are calm.
+MANY = 9
 # The share of machines that may change when a plan is said to stay as it is.
-UPHEAVAL = Fraction(1, 4)
+UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
 ROUNDS = 6
 # A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
@@ -159,52 +159,46 @@ class Search:
         limit = self._limit(counts)
         worth = limit.worth
         found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
-        for trial in self._by_queue(first, worth):
-            self._try(trial, found, worth, calm=0)
+        queue = self._waiting(first)
         fine = (limit.least or 0) + (limit.least or 0) // FINE
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        for sort in calmest(sorts) if self._pods <= MOST_CALM else ():
-            if sort.cost <= max(fine, self._cheapest(found)):
-                self._try(self._calm(counts, worth, sort), found, worth, calm=fine)
+        for sort in calmest(sorts):
+            drawings = (
+                uniform(self._goods, queue, worth, column=sort.column, most=min(fine, found[0].cost))
+                if sort.machines >= MANY
+                else []
+            )
+            calm = (
+                self._try(self._pack(self._firmly(drawings), self._rows), found, worth, calm=fine) if drawings else None
+            )
+            if calm is not None and calm.settled and calm.trial.upheaval <= UPHEAVAL:
+                return calm
+        for drawings in queued(self._goods, queue, worth):
+            self._try(self._pack(self._firmly(drawings), self._rows), found, worth, calm=0)
         if limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
         return self._chosen(found, fine)
 
-    def _try(self, trial: Trial, found: list[Found], worth: Floats, *, calm: int) -> None:
-        """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm."""
+    def _try(self, trial: Trial, found: list[Found], worth: Floats, *, calm: int) -> Found | None:
+        """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm; None if it is not."""
         fewest = min(each.trial.unplaced for each in found)
         most = min(max(self._cheapest(found), calm), found[0].cost if found[0].trial.unplaced == fewest else 1 << 62)
-        if self._rehearsals > 0 and self._order(trial) <= (fewest, most):
-            repaired = self._repaired(trial, worth, most=most if trial.unplaced == fewest else None)
-            if repaired is not None:
-                found.append(repaired)
+        if self._rehearsals <= 0 or self._order(trial) > (fewest, most):
+            return None
+        repaired = self._repaired(trial, worth, most=most if trial.unplaced == fewest else None)
+        found += [] if repaired is None else [repaired]
+        return repaired
 
     def _cheapest(self, found: Sequence[Found]) -> int:
         return min(map(self._rank, found))[1]
 
-    def _by_queue(self, first: Trial, worth: Floats) -> list[Trial]:
-        """Plans that are made for how kube-scheduler fills machines."""
+    def _waiting(self, first: Trial) -> Ints:
+        """The pods that need new machines, as kube-scheduler will take them: rows of the market."""
         bought = {key for claim in first.claims for key in claim.pods}
         rows = [self._row_of[key] for key in self._queue if key in bought and key in self._row_of]
-        return [
-            self._pack([dataclasses.replace(each, firm=True) for each in self._drawn(drawings)], self._rows)
-            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), worth)
-        ]
-
-    def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
-        """Machines of one sort, and for what they would leave over when they come one by one as few others as possible."""
-        drawn = self._firm(draw(self._goods, counts, worth, columns=sort.columns))
-        trial = self._pack(drawn, self._rows)
-        alike = len(drawn) - 1
-        if self._rehearse is None or alike < 1:
-            return trial
-        bought = {key for claim in trial.claims for key in claim.pods}
-        rehearsed = self._rehearse(trial.claims[:alike], Arrival.ONE_BY_ONE)
-        over = [key for key in rehearsed.left if key in bought]
-        again = self._pack([*self._kept(trial, set(over))[:alike], *self._more(over, worth)], self._rows)
-        return again if self._order(again) < self._order(trial) else trial
+        return np.array(rows, dtype=np.int64)
 
     def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
         """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
@@ -246,11 +240,9 @@ class Search:
         if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
             found = [found[0], *settled]
         fewest, least = min(map(self._rank, found))
-        most = max(least + least // EQUAL, fine)
-        if found[0].trial.unplaced == fewest:
-            most = min(most, max(least, found[0].cost))
-        good = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
-        calm = [each for each in good if each.trial.upheaval <= UPHEAVAL]
+        first = found[0].cost if found[0].trial.unplaced == fewest else fine
+        good = [each for each in found if each.trial.unplaced == fewest]
+        calm = [each for each in good if each.cost <= min(fine, first) and each.trial.upheaval <= UPHEAVAL]
         if calm:
             return min(calm, key=lambda each: (each.trial.upheaval, each.cost))
         equal = [each for each in good if each.cost <= least + least // EQUAL]
@@ -269,10 +261,9 @@ class Search:
         none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
         return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts))
 
-    def _firm(self, drawings: Sequence[Drawing]) -> list[Drawn]:
-        """The drawings as they are, but for the last machine: it is as large as what is left for it."""
-        drawn = self._drawn(drawings)
-        return [*(dataclasses.replace(each, firm=True) for each in drawn[:-1]), *drawn[-1:]]
+    def _firmly(self, drawings: Sequence[Drawing]) -> list[Drawn]:
+        """The drawings as they are, even if their pods would do with less."""
+        return [dataclasses.replace(each, firm=True) for each in self._drawn(drawings)]
 
     def _drawn(self, drawings: Sequence[Drawing]) -> list[Drawn]:
         return [

@@ -11,6 +11,7 @@ drawn are always the same, so equal questions have equal answers.
 
 import dataclasses
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -36,6 +37,13 @@ ENOUGH: Final = 0.2
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
 ALONE: Final = 6
 SURPLUS: Final = 3
+# Of machines of one type with some others, so many too few are tried, and so many generations of such plans.
+FEWER: Final = 3
+UNIFORM: Final = 3
+HALVES: Final = 6
+OTHERS: Final = 2
+# Where fewer plans can be looked at in a generation, they are not.
+WORTHWHILE: Final = 20
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
 # time where machines are few.
 PROMISING: Final = 5
@@ -74,6 +82,20 @@ def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
     return search.drawn(search.best())
 
 
+def uniform(goods: Market, queue: Ints, worth: Floats, *, column: int, most: int) -> list[Drawing]:
+    """Machines of one column and one or two others, nobody left over, at no more than so much; none where there are none.
+
+    Such a plan changes little when demand changes a little: by a machine, and by those others.
+    """
+    able: Bools = np.asarray(goods.allowed.any(axis=1))
+    queue = queue[able[queue]] if len(queue) else queue
+    if not len(queue) or not goods.allowed[np.unique(queue), column].all():
+        return []
+    search = _Search(goods, queue, worth)
+    plan = search.uniform(column, most)
+    return search.drawn([plan])[0] if plan else []
+
+
 class _Search:
     def __init__(self, goods: Market, queue: Ints, worth: Floats) -> None:
         self._goods = goods
@@ -110,6 +132,37 @@ class _Search:
         most = min(self._whole[plan] for plan in alive) if alive else 0.0
         more = [(*plan, column) for plan in alive[:COMPLETED] for column in self._by_price]
         return [plan for plan in more if plan not in self._known and self._price(plan) < most]
+
+    def uniform(self, column: int, most: int) -> Plan:
+        """The first plan that leaves nobody over: few others, then cheap. An empty one where there is none."""
+        asked = self._total > 0
+        number = int(np.ceil((self._total[asked] / np.maximum(self._goods.rooms[column, asked], 1)).max()))
+        at_a_time = self._at_a_time(number + OTHERS)
+        if at_a_time < WORTHWHILE:
+            return ()
+        # Halves of halves first, so that the same ones serve again when demand is a little different.
+        halves = [self._prices[column] / 2**part for part in range(1, HALVES)]
+        few = [min(self._by_price, key=lambda other: (abs(self._prices[other] - price), other)) for price in halves]
+        small = self._by_price[: self._rank[column] + 1]
+        counts = range(max(1, number - FEWER), number + SURPLUS)
+        waiting: dict[Plan, None] = {}
+        for choice in (few, small):
+            rests = [
+                rest for many in range(OTHERS + 1) for rest in itertools.combinations_with_replacement(choice, many)
+            ]
+            plans = (
+                plan for rest in rests for many in counts for plan in ((column,) * many + rest, rest + (column,) * many)
+            )
+            fine = [plan for plan in plans if self._price(plan) <= most and self._spare(plan) >= 0]
+            kinds = {plan: sum(other != column for other in plan) for plan in fine}
+            waiting.update(dict.fromkeys(sorted(fine, key=lambda plan: (kinds[plan], self._price(plan), plan))))
+        order = list(waiting)
+        for start in range(0, at_a_time * UNIFORM, at_a_time):
+            tried = self._weighed(order[start : start + at_a_time], below=np.inf, upto=self._budget)
+            whole = [plan for plan in tried if self._whole[plan] <= self._price(plan)]
+            if whole:
+                return min(whole, key=order.index)
+        return ()
 
     def drawn(self, plans: Sequence[Plan]) -> list[list[Drawing]]:
         """The plans with their pods where they would be bound at once."""
