@@ -145,7 +145,8 @@ class Search:
         self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, self._pods)))
         self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
-        self._rehearsals *= 1 + self._ruled
+        if self._ruled and self._pods * FEWEST <= BOUND_PODS:
+            self._rehearsals *= 2  # one by one counts too then
         self._few = self._pods * FEW // 1000
 
     def best(self) -> Found:
