@@ -37,10 +37,13 @@ from growth.planning.rehearsal import Arrival, Rehearsal
 MOST_WORK = 4_000_000
 # How many attempts with machines of one type only.
 ALIKE = 4
-# Drawings of one pass: so many pods are drawn in all, in so many drawings at least.
-DRAWN_PODS, FEWEST_DRAWN = 3_000, 2
+# Drawings of one pass: so many pods are drawn in all, in so many drawings at least and at most. The least where the
+# search by the queue knows everything: it finds more.
+DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN = 3_000, 2, 6
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
+# How machines come, turn by turn.
+ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
 # A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
@@ -54,7 +57,7 @@ UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
 ROUNDS = 6
 # A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
-UNSETTLED = 8
+UNSETTLED = 16
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
 # When machines come one by one, so many pods of a thousand may be left to a second purchase.
@@ -118,7 +121,7 @@ class Found:
 
 class Search:
     """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan; `queue`
-    is its order of pods.
+    is its order of pods; `limited` where a pool has limits.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class Search:
         queue: Sequence[str],
         resources: int,
         node_cost: int,
+        limited: bool,
     ) -> None:
         self._queue = queue
         self._pack = pack
@@ -143,11 +147,12 @@ class Search:
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
         self._pods = sum(len(each.pods) for each in classes)
         self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, self._pods)))
-        self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
         if self._ruled and self._pods * FEWEST <= BOUND_PODS:
             self._rehearsals *= 2  # one by one counts too then
         self._few = self._pods * FEW // 1000
+        # What the quick rehearsals know: neither rules among pods nor limits nor several pools.
+        self._plain = not self._ruled and not limited and len({shelf for shelf, _ in self._goods.columns}) == 1
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
@@ -159,28 +164,37 @@ class Search:
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         limit = self._limit(counts)
         worth = limit.worth
-        found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
+        found = [self._at_first(first, worth)]
         queue = self._waiting(first)
         fine = (limit.least or 0) + (limit.least or 0) // FINE
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        for sort in calmest(sorts):
-            drawings = (
-                uniform(self._goods, queue, worth, column=sort.column, most=min(fine, found[0].cost))
-                if sort.machines >= MANY
-                else []
-            )
-            calm = (
-                self._try(self._pack(self._firmly(drawings), self._rows), found, worth, calm=fine) if drawings else None
-            )
-            if calm is not None and calm.settled and calm.trial.upheaval <= UPHEAVAL:
-                return calm
-        for drawings in queued(self._goods, queue, worth):
-            self._try(self._pack(self._firmly(drawings), self._rows), found, worth, calm=0)
-        if limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
+        if self._plain:
+            for calm in self._uniform(queue, worth, sorts, most=min(fine, found[0].cost)):
+                tried = self._try(calm, found, worth, calm=fine)
+                if tried is not None and tried.settled and tried.trial.upheaval <= UPHEAVAL:
+                    return tried
+            for trial in self._by_queue(queue, worth):
+                self._try(trial, found, worth, calm=0)
+        if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
+            if not self._plain:  # the queue is a hint there, and no more
+                drawn += [*self._uniform(queue, worth, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
         return self._chosen(found, fine)
+
+    def _uniform(self, queue: Ints, worth: Floats, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
+        """Plans of machines of one type with few others, those that would be many but not too many."""
+        for sort in calmest(sorts):
+            if sort.machines >= MANY:
+                drawings = uniform(self._goods, queue, worth, column=sort.column, most=most)
+                if drawings:
+                    yield self._pack(self._firmly(drawings), self._rows)
+
+    def _by_queue(self, queue: Ints, worth: Floats) -> Iterator[Trial]:
+        """Plans that are made for how kube-scheduler fills machines."""
+        for drawings in queued(self._goods, queue, worth):
+            yield self._pack(self._firmly(drawings), self._rows)
 
     def _try(self, trial: Trial, found: list[Found], worth: Floats, *, calm: int) -> Found | None:
         """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm; None if it is not."""
@@ -214,7 +228,8 @@ class Search:
             for sort in sorts[1:ALIKE]:
                 yield draw(self._goods, counts, worth, columns=sort.columns)
 
-        return itertools.islice(each(), max(FEWEST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))))
+        most = min(MOST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))) if not self._plain else 0
+        return itertools.islice(each(), max(FEWEST_DRAWN, most))
 
     def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
         """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
@@ -280,17 +295,27 @@ class Search:
 
         Or as far as rounds go. None where it cannot be cheaper than `most`.
         """
+        return self._settled(trial, worth, most=most)[1]
+
+    def _at_first(self, first: Trial, worth: Floats) -> Found:
+        """First fit's plan, with machines added if that is cheaper than to buy for who is left over at once."""
+        at_once, repaired = self._settled(first, worth, most=None)
+        return min((each for each in (repaired, at_once) if each is not None), key=lambda each: each.cost)
+
+    def _settled(self, trial: Trial, worth: Floats, *, most: int | None) -> tuple[Found | None, Found | None]:
+        """The plan as it is, by what happens at once; and with machines added."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
         clean = 0
         for turn in itertools.count():
-            over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
+            arrival = ARRIVALS[turn % len(ARRIVALS)]
+            over = self._left_over(trial, arrival)
             later = self._later(trial, over, worth)
             if most is not None and later > most:
-                return None
-            few = self._arrivals[turn % len(self._arrivals)] is Arrival.ONE_BY_ONE and len(over) <= self._few
+                return None, None
+            few = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
             clean = clean + 1 if few or not over else 0
-            done = clean >= len(self._arrivals)
+            done = clean >= len(ARRIVALS)
             seen.append(Found(trial, planned, machines, later, settled=done))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
@@ -299,7 +324,8 @@ class Search:
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
         last = seen[-1]
-        return last if last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED else cheapest
+        fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED
+        return seen[0], last if fine else cheapest
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
         """The plan with machines for the pods that are left over; None where none can be bought.
