@@ -34,6 +34,9 @@ SURVIVORS: Final = 24
 # So many times more children are drawn than are rehearsed. Room beyond this share is no merit.
 LITTER: Final = 8
 ENOUGH: Final = 0.2
+# Above so many pods only every so many are searched for, about so many in all; then machines are taken out again.
+MOST_PODS, SAMPLE = 3_000, 1_500
+THINNED: Final = 7
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
 ALONE: Final = 6
 SURPLUS: Final = 3
@@ -79,7 +82,13 @@ def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
     if not len(queue) or not len(goods.columns):
         return []
     search = _Search(goods, queue, worth)
-    return search.drawn(search.best())
+    if len(queue) <= MOST_PODS:
+        return search.drawn(search.best())
+    # Every so many pods stand for all: what is good for them is good for all that many times.
+    times = -(-len(queue) // SAMPLE)
+    sample = _Search(goods, queue[::times], worth)
+    plans = [tuple(column for column in plan for _ in range(times)) for plan in sample.best()[:1]]
+    return search.drawn([search.thinned(plan, times) for plan in plans])
 
 
 def uniform(goods: Market, queue: Ints, worth: Floats, *, column: int, most: int) -> list[Drawing]:
@@ -163,6 +172,16 @@ class _Search:
             if whole:
                 return min(whole, key=order.index)
         return ()
+
+    def thinned(self, plan: Plan, times: int) -> Plan:
+        """The plan with as few machines as it can do with: up to so many less of those that it has most of."""
+        most = max(sorted(set(plan)), key=plan.count)
+        places = [at for at, column in enumerate(plan) if column == most]
+        gone = sorted({times * part // THINNED for part in range(THINNED + 1)} & set(range(len(places))))
+        plans = [tuple(each for at, each in enumerate(plan) if at not in set(places[len(places) - n :])) for n in gone]
+        plans = [plan, *(each for each in plans if each != plan and self._spare(each) >= 0)]
+        lost = self._lost(self._floor.at_once(plans))
+        return min(zip((lost + [self._price(each) for each in plans]).tolist(), plans, strict=True))[1]
 
     def drawn(self, plans: Sequence[Plan]) -> list[list[Drawing]]:
         """The plans with their pods where they would be bound at once."""
