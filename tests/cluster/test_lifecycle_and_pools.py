@@ -19,7 +19,8 @@ from growth.controllers.pools import Pools
 from growth.kube.http import HttpApi
 from growth.ports import SystemClock, SystemRandom
 from tests.cluster.servers import PATIENCE_SECONDS, Server
-from tests.simulation.owning import AnyStage, ScriptedCloud, condition, environment, told
+from tests.simulation.clouds import ScriptedCloud
+from tests.simulation.owning import AnyStage, condition, environment, told
 from tools.controlplane.plane import plane as start_plane
 
 

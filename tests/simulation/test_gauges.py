@@ -18,7 +18,8 @@ from growth.kube.errors import GateClosed
 from growth.providers.measured import DURATION, ERRORS, Measured
 from growth.telemetry.logs import about
 from growth.telemetry.metrics import Gauge
-from tests.simulation.owning import TYPE, Stage, on_stage
+from tests.simulation.clouds import TYPE
+from tests.simulation.owning import Stage, on_stage
 
 
 def pod(name: str, *, cpu: str, owner: str = "ReplicaSet", **limits: str) -> dict[str, Any]:
