@@ -167,7 +167,7 @@ def test_a_closed_gate_passes_through() -> None:
 
 
 def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
-    """Read every minute; a failed read changes nothing and is repeated soon; the age is told."""
+    """Read every minute, and once after refusals; a failed read changes nothing and is repeated soon; the age is told."""
 
     async def body(stage: Stage) -> None:
         reader = CatalogueReader(stage.env)
@@ -179,8 +179,9 @@ def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
         await asyncio.sleep(60)
         assert stage.env.state.catalogue is not None
         assert stage.cloud.calls["catalogue"] == 5 + 3 + 1
+        claim = await stage.add_claim()
         for _ in range(10):
-            reader.refresh()
+            assert reader.refused(claim)
         await asyncio.sleep(1)
         assert stage.cloud.calls["catalogue"] == 10
 
