@@ -7,6 +7,7 @@ import pytest
 
 from growth.api.clouds import CloudError, CloudUnavailable, InsufficientCapacity, MachineNotFound
 from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers import gauges
 from growth.controllers.catalogue import AGE, CatalogueReader
@@ -162,6 +163,37 @@ def test_a_closed_gate_passes_through() -> None:
         stage.cloud.always = GateClosed("no lease")
         with pytest.raises(GateClosed):
             await cloud.create(await stage.add_claim())
+
+    on_stage(body)
+
+
+def test_a_scrape_of_many_nodes_is_made_in_steps_while_they_change() -> None:
+    """A step is at most a hundred nodes or five hundred series; who was there all the while is told once."""
+
+    async def body(stage: Stage) -> None:
+        gauges.declare(stage.env)
+        await stage.start()
+        for number in range(350):
+            await stage.admin.create(NODE, {"metadata": {"name": f"old-{number}"}, "spec": {}})
+            status = {"allocatable": {"cpu": "4", "pods": "110"}}
+            await stage.admin.patch(NODE, f"old-{number}", {"status": status}, subresource="status")
+        await asyncio.sleep(1)
+        shown, steps = {}, 0
+        for step in stage.env.metrics.gathered():
+            if step is not None:
+                family = step()
+                shown[family.name] = [each.labels["node_name"] for each in family.samples if "node_name" in each.labels]
+                continue
+            await stage.admin.create(NODE, {"metadata": {"name": f"new-{steps}"}, "spec": {}})
+            await stage.admin.delete(NODE, f"old-{steps}")
+            steps += 1
+            await asyncio.sleep(0.1)
+        assert steps >= 350 // 100 + 700 // 500
+        told = [name for name in shown[nodes.ALLOCATABLE.name] if name.startswith("old-")]
+        assert sorted(told) == sorted(2 * [f"old-{number}" for number in range(350)])
+        again = {family.name: family for family in stage.env.metrics.collect()}[nodes.LIFETIME.name].samples
+        left = {f"old-{number}" for number in range(steps, 350)}
+        assert {each.labels["node_name"] for each in again} == left | {f"new-{number}" for number in range(steps)}
 
     on_stage(body)
 
