@@ -220,6 +220,21 @@ def test_a_claim_made_by_hand_gets_its_finalizer_before_its_machine() -> None:
     on_stage(body)
 
 
+def test_a_claim_made_by_hand_is_launched_whatever_its_pool_allows() -> None:
+    """Limits are kept by those who plan; whoever makes a claim has decided."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        pool = await stage.add_pool(limits={"nodes": "1"})
+        for name in ("web-1", "web-2"):
+            await stage.add_claim(name, pool=pool, finalizers=())
+        await stage.add_claim("of-no-pool", finalizers=())
+        await asyncio.sleep(10)
+        assert len(stage.cloud.machines) == 3
+
+    on_stage(body)
+
+
 @pytest.mark.parametrize("where", ["pool", "cluster"])
 def test_nothing_is_bought_while_paused(where: str) -> None:
     """Paused by the pool's annotation or by the setting, claims wait; unpaused, they go on."""
