@@ -26,11 +26,8 @@ from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.controllers.provisioning.purchases import Done, Purchases
 from growth.controllers.provisioning.slicing import slices
 from growth.controllers.provisioning.telling import Teller
-from growth.kube.errors import (
-    ConfigError,
-    GateClosed,
-    KubeError,
-)
+from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.solve import Options
@@ -55,6 +52,8 @@ PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
+# After one of our own: nobody mends it meanwhile, but the cluster may change.
+DEFECT: Final = BackoffSettings(base_seconds=FAILED_SECONDS, cap_seconds=60.0, jitter=0.2)
 
 
 class Headroom(Protocol):
@@ -104,6 +103,7 @@ class Provisioner:
             packer="cost" if settings.packer == "cost" else "first-fit",
             flexibility=settings.max_price_percent,
         )
+        self._backoff = Backoff(env.random, DEFECT)
         self._seen = -1  # the state's changes that the last pass knew of
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
@@ -152,22 +152,24 @@ class Provisioner:
             collected = await self._batch.closed(self._again_in())
             try:
                 await self._pass(collected=collected)
+                self._backoff.reset()
             except (GateClosed, ConfigError):
                 raise
             except KubeError as error:
                 _log.warning("provisioning failed, will try again", error=str(error))
-                await self._later()
+                await self._later(FAILED_SECONDS)
             except Exception:  # noqa: BLE001 - a pass that fails must not be the last
-                _log.exception("a bug in us: provisioning failed, will try again")
-                await self._later()
+                pause = self._backoff.next()
+                _log.exception("a bug in us: provisioning failed, will try again", again=pause)
+                await self._later(pause)
 
     def _again_in(self) -> float | None:
         if self._settling:
             return SETTLING_SECONDS
         return self._recheck if self._open else None
 
-    async def _later(self) -> None:
-        await asyncio.sleep(FAILED_SECONDS)
+    async def _later(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         self.trigger("failure")
 
     async def _pass(self, *, collected: bool) -> None:
