@@ -10,6 +10,7 @@ from growth.api.decisions import DecisionSpec
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.kinds import Kind
 from growth.api.overlays import NODE_OVERLAY
+from growth.api.pods import POD
 from growth.controllers import overlays
 from growth.controllers.decisions import Decisions
 from growth.controllers.overlays import Overlays
@@ -18,6 +19,7 @@ from growth.controllers.termination import Termination
 from growth.controllers.termination.evictions import Eviction, Evictions
 from growth.kube.errors import Forbidden
 from growth.kube.memory import MemoryApi
+from tests.manifests import pod
 from tests.simulation import buying
 from tests.simulation.buying import Buyer, claims, decided, staged
 from tests.simulation.ending import add_owned, add_pod, pods, start_kubelets
@@ -120,6 +122,41 @@ def test_an_overlay_that_cannot_be_judged_ends_nothing(monkeypatch: pytest.Monke
         assert (told.type, told.status) == (names.VALIDATION_SUCCEEDED, "True")
 
     on_stage(body)
+
+
+class NoClaims(MemoryApi):
+    """No claim may be created until it is healed."""
+
+    refused = 0
+    healed = False
+
+    async def create(self, kind: Kind[Any], body: Any, *, namespace: str = "") -> Any:
+        if kind.plural == NODE_CLAIM.plural and not self.healed:
+            self.refused += 1
+            raise Forbidden("a webhook says no")
+        return await super().create(kind, body, namespace=namespace)
+
+
+def test_claims_that_the_server_refuses_are_asked_for_less_and_less_often() -> None:
+    """Nor are names reserved for them all the time; pods that come meanwhile are tried at once, and then all are served."""
+
+    async def body(stage: buying.Stage) -> None:
+        await stage.begin()
+        await stage.add_pool(limits={"nodes": "100"})
+        api = NoClaims(stage.cluster.server, user="growth")
+        env = stage.environment(api=api)
+        Buyer(stage, env)
+        await stage.cluster.add_replica_set("web", 1)
+        await asyncio.sleep(900)
+        assert 3 <= api.refused <= 12
+        told = env.events.statistics()
+        assert stage.cluster.server.statistics().writes["growth"] - told.created - told.counted <= 2 * 12
+        api.healed = True
+        await stage.admin.create(POD, pod("other", cpu="2"), namespace="default")
+        await asyncio.sleep(20)
+        assert len(await claims(stage)) >= 1, "one machine holds both"
+
+    staged(body)
 
 
 class Refusing(MemoryApi):

@@ -47,6 +47,8 @@ FILLED_SECONDS: Final = 2.0
 REPLAN_SECONDS: Final = 60.0
 # Within this time another plan is made, if the last one left anything to look at again.
 NEXT_PLAN_SECONDS: Final = REPLAN_SECONDS + 2 * RECHECK_SECONDS
+# The same for pods whose claims the server refuses: each look costs it a reservation and as many refusals.
+REFUSED: Final = BackoffSettings(base_seconds=RECHECK_SECONDS, cap_seconds=300.0, jitter=0.2)
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
 PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
@@ -104,6 +106,7 @@ class Provisioner:
             flexibility=settings.max_price_percent,
         )
         self._backoff = Backoff(env.random, DEFECT)
+        self._refused = Backoff(env.random, REFUSED)
         self._seen = -1  # the state's changes that the last pass knew of
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
@@ -166,7 +169,7 @@ class Provisioner:
     def _again_in(self) -> float | None:
         if self._settling:
             return SETTLING_SECONDS
-        return self._recheck if self._open else None
+        return min(self._recheck, RECHECK_SECONDS) if self._open else None  # held pods may be released at any time
 
     async def _later(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -190,7 +193,8 @@ class Provisioner:
         self._settling = sifted.settling
         for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
             env.state.nominate(name, seconds=env.settings.nomination)
-        due = now - self._planned_at >= (self._recheck if changes != self._seen else REPLAN_SECONDS)
+        unchanged = changes == self._seen
+        due = now - self._planned_at >= (max(REPLAN_SECONDS, self._recheck) if unchanged else self._recheck)
         if not (collected or sifted.released or due):
             return
         self._seen, self._planned_at = changes, now
@@ -297,6 +301,10 @@ class Provisioner:
         self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
         real = any(key in answer.pods for each in plan.filled for key in each.pods)
         self._recheck = FILLED_SECONDS if real else RECHECK_SECONDS
+        if done.futile:
+            self._recheck = self._refused.next()
+        elif done.created:
+            self._refused.reset()
         self._decide(answer, plan, done, unplaced)
         if done.again:
             _log.info("the plan is made again", reason=done.again)
