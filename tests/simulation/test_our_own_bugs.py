@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from growth.api import names
 from growth.api.decisions import DecisionSpec
@@ -157,6 +158,25 @@ def test_claims_that_the_server_refuses_are_asked_for_less_and_less_often() -> N
         assert len(await claims(stage)) >= 1, "one machine holds both"
 
     staged(body)
+
+
+def test_waiting_for_the_cloud_is_not_told_every_second() -> None:
+    """What is waited for is logged at once and then once a minute."""
+
+    async def body(stage: buying.Stage) -> list[Any]:
+        await stage.begin()
+        await stage.add_pool()
+        env = stage.environment()
+        env.state._catalogue = None
+        Buyer(stage, env)
+        await stage.cluster.add_replica_set("web", 1)
+        with capture_logs() as lines:
+            await asyncio.sleep(600)
+        return [line["unsynced"] for line in lines if line["event"] == "waiting on cluster sync"]
+
+    told = staged(body).value
+    assert 5 <= len(told) <= 11
+    assert told[0] == ["what the cloud sells"]
 
 
 class Refusing(MemoryApi):

@@ -52,6 +52,8 @@ REFUSED: Final = BackoffSettings(base_seconds=RECHECK_SECONDS, cap_seconds=300.0
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
 PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
+# While the cluster or the cloud is not known, that is logged again after so long.
+WAITING_SECONDS: Final = 60.0
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
 # After one of our own: nobody mends it meanwhile, but the cluster may change.
@@ -107,6 +109,7 @@ class Provisioner:
         )
         self._backoff = Backoff(env.random, DEFECT)
         self._refused = Backoff(env.random, REFUSED)
+        self._waited: tuple[list[str], float] = ([], 0.0)  # for what, and when it was last told
         self._seen = -1  # the state's changes that the last pass knew of
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
@@ -179,11 +182,11 @@ class Provisioner:
         env = self._env
         unsynced = env.state.unsynced()
         if unsynced or env.state.catalogue is None:
-            what = [str(each) for each in unsynced] or ["what the cloud sells"]
-            _log.info("waiting on cluster sync", unsynced=what)
+            self._tell_waiting([str(each.kind) for each in unsynced] or ["what the cloud sells"])
             await asyncio.sleep(SETTLING_SECONDS)
             self.trigger("sync")
             return
+        self._waited = ([], 0.0)
         await self._purchases.look_for_overdue()
         virtual = tuple(self._headroom.demands())
         changes = env.state.changes
@@ -214,6 +217,14 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual)
+
+    def _tell_waiting(self, what: list[str]) -> None:
+        """When it begins or changes, and then now and then: the watchdog tells the rest."""
+        told, at = self._waited
+        now = self._env.clock.monotonic()
+        if what != told or now - at >= WAITING_SECONDS:
+            self._waited = (what, now)
+            _log.info("waiting on cluster sync", unsynced=what)
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
