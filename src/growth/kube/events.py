@@ -190,7 +190,7 @@ class Recorder:
                 known.told = 0
                 continue
             except TooManyRequests as error:
-                await asyncio.sleep(max(error.retry_after_seconds or 0.0, self._settings.retry_seconds * attempt))
+                await asyncio.sleep(error.pause(self._settings.retry_seconds * attempt))
             except KubeError as error:
                 if not _worth_another(error):
                     known.told = count
