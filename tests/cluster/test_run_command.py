@@ -1,7 +1,9 @@
 """`growth run` on a real API server: how it starts, stops, hands over and refuses."""
 
+import asyncio
 import datetime as dt
 import json
+import pathlib
 import signal
 
 import pytest
@@ -10,6 +12,7 @@ import yaml
 from growth.api import names
 from growth.api.crds import all_crds
 from growth.units import print_micro_time
+from tests.cluster.lossy import LossyProxy
 from tests.cluster.servers import Server
 from tests.good_objects import KWOK_CLASS, need, node_pool
 from tests.running import growth_run, until
@@ -89,6 +92,27 @@ def test_a_lost_lease_ends_the_process_with_1(home: Plane) -> None:
         assert growth.process.wait(30) == 1
         (line,) = growth.lines("lease lost")
         assert "thief holds the lease" in line["error"]
+
+
+def test_a_server_that_is_away_at_the_start_is_waited_for(home: Plane, tmp_path: pathlib.Path) -> None:
+    """Nobody lets it in at first: it says so, is not ready, and leads soon after the door is open."""
+
+    async def law() -> None:
+        async with LossyProxy.before(home.url) as proxy:
+            proxy.block()
+            config = json.loads(home.kubeconfig_of("growth").read_text())
+            config["clusters"][0]["cluster"]["server"] = proxy.url
+            path = tmp_path / "kubeconfig"
+            path.write_text(json.dumps(config))
+            with growth_run(home, *QUICK_LEASE, kubeconfig=path) as growth:
+                told = await asyncio.to_thread(growth.wait_for, "waiting for the API server")
+                assert told["unknown"] == "which cluster this is"
+                assert (await asyncio.to_thread(growth.get, "/readyz"))[0] == 503
+                proxy.unblock()
+                await asyncio.to_thread(growth.wait_for, "leading")
+                assert await asyncio.to_thread(growth.stop) == 0
+
+    asyncio.run(law())
 
 
 def test_a_cluster_that_is_not_prepared_is_refused_with_1(home: Plane) -> None:
