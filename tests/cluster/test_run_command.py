@@ -115,6 +115,20 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(home: Plane, tmp_path:
     asyncio.run(law())
 
 
+def test_a_server_whose_certificate_nobody_vouches_for_is_refused_with_1(home: Plane, tmp_path: pathlib.Path) -> None:
+    """Waiting would not help: one line names the server and what is wrong with its certificate."""
+    config = json.loads(home.kubeconfig_of("growth").read_text())
+    for key in ("certificate-authority", "certificate-authority-data"):
+        config["clusters"][0]["cluster"].pop(key, None)
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    with growth_run(home, kubeconfig=path) as growth:
+        assert growth.process.wait(60) == 1
+        last = growth.text().splitlines()[-1]
+        assert last.startswith(f"growth: {home.url} shows a certificate that"), last
+        assert not growth.lines("waiting for the API server")
+
+
 def test_a_cluster_that_is_not_prepared_is_refused_with_1(home: Plane) -> None:
     """A missing namespace is named, with the command that makes it."""
     with growth_run(home, "--namespace", "nowhere") as growth:
