@@ -10,7 +10,7 @@ from growth.api.events import EVENT
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
-from growth.controllers.catalogue import CatalogueReader
+from growth.controllers.catalogue import REFUSED, CatalogueReader
 from growth.controllers.environment import Environment
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.termination import Termination
@@ -69,9 +69,10 @@ def test_what_was_refused_is_asked_for_again_after_three_minutes_and_not_before(
 
     async def body(stage: Stage) -> None:
         cloud = ShortCloud(SMALL)
-        await begin(stage, cloud, SMALL)
+        env = await begin(stage, cloud, SMALL)
         await asyncio.sleep(170)
         assert len(cloud.refusals) == 1
+        assert env.metrics.value(REFUSED) == 4, "one in each zone"
         (said,) = await told(stage, names.FAILED_SCHEDULING)
         assert "what could hold it cannot be bought now (c-2x-amd64-linux in test-zone-a" in said
         await asyncio.sleep(430)
