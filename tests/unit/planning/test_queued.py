@@ -1,5 +1,6 @@
 """Proposals for a queue: the quick rehearsals on arrays, and what they are worth."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -9,7 +10,7 @@ from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning import cost
 from growth.planning.floor import Floor
 from growth.planning.market import Floats, Ints, Market
-from growth.planning.queued import queued
+from growth.planning.queued import queued, uniform
 from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.solve import Options, solve
 from tests.unit.planning.builders import HOST, SHAPES, kind, pod, pool
@@ -94,3 +95,45 @@ def test_nothing_is_proposed_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     """Without pods there is nothing to buy."""
     _, _, goods, queue = question(2, monkeypatch)
     assert queued(goods, queue[:0], np.zeros(len(goods.classes))) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_may_not_go_everywhere_is_bound_where_it_may(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed columns take nobody of the row, and a machine holds no more of a row than it may."""
+    _, _, goods, queue = question(seed, monkeypatch)
+    allowed = goods.allowed.copy()
+    allowed[0, 0] = False
+    most = goods.most.copy()
+    most[1] = 2
+    strict = dataclasses.replace(goods, allowed=allowed, most=most)
+    plan = (0, 1, 2, 1, 0)
+    floor = Floor(strict, queue)
+    for where in (floor.at_once([plan])[:, 0], floor.one_by_one([plan])[:, 0]):
+        assert not any(plan[at] == 0 for at in where[(queue == 0) & (where >= 0)])
+        held = np.bincount(where[(queue == 1) & (where >= 0)], minlength=len(plan))
+        assert held.max() <= 2
+        assert held.sum() > 0
+
+
+def test_a_uniform_plan_is_of_one_type_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but two machines are of the column, all pods are on them, and it costs no more than it may."""
+    _, _, goods, queue = question(3, monkeypatch)
+    many = np.tile(queue, 5)
+    worth = np.full(len(goods.classes), 50_000_000.0)
+    column = int(goods.prices.argmax())
+    most = 60 * int(goods.prices[column])
+    found = uniform(goods, many, worth, column=column, most=most)
+    assert sum(each.column != column for each in found) <= 2 < len(found)
+    assert sum(int(each.pods.sum()) for each in found) == len(many)
+    assert sum(int(goods.prices[each.column]) for each in found) <= most
+    assert uniform(goods, many, worth, column=column, most=1) == []
+
+
+def test_thousands_of_pods_are_planned_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machines for the sample, as often as it stands for all, hold nearly everybody."""
+    _, _, goods, queue = question(4, monkeypatch)
+    many = np.tile(queue, 70)
+    proposals = queued(goods, many, np.full(len(goods.classes), 50_000_000.0))
+    assert proposals
+    for proposal in proposals:
+        assert sum(int(each.pods.sum()) for each in proposal) >= 0.99 * len(many)
