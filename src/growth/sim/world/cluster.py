@@ -7,10 +7,12 @@ from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
-from growth.kube.memory import MemoryApi, MemoryServer
+from growth.kube.api import Api
+from growth.kube.memory import MemoryServer
 from growth.providers.kwok.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
+from growth.sim.seams import PLAIN, Actor, Seams, Witness
 from growth.sim.world.budgets import Budgets
 from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
@@ -20,20 +22,28 @@ from growth.sim.world.workloads import Workloads
 class SimCluster:
     """Start it inside a run of the kernel; it belongs to no process and lives until the run's end."""
 
-    def __init__(self, kernel: Kernel, *, kubelets: KubeletSettings = DEFAULT_KUBELETS) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        kubelets: KubeletSettings = DEFAULT_KUBELETS,
+        seams: Seams = PLAIN,
+    ) -> None:
         random = SimRandom(kernel.seed, "cluster")
         self.clock = SimClock(kernel)
         self.server = MemoryServer(self.clock, random.stream("server"))
-        self.admin = MemoryApi(self.server, user="admin")
-        self.scheduler = Scheduler(self._as("scheduler"), clock=self.clock, random=random.stream("scheduler"))
-        self.workloads = Workloads(self._as("controllers"), clock=self.clock, random=random.stream("controllers"))
-        self.budgets = Budgets(self._as("controllers"), clock=self.clock, random=random.stream("budgets"))
-        self.nodes = Nodes(self._as("controllers"), clock=self.clock, random=random.stream("nodes"))
+        self.witness = Witness(kernel, self.server)
+        self._seams = seams
+        self.admin = self.api("admin")
+        self.scheduler = Scheduler(self.api("scheduler"), clock=self.clock, random=random.stream("scheduler"))
+        self.workloads = Workloads(self.api("workloads"), clock=self.clock, random=random.stream("controllers"))
+        self.budgets = Budgets(self.api("budgets"), clock=self.clock, random=random.stream("budgets"))
+        self.nodes = Nodes(self.api("nodes"), clock=self.clock, random=random.stream("nodes"))
         self.kubelets = Kubelets(
-            self._as("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
+            self.api("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
         )
         self._kernel = kernel
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         parts: dict[str, Scheduler | Workloads | Budgets | Nodes | Kubelets] = {
@@ -44,10 +54,12 @@ class SimCluster:
             "kubelets": self.kubelets,
         }
         for name, part in parts.items():
-            self._tasks.append(self._kernel.create_task(part.run(), name=name))
+            self.tasks.append(self._kernel.create_task(part.run(), name=name))
 
-    def _as(self, user: str) -> MemoryApi:
-        return MemoryApi(self.server, user=user)
+    def api(self, name: str, *, user: str = "") -> Api:
+        """The server as a part of this name uses it, through the seams and before the witness."""
+        actor = Actor(name)
+        return self._seams.part(self.witness.api(actor, user=user or name), actor)
 
     async def add_node(
         self,
