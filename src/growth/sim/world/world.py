@@ -20,7 +20,10 @@ from growth.api.crds import all_crds
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
+from growth.kube.api import Api
+from growth.kube.errors import NotFound
 from growth.kube.lease import LeaseLost
+from growth.kube.memory import MemoryServer
 from growth.operator.checks import identity_of
 from growth.operator.settings import Settings
 from growth.providers.catalogues import builtin
@@ -52,7 +55,7 @@ class WorldSettings:
 
     growth: Settings = dataclasses.field(default_factory=settings_of)
     catalogue: Catalogue = dataclasses.field(default_factory=lambda: builtin("kwok"))
-    replicas: tuple[str, ...] = ("growth-a",)
+    replicas: tuple[str, ...] = ("growth-a", "growth-b")
     kubelets: KubeletSettings = KUBELETS
     cloud: RegistrarSettings = CLOUD
     registration_delay: str = REGISTRATION_DELAY
@@ -71,6 +74,10 @@ class World:
         self.witness = self.cluster.witness
         self.admin = self.cluster.admin
         self.over = asyncio.Event()
+        self.quiet_from = 0.0
+        """From when on (virtual seconds) the load and the disturbances rest."""
+        self.changed_at = 0.0
+        """When the load last changed something."""
         self.identity = ""
         """The cluster's identity in the cloud; known after `begin`."""
         self.replicas = [self._replica(name) for name in self.settings.replicas]
@@ -138,18 +145,27 @@ class World:
             witness=self.witness,
         )
 
-    async def create(self, bodies: Sequence[Json]) -> None:
-        """Objects of any kind that the server serves, as `kubectl create` would."""
+    async def create(self, bodies: Sequence[Json], *, api: Api | None = None) -> None:
+        """Objects of any kind that the server serves, as `kubectl create` would; in the namespace `default` by default."""
         for body in bodies:
-            group, _, version = body["apiVersion"].rpartition("/")
-            found = next(
-                each
-                for each in self.server.catalogue
-                if (each.group, each.version, each.kind) == (group, version, body["kind"])
-            )
-            kind: Kind[Json] = Kind(group, version, found.kind, found.plural, namespaced=found.namespaced, type=dict)
-            namespace = body["metadata"].get("namespace", "default") if found.namespaced else ""
-            await self.admin.create(kind, body, namespace=namespace)
+            kind, _, namespace = self.named(body)
+            await (api or self.admin).create(kind, body, namespace=namespace)
+
+    def named(self, body: Json) -> tuple[Kind[Json], str, str]:
+        """The kind, name and namespace of a manifest; `NotFound` for a kind that is not served."""
+        return named(self.server, body)
+
+
+def named(server: MemoryServer, body: Json) -> tuple[Kind[Json], str, str]:
+    """The kind, name and namespace of a manifest; `NotFound` for a kind that the server does not serve."""
+    group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+    wanted = (group, version, body.get("kind", ""))
+    found = next((each for each in server.catalogue if (each.group, each.version, each.kind) == wanted), None)
+    if found is None:
+        raise NotFound(f"the cluster serves no {wanted[2] or 'kind'} of {body.get('apiVersion') or 'no apiVersion'}")
+    kind: Kind[Json] = Kind(group, version, found.kind, found.plural, namespaced=found.namespaced, type=dict)
+    metadata = body.get("metadata") or {}
+    return kind, metadata.get("name", ""), metadata.get("namespace", "default") if found.namespaced else ""
 
 
 def _is_contracted(end: Exit) -> bool:
