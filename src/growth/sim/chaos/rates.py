@@ -119,6 +119,4 @@ def printed(rates: Mapping[str, float]) -> str:
         return "none"
     if dict(rates) == parse("all"):
         return "all"
-    return ",".join(
-        name if rate == FAULTS[name].rate else f"{name}={rate:g}" for name, rate in rates.items()
-    )
+    return ",".join(name if rate == FAULTS[name].rate else f"{name}={rate:g}" for name, rate in rates.items())

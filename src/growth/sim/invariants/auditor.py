@@ -2,6 +2,7 @@
 
 import collections
 import contextvars
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ class DerivationFailed(AssertionError):
 
 
 class Auditor:
-    """`begin` before the world moves, `calm` when load and faults end, `end` at the end; `violations` at any time.
+    """`attach` before the world moves, `calm` when load and faults end, `end` at the end; `violations` at any time.
 
     `by_hand` is where those who interfere write down the UIDs of claims whose machines they took.
     """
@@ -53,18 +54,19 @@ class Auditor:
 
     @property
     def case(self) -> Case:
-        assert self._case is not None, "begin() first"
+        assert self._case is not None, "attach() first"
         return self._case
 
     @property
     def world(self) -> World:
-        assert self._world is not None, "begin() first"
+        assert self._world is not None, "attach() first"
         return self._world
 
-    def begin(self, world: World) -> None:
-        """After `world.begin()`, which gives the cluster its identity, and before anything is bought."""
+    def attach(self, world: World) -> None:
+        """Before anything happens in the world."""
         self._world = world
-        self._case = Case(books=Books.of(world.server, cluster=world.identity))
+        home = world.server.get(world.server.resource("", "v1", "namespaces"), "kube-system")
+        self._case = Case(books=Books(hashlib.sha256(home.object["metadata"]["uid"].encode()).hexdigest()[:10]))
         self._invariants = (
             *(each() for each in safety.SAFETY),
             Limits(self._caps),
@@ -118,7 +120,7 @@ class Auditor:
         case, world = self.case, self.world
         case.now = world.kernel.time()
         self.derivations += 1
-        fresh = Books.of(world.server, cluster=world.identity)
+        fresh = Books.of(world.server, cluster=case.books.cluster)
         different = case.books.differences(fresh)
         if different:
             raise DerivationFailed("; ".join(different))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.kube.errors import NotFound
 from growth.kube.memory import MemoryServer
 from growth.kube.memory.store import Key
 
@@ -47,8 +48,11 @@ class Books:
         """As the server has it now, derived from nothing else."""
         books = cls(cluster)
         for group, plural in FOLLOWED:
-            version = "v1"
-            for stored in server.list(server.resource(group, version, plural)).items:
+            try:
+                resource = server.resource(group, "v1", plural)
+            except NotFound:
+                continue  # not defined yet
+            for stored in server.list(resource).items:
                 meta = stored.object["metadata"]
                 books.see((group, plural), (meta.get("namespace", ""), meta["name"]), None, stored.object)
         return books
