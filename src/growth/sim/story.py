@@ -10,6 +10,7 @@ from growth.sim.world.world import World
 
 KEPT: Final = 20_000
 LINES: Final = 25
+FAULTS: Final = 10
 # Faults so long before the end of the story are part of it.
 BEFORE_SECONDS: Final = 120.0
 SILENT: Final = frozenset({("coordination.k8s.io", "leases"), ("", "events"), ("events.k8s.io", "events")})
@@ -46,5 +47,5 @@ class Story:
         if not ours:
             ours = [(at, line) for at, _, line in self._lines if violation.at - 10.0 <= at <= violation.at]
         # Of many faults those shortly before the end tell most.
-        lines = sorted((*ours[-LINES:], *struck[-LINES:]))
+        lines = sorted((*ours[-LINES:], *struck[-FAULTS:]))
         return "\n".join((violation.said, *(f"{at:9.2f} s  {line}" for at, line in lines)))

@@ -64,7 +64,7 @@ class Injector(Seams):
         self.strikes[kind] += 1
         if matters:
             self.counts[kind] += 1
-        if self._world is not None:
+        if self._world is not None and matters and not kind.startswith("watch-"):
             self.log.append((self._world.kernel.time(), f"{kind}{' ' + what if what else ''}"))
 
     def _strikes_now(self, kind: str) -> bool:

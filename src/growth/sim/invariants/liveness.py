@@ -188,6 +188,8 @@ class Settled(AtTheEnd):
             name = claim["metadata"]["name"]
             if deleting(claim):
                 continue
+            if "karpenter.sh/termination" not in claim["metadata"].get("finalizers", ()):
+                yield Complaint(f"claim {name} could go before its machine: it has no finalizer", (name,))
             machine, nodes = books.machine_of(claim), books.nodes_of(claim)
             if machine is None:
                 yield Complaint(f"claim {name} has no machine", (name,))

@@ -39,6 +39,8 @@ LEAK_SECONDS_IN_STORMS: Final = 2400.0
 BLINK_SECONDS: Final = 1.0
 # A write that was on its way for longer than this was decided in another world.
 LATE_SECONDS: Final = 3.0
+# So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.
+NEWS_SECONDS: Final = 30.0
 # Everything that decides must have heard of all of these.
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
 
@@ -75,7 +77,8 @@ class Leak(Quiet):
         self._since: dict[str, float] = {}
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        if step.which == CLAIMS and step.new is None and step.actor.is_growth:
+        # A claim whose finalizer somebody else took off goes at once when it is deleted; its machine is collected then.
+        if step.which == CLAIMS and step.new is None and step.actor.is_growth and step.verb != "delete":
             machine = case.books.machine_of(step.last)
             if machine is not None:
                 name = step.key[1]
@@ -142,11 +145,27 @@ class Foreign(Quiet):
 
 
 class Budget(Quiet):
+    """Nodes that others took down, or that fell silent, count once Growth had time to hear of it."""
+
     name = "budget"
     promise = "no more nodes of a pool are disrupted at once than its budgets allow"
 
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}  # by the UID of a claim or Node: since when it has been going or not ready
+
+    def _follow(self, step: Step, *, ours: bool) -> None:
+        uid = step.last["metadata"]["uid"]
+        if step.new is None or not (
+            deleting(step.new) or (step.which == NODES and not has_condition(step.new, "Ready"))
+        ):
+            self._since.pop(uid, None)
+        else:
+            self._since.setdefault(uid, float("-inf") if ours else step.at)
+
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         node = voluntary(step, case.books)
+        if step.which in {CLAIMS, NODES}:
+            self._follow(step, ours=node is not None)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
         name = labels(step.last).get(POOL_LABEL, "")
@@ -154,7 +173,7 @@ class Budget(Quiet):
         if pool is None:
             return
         ours = [each for each in case.books.claims_of(name) if has_condition(each, "Initialized")]
-        going = sum(self._going(each, case.books) for each in ours)
+        going = sum(self._going(each, case) for each in ours)
         allowed = self._allowed(pool, len(ours))
         if allowed is not None and going > allowed:
             yield Complaint(
@@ -162,9 +181,10 @@ class Budget(Quiet):
                 (step.key[1], name),
             )
 
-    @staticmethod
-    def _going(claim: Json, books: Books) -> bool:
-        return deleting(claim) or any(not has_condition(each, "Ready") for each in books.nodes_of(claim))
+    def _going(self, claim: Json, case: Case) -> bool:
+        known = case.sent - NEWS_SECONDS
+        items = (claim, *case.books.nodes_of(claim))
+        return any(self._since.get(each["metadata"]["uid"], float("inf")) < known for each in items)
 
     @staticmethod
     def _allowed(pool: Json, nodes: int) -> int | None:

@@ -21,8 +21,7 @@ from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.kube.api import Api
-from growth.kube.errors import NotFound
-from growth.kube.errors import KubeError
+from growth.kube.errors import KubeError, NotFound
 from growth.kube.lease import LeaseLost
 from growth.kube.memory import MemoryServer
 from growth.operator.checks import identity_of
