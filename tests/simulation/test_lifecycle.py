@@ -10,7 +10,8 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
-from tests.simulation.owning import TYPE, BlindApi, LateApi, Stage, condition, on_stage, told
+from tests.simulation.clouds import TYPE
+from tests.simulation.owning import BlindApi, LateApi, Stage, condition, on_stage, told
 
 
 def test_a_claim_becomes_a_node_that_takes_pods() -> None:

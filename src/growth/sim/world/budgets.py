@@ -49,7 +49,7 @@ class Budgets:
         for key, budget in self._budgets.store.items():
             if key[0] == change.key[0]:
                 states = (change.old,) if isinstance(change, Deleted) else (change.new,)
-                if any(_selects(budget, pod) for pod in states):
+                if any(selects(budget, pod) for pod in states):
                     self._queue.add(key)
 
     async def run(self) -> None:
@@ -70,7 +70,7 @@ class Budgets:
         raw = self._budgets.store.get(key[1], key[0])
         if raw is None:
             return
-        pods = [pod for pod in self._pods.store.find("namespace", key[0]) if _selects(raw, pod) and _counts(pod)]
+        pods = [pod for pod in self._pods.store.find("namespace", key[0]) if selects(raw, pod) and _counts(pod)]
         now = self._clock.now()
         granted = {
             name: at
@@ -135,7 +135,7 @@ class Budgets:
         return total
 
 
-def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
     selector = budget.spec.selector
     if selector is None or budget.metadata.namespace != pod.metadata.namespace:
         return False

@@ -9,13 +9,17 @@ from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
 from growth.kube.api import Api
 from growth.kube.memory import MemoryServer
+from growth.operator.parts import Part
 from growth.providers.kwok.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.seams import PLAIN, Actor, Seams, Witness
 from growth.sim.world.budgets import Budgets
+from growth.sim.world.daemons import Daemons
+from growth.sim.world.jobs import Jobs
 from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
+from growth.sim.world.volumes import Volumes
 from growth.sim.world.workloads import Workloads
 
 
@@ -37,19 +41,27 @@ class SimCluster:
         self.admin = self.api("admin")
         self.scheduler = Scheduler(self.api("scheduler"), clock=self.clock, random=random.stream("scheduler"))
         self.workloads = Workloads(self.api("workloads"), clock=self.clock, random=random.stream("controllers"))
+        self.jobs = Jobs(self.api("workloads"), clock=self.clock, random=random.stream("jobs"))
+        self.daemons = Daemons(self.api("workloads"), clock=self.clock, random=random.stream("daemons"))
         self.budgets = Budgets(self.api("budgets"), clock=self.clock, random=random.stream("budgets"))
-        self.nodes = Nodes(self.api("nodes"), clock=self.clock, random=random.stream("nodes"))
+        self.volumes = Volumes(self.api("volumes"), clock=self.clock, random=random.stream("volumes"))
         self.kubelets = Kubelets(
             self.api("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
         )
+        # Without heartbeats in the store the kubelets are asked themselves.
+        asked = None if kubelets.heartbeat else self.kubelets
+        self.nodes = Nodes(self.api("nodes"), clock=self.clock, random=random.stream("nodes"), kubelets=asked)
         self._kernel = kernel
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        parts: dict[str, Scheduler | Workloads | Budgets | Nodes | Kubelets] = {
+        parts: dict[str, Part] = {
             "scheduler": self.scheduler,
             "workloads": self.workloads,
+            "jobs": self.jobs,
+            "daemons": self.daemons,
             "budgets": self.budgets,
+            "volumes": self.volumes,
             "nodes": self.nodes,
             "kubelets": self.kubelets,
         }

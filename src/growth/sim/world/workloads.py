@@ -8,7 +8,7 @@ whose template changed gets a new ReplicaSet at full size, and the old ones shri
 import asyncio
 import contextlib
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.world.templates import owner_uids, pod_of
 
 HASH_LABEL: Final = "pod-template-hash"
 # After this long something expected is expected no more: its event must have been lost.
@@ -35,8 +36,8 @@ class Workloads:
         self._clock = clock
         self._informers = Informers(api, clock=clock, random=random)
         self._deployments = self._informers.watch(DEPLOYMENT)
-        self._sets = self._informers.watch(REPLICA_SET, indexes={"owner": _owner_uids})
-        self._pods = self._informers.watch(POD, indexes={"owner": _owner_uids})
+        self._sets = self._informers.watch(REPLICA_SET, indexes={"owner": owner_uids})
+        self._pods = self._informers.watch(POD, indexes={"owner": owner_uids})
         self._queue: WorkQueue[tuple[str, Key]] = WorkQueue(random)
         # By the ReplicaSet's uid: uids of pods to be seen or to vanish, and until when.
         self._expected: dict[str, dict[str, float]] = {}
@@ -92,8 +93,8 @@ class Workloads:
             return
         pods = [pod for pod in self._pods.store.find("owner", uid) if _active(pod)]
         missing = replica_set.spec.replicas - len(pods)
-        # Raw: what our structs do not read of a template belongs to its pods all the same.
-        body = _pod_of(await self._api.get(REPLICA_SET.raw, key[1], namespace=key[0])) if missing > 0 else {}
+        raw = await self._api.get(REPLICA_SET.raw, key[1], namespace=key[0]) if missing > 0 else {}
+        body = pod_of(raw, REPLICA_SET) if missing > 0 else {}
         for _ in range(missing):
             made = await self._api.create(POD, body, namespace=key[0])
             # The informer may be quicker than the answer.
@@ -186,10 +187,6 @@ class Workloads:
         await self._api.patch(DEPLOYMENT, meta.name, patch, namespace=meta.namespace, subresource="status")
 
 
-def _owner_uids(item: Any) -> list[str]:
-    return [owner.uid for owner in item.metadata.owner_references if owner.controller]
-
-
 def _active(pod: Pod) -> bool:
     return pod.status.phase not in {"Succeeded", "Failed"} and pod.metadata.deletion_timestamp is None
 
@@ -201,20 +198,6 @@ def _ready(pod: Pod) -> bool:
 def _deletion_order(pod: Pod) -> tuple[bool, bool, float, str]:
     created = pod.metadata.creation_timestamp
     return (bool(pod.spec.node_name), _ready(pod), -(created.timestamp() if created else 0.0), pod.metadata.name)
-
-
-def _pod_of(replica_set: Json) -> Json:
-    meta, template = replica_set["metadata"], replica_set["spec"]["template"]
-    owner = {
-        "apiVersion": REPLICA_SET.api_version,
-        "kind": REPLICA_SET.kind,
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    metadata = {**(template.get("metadata") or {}), "generateName": f"{meta['name']}-", "ownerReferences": [owner]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 def _template_hash(template: Json) -> str:
