@@ -17,7 +17,7 @@ from growth.providers.contract import CloudProvider
 from growth.providers.kwok.faults import Faults as CloudFaults
 from growth.providers.kwok.faults import NoCapacity
 from growth.providers.kwok.provider import KwokProvider
-from growth.sim.chaos.clouds import LyingCloud
+from growth.sim.chaos.clouds import LyingCloud, repriced
 from growth.sim.chaos.hands import STRIKES, Hands
 from growth.sim.chaos.joins import Joins
 from growth.sim.chaos.network import KINDS, network_faults
@@ -103,11 +103,11 @@ class Injector(Seams):
         assert world is not None
         if isinstance(provider, KwokProvider):
             provider.faults = world.cloud.faults
+            provider.sell(repriced(world.settings.catalogue, self._prices))
         return LyingCloud(
             provider,
             strike=self._strikes_now,
             random=self._random.stream("lists"),
-            prices=self._prices,
             now=world.kernel.time,
         )
 
