@@ -23,7 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 from prometheus_client import CollectorRegistry
@@ -31,12 +31,14 @@ from prometheus_client import CollectorRegistry
 from bench.owning import autoscaler, desk
 from bench.owning.audit import writes
 from bench.owning.desk import Desk
+from growth.api.coordination import LEASE
 from growth.api.kinds import Json, Kind
 from growth.controllers.settings import ControllerSettings
 from growth.kube import access
-from growth.kube.api import Api, Gate, PatchType
+from growth.kube.api import Api, Gate
 from growth.kube.http import HttpApi
 from growth.kube.lease import DEFAULT_LEASE
+from growth.kube.passing import PassingApi
 from growth.operator import logs
 from growth.operator.clouds import chosen
 from growth.operator.settings import ProcessSettings, Settings
@@ -48,7 +50,6 @@ from tools.controlplane.plane import plane
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
 PROBE_SECONDS: Final = 0.005
 AFTER_SECONDS: Final = 10.0
@@ -103,39 +104,17 @@ def _placed(result: object) -> int:
     return next((len(each.order) for each in plans if isinstance(each, Plan)), 0)
 
 
-class _Renewals:
+class _Renewals(PassingApi):
     """Notes when a write of the elector was answered."""
 
     def __init__(self, api: Api) -> None:
-        self._api = api
+        super().__init__(api)
         self.at: list[float] = []
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._api, name)
-
-    async def patch(
-        self,
-        kind: Kind[T],
-        name: str,
-        patch: Mapping[str, Any] | tuple[Json, ...],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: PatchType = PatchType.MERGE,
-        revision: str = "",
-        uid: str = "",
-    ) -> T:
-        done = await self._api.patch(
-            kind,
-            name,
-            patch,
-            namespace=namespace,
-            subresource=subresource,
-            patch_type=patch_type,
-            revision=revision,
-            uid=uid,
-        )
-        self.at.append(time.monotonic())
+    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:
+        done = await send()
+        if (verb, kind.plural) == ("patch", LEASE.plural):
+            self.at.append(time.monotonic())
         return done
 
 
@@ -160,9 +139,8 @@ async def _measured(url: str, pods: int) -> dict[str, Any]:
         way = access.direct(url, token="growth-kwok" if role is Role.CLOUD else "growth")
         async with HttpApi.connect(way, clock=clock, user_agent="growth/bench", gate=gate) as api:
             if role is Role.ELECTOR:
-                noting: Any = _Renewals(api)
-                renewals.append(noting)
-                yield noting
+                renewals.append(_Renewals(api))
+                yield renewals[-1]
             else:
                 yield api
 

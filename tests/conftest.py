@@ -1,19 +1,23 @@
-"""Fixtures that start real servers. A test that asks for one is marked `plane`; without the programs it is skipped on a
-developer's machine and fails where `CI=true`, so that a green run never hides a missing control plane.
-"""
+"""Fixtures that start real servers. A test that asks for one is marked `plane`."""
 
-import os
 import re
 from collections.abc import Iterator
 
 import pytest
 import structlog
 
+from tests import needs
+from tests.needs import need
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 from tools.controlplane.programs import folder, missing
 
 REAL = frozenset({"control_plane", "apiserver", "plane"})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where `CI=true` nothing may be skipped."""
+    config.pluginmanager.register(needs)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,11 +44,7 @@ def _logging_as_before() -> Iterator[None]:
 def control_plane() -> None:
     """The programs are there. For tests that start planes themselves (`tools.controlplane.plane.plane`)."""
     lacking = missing()
-    if lacking:
-        message = f"no control plane: {', '.join(lacking)} not in {folder()}; build it with `make plane`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(not lacking, f"no control plane: {', '.join(lacking)} not in {folder()}; build it with `make plane`")
 
 
 @pytest.fixture(scope="module")

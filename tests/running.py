@@ -74,13 +74,20 @@ def growth_run(
     plane: Plane, *flags: str, kubeconfig: pathlib.Path | None = None, provider: str = "kwok", **environ: str
 ) -> Iterator[Running]:
     """Runs inside the block, as user growth and its cloud as growth-kwok unless told otherwise; killed at its end."""
+    cloud = () if "--kwok-kubeconfig" in flags else ("--kwok-kubeconfig", str(plane.kubeconfig_of("growth-kwok")))
+    own = kubeconfig or plane.kubeconfig_of("growth")
+    with growth_alone(own, *cloud, *flags, provider=provider, **environ) as growth:
+        yield growth
+
+
+@contextlib.contextmanager
+def growth_alone(kubeconfig: pathlib.Path, *flags: str, provider: str = "kwok", **environ: str) -> Iterator[Running]:
+    """Runs inside the block with this access, whoever is there; killed at its end."""
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder, "log")
         command = [
             *(str(GROWTH), "run", "--provider", provider, "--listen", "127.0.0.1:0"),
-            *("--kubeconfig", str(kubeconfig or plane.kubeconfig_of("growth"))),
-            *(() if "--kwok-kubeconfig" in flags else ("--kwok-kubeconfig", str(plane.kubeconfig_of("growth-kwok")))),
-            *flags,
+            *("--kubeconfig", str(kubeconfig), *flags),
         ]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GROWTH_")}
         with log.open("wb") as output:

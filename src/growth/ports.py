@@ -108,7 +108,8 @@ class SystemRandom:
 
 
 class ThreadCompute:
-    """Two worker threads beside the event loop: a plan that takes too long does not hold up the one made in its stead.
+    """Three worker threads beside the event loop: a plan that takes too long holds up neither the one made in its stead
+    nor a scrape.
 
     Python's collector of cycles rests meanwhile: with the cache of a large cluster one of its full passes stops every
     thread for longer than the loop may lag, and a plan makes many objects and hardly a cycle.
@@ -116,7 +117,7 @@ class ThreadCompute:
 
     def __init__(self) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=2, thread_name_prefix="growth-compute")
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=3, thread_name_prefix="growth-compute")
         self._lock = threading.Lock()
         self._working = 0
 

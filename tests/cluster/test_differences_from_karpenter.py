@@ -3,8 +3,6 @@
 As with the control plane, a missing peer is skipped on a developer's machine and fails where `CI=true`.
 """
 
-import os
-
 import pytest
 
 from bench.deliberate import LESS, MORE
@@ -12,17 +10,14 @@ from bench.differential import Planners, compare, gaps_between, scenarios_with, 
 from bench.peers import karpenter
 from bench.scenarios import Scenario, instance_types, scenario
 from growth.api.kinds import Json
+from tests.needs import need
 
 PODS = 300
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _peer() -> None:
-    if not karpenter.built():
-        message = "no Karpenter peer in the cache; build it with `make peer`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(karpenter.built(), "no Karpenter peer in the cache; build it with `make peer`")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ As with the control plane, a missing peer is skipped on a developer's machine an
 """
 
 import json
-import os
 import pathlib
 import subprocess
 from typing import Any
@@ -15,6 +14,7 @@ from bench import catalogues, mixes, settled
 from bench.peers import karpenter
 from bench.peers.karpenter import Answer, PeerError
 from growth.api.kinds import Json
+from tests.needs import need
 
 ZONE = "topology.kubernetes.io/zone"
 ROOM = {"cpu": "3900m", "memory": "8182Mi", "pods": "110"}
@@ -22,11 +22,7 @@ ROOM = {"cpu": "3900m", "memory": "8182Mi", "pods": "110"}
 
 @pytest.fixture(scope="module", autouse=True)
 def program() -> pathlib.Path:
-    if not karpenter.built():
-        message = "no Karpenter peer in the cache; build it with `make peer`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(karpenter.built(), "no Karpenter peer in the cache; build it with `make peer`")
     return karpenter.build()
 
 

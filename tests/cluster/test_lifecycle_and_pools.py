@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -19,7 +18,9 @@ from growth.controllers.pools import Pools
 from growth.kube.http import HttpApi
 from growth.ports import SystemClock, SystemRandom
 from tests.cluster.servers import PATIENCE_SECONDS, Server
-from tests.simulation.owning import AnyStage, ScriptedCloud, condition, environment, told
+from tests.needs import need
+from tests.simulation.clouds import ScriptedCloud
+from tests.simulation.owning import AnyStage, condition, environment, told
 from tools.controlplane.plane import plane as start_plane
 
 
@@ -34,11 +35,7 @@ async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
 
 def karpenters() -> list[Json]:
     """Karpenter's own definitions, and ours of the kinds that it does not have; without the programs as other peers."""
-    if not kwok.built():
-        message = "no Karpenter peer in the cache; build it with `make peer`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(kwok.built(), "no Karpenter peer in the cache; build it with `make peer`")
     theirs = kwok.definitions()
     names_ = {each["metadata"]["name"] for each in theirs}
     return [*theirs, *(each for each in all_crds() if each["metadata"]["name"] not in names_)]

@@ -1,7 +1,5 @@
 """Growth beside a running Karpenter: it looks on without a trace, and afterwards its metrics read as Karpenter's did."""
 
-import os
-
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -12,6 +10,7 @@ from bench.peers.karpenter import kwok
 from growth.api.kinds import Json
 from growth.operator.parts import METRICS
 from tests.cluster.owning import Autoscaled, deployment, is_true
+from tests.needs import need
 from tools.controlplane.plane import Plane
 
 PODS = 9
@@ -36,11 +35,7 @@ DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets"
 @pytest.fixture(scope="module")
 def server(plane: Plane) -> Desk:
     """Both kinds of definitions are one: ours accept what Karpenter's do."""
-    if not kwok.built():
-        message = "Karpenter's KWOK controller is not in the cache; build it with `make peer`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(kwok.built(), "Karpenter's KWOK controller is not in the cache; build it with `make peer`")
     at = Desk(plane)
     autoscaler.prepare(at, autoscaler.GROWTH)
     return at

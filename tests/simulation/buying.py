@@ -1,18 +1,16 @@
-"""A stage for the provisioner: a simulated cluster with our kinds, a cloud that only sells, and machines that join on call."""
+"""A stage for the provisioner: a simulated cluster with our kinds, a cloud that does what a test says, and machines that join on call."""
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from growth.api import names
-from growth.api.clouds import CloudMachine, RepairPolicy
 from growth.api.crds import all_crds
 from growth.api.decisions import DECISION, DecisionSpec
 from growth.api.events import EVENT
-from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
@@ -35,6 +33,7 @@ from growth.telemetry.metrics import Metrics
 from growth.units import print_time
 from growth.units.resources import quantities
 from tests.manifests import node_pool
+from tests.simulation.clouds import ScriptedCloud
 
 R = TypeVar("R")
 
@@ -44,37 +43,6 @@ DEFINITION: Kind[Json] = Kind(
 
 
 READY_SECONDS = 10.0  # a kubelet needs some
-
-
-class ScriptedCloud:
-    """A cloud that only says what it sells."""
-
-    name = "scripted"
-    node_classes: Sequence[Kind[Any]] = (KWOK_NODE_CLASS,)
-
-    def __init__(self, catalogue: Catalogue | None = None) -> None:
-        self.sells = catalogue or builtin("kwok")
-
-    async def create(self, claim: NodeClaim) -> CloudMachine:
-        raise NotImplementedError
-
-    async def delete(self, claim: NodeClaim) -> None:
-        raise NotImplementedError
-
-    async def get(self, provider_id: str) -> CloudMachine:
-        raise NotImplementedError
-
-    async def list(self) -> Sequence[CloudMachine]:
-        return ()
-
-    async def catalogue(self) -> Catalogue:
-        return self.sells
-
-    async def is_drifted(self, claim: NodeClaim) -> str:
-        return ""
-
-    def repair_policies(self) -> Sequence[RepairPolicy]:
-        return ()
 
 
 class Stage:
@@ -110,7 +78,7 @@ class Stage:
         cloud = cloud or ScriptedCloud()
         api = api or MemoryApi(self.cluster.server, user="growth")
         state = State(api, clock=self.clock, random=random.stream("state"), node_classes=cloud.node_classes)
-        state.catalogue = cloud.sells
+        state.catalogue = cloud.sold
         return Environment(
             api=api,
             state=state,

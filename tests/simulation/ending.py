@@ -24,7 +24,8 @@ from growth.sim.ports import SimRandom
 from growth.sim.process import Process, start
 from growth.sim.world.budgets import Budgets
 from growth.telemetry.metrics import Metrics
-from tests.simulation.owning import TYPE, Stage
+from tests.simulation.clouds import TYPE
+from tests.simulation.owning import Stage
 
 CLASS_LABEL = names.node_class_label("karpenter.kwok.sh", "KWOKNodeClass")
 

@@ -7,6 +7,7 @@ import pytest
 
 from growth.api.clouds import CloudError, CloudUnavailable, InsufficientCapacity, MachineNotFound
 from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers import gauges
 from growth.controllers.catalogue import AGE, CatalogueReader
@@ -18,7 +19,8 @@ from growth.kube.errors import GateClosed
 from growth.providers.measured import DURATION, ERRORS, Measured
 from growth.telemetry.logs import about
 from growth.telemetry.metrics import Gauge
-from tests.simulation.owning import TYPE, Stage, on_stage
+from tests.simulation.clouds import TYPE
+from tests.simulation.owning import Stage, on_stage
 
 
 def pod(name: str, *, cpu: str, owner: str = "ReplicaSet", **limits: str) -> dict[str, Any]:
@@ -165,8 +167,39 @@ def test_a_closed_gate_passes_through() -> None:
     on_stage(body)
 
 
+def test_a_scrape_of_many_nodes_is_made_in_steps_while_they_change() -> None:
+    """A step is at most a hundred nodes or five hundred series; who was there all the while is told once."""
+
+    async def body(stage: Stage) -> None:
+        gauges.declare(stage.env)
+        await stage.start()
+        for number in range(350):
+            await stage.admin.create(NODE, {"metadata": {"name": f"old-{number}"}, "spec": {}})
+            status = {"allocatable": {"cpu": "4", "pods": "110"}}
+            await stage.admin.patch(NODE, f"old-{number}", {"status": status}, subresource="status")
+        await asyncio.sleep(1)
+        shown, steps = {}, 0
+        for step in stage.env.metrics.gathered():
+            if step is not None:
+                family = step()
+                shown[family.name] = [each.labels["node_name"] for each in family.samples if "node_name" in each.labels]
+                continue
+            await stage.admin.create(NODE, {"metadata": {"name": f"new-{steps}"}, "spec": {}})
+            await stage.admin.delete(NODE, f"old-{steps}")
+            steps += 1
+            await asyncio.sleep(0.1)
+        assert steps >= 350 // 100 + 700 // 500
+        told = [name for name in shown[nodes.ALLOCATABLE.name] if name.startswith("old-")]
+        assert sorted(told) == sorted(2 * [f"old-{number}" for number in range(350)])
+        again = {family.name: family for family in stage.env.metrics.collect()}[nodes.LIFETIME.name].samples
+        left = {f"old-{number}" for number in range(steps, 350)}
+        assert {each.labels["node_name"] for each in again} == left | {f"new-{number}" for number in range(steps)}
+
+    on_stage(body)
+
+
 def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
-    """Read every minute; a failed read changes nothing and is repeated soon; the age is told."""
+    """Read every minute, and once after refusals; a failed read changes nothing and is repeated soon; the age is told."""
 
     async def body(stage: Stage) -> None:
         reader = CatalogueReader(stage.env)
@@ -178,8 +211,9 @@ def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
         await asyncio.sleep(60)
         assert stage.env.state.catalogue is not None
         assert stage.cloud.calls["catalogue"] == 5 + 3 + 1
+        claim = await stage.add_claim()
         for _ in range(10):
-            reader.refresh()
+            assert reader.refused(claim)
         await asyncio.sleep(1)
         assert stage.cloud.calls["catalogue"] == 10
 

@@ -139,13 +139,26 @@ def test_a_contradiction_buys_and_deletes_nothing() -> None:
     on_stage(body)
 
 
-def test_claims_refused_for_good_do_not_follow_each_other_in_a_hot_loop() -> None:
-    """A pool whose every claim is refused for good gets to make a new one less and less often."""
+@pytest.mark.parametrize(
+    "error",
+    [
+        CreateError("the image does not exist", reason="ImageNotFound", retryable=False),
+        NodeClassNotReady("KWOKNodeClass default is not ready"),
+        InsufficientCapacity("none of the 0 offerings that it allows"),
+    ],
+)
+def test_claims_refused_for_good_do_not_follow_each_other_in_a_hot_loop(error: CloudError) -> None:
+    """A pool whose every claim is refused for good gets to make a new one less and less often.
+
+    No stock is among it where the claim allows nothing that is sold, so that nothing can be left out of plans.
+    """
 
     async def body(stage: Stage) -> int:
-        await stage.start(Lifecycle(stage.env))
+        catalogue = CatalogueReader(stage.env)
+        await stage.start(catalogue, Lifecycle(stage.env, catalogue=catalogue))
         pool = await stage.add_pool()
-        stage.cloud.always = CreateError("the image does not exist", reason="ImageNotFound", retryable=False)
+        nothing = [{"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": ["not-sold"]}]
+        stage.cloud.always = error
         for round_ in range(600):
             names_ = [claim.metadata.name for claim in (await stage.admin.list(NODE_CLAIM)).items]
             for name in names_:
@@ -153,7 +166,7 @@ def test_claims_refused_for_good_do_not_follow_each_other_in_a_hot_loop() -> Non
                 if claim.metadata.deletion_timestamp is not None:
                     await stage.admin.patch(NODE_CLAIM, name, {"metadata": {"finalizers": None}})
             if not names_:
-                await stage.add_claim(f"web-{round_}", pool=pool)
+                await stage.add_claim(f"web-{round_}", pool=pool, requirements=nothing)
             await asyncio.sleep(1)
         return stage.cloud.calls["create"]
 
@@ -203,6 +216,21 @@ def test_a_claim_made_by_hand_gets_its_finalizer_before_its_machine() -> None:
         assert stage.cloud.machines == {}
         await asyncio.sleep(20)
         assert len(stage.cloud.machines) == 1
+
+    on_stage(body)
+
+
+def test_a_claim_made_by_hand_is_launched_whatever_its_pool_allows() -> None:
+    """Limits are kept by those who plan; whoever makes a claim has decided."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        pool = await stage.add_pool(limits={"nodes": "1"})
+        for name in ("web-1", "web-2"):
+            await stage.add_claim(name, pool=pool, finalizers=())
+        await stage.add_claim("of-no-pool", finalizers=())
+        await asyncio.sleep(10)
+        assert len(stage.cloud.machines) == 3
 
     on_stage(body)
 

@@ -16,7 +16,8 @@ from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.pools import Pools
 from growth.controllers.pools.metrics import COST, LIMIT, UNPRICED, USAGE
 from growth.controllers.settings import ControllerSettings
-from tests.simulation.owning import TYPE, BlindApi, Stage, condition, on_stage, told
+from tests.simulation.clouds import TYPE
+from tests.simulation.owning import BlindApi, Stage, condition, on_stage, told
 
 POOL = PoolRef.karpenter("default")
 

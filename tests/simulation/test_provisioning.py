@@ -24,7 +24,7 @@ from growth.kube.memory import MemoryApi
 from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import EPOCH, SimCompute, SimRandom
 from growth.telemetry.metrics import Metrics
-from tests.manifests import need, pod
+from tests.manifests import KWOK_CLASS, need, pod
 from tests.simulation.buying import Buyer, Stage, claims, decided, join, staged, told, with_settings
 
 TYPE = names.INSTANCE_TYPE_LABEL
@@ -291,6 +291,26 @@ def test_a_resource_limit_counts_the_largest_type_that_may_be_bought() -> None:
         )
 
     assert 12 < bought(body) <= 20
+
+
+@pytest.mark.parametrize("by_hand", [1, 4])
+@pytest.mark.parametrize("asks", [{"requests": {"cpu": "1", "memory": "1Gi"}}, {}])
+def test_claims_made_by_hand_count_against_the_limits(by_hand: int, asks: Json) -> None:
+    """They are nobody's to refuse, and leave so much less for us; beyond the limit nothing is bought."""
+
+    async def body(stage: Stage) -> int:
+        await stage.begin()
+        await stage.add_pool("default", SMALL, limits={"nodes": "3"})
+        for number in range(by_hand):
+            spec: Json = {"nodeClassRef": KWOK_CLASS, "requirements": [SMALL], "resources": asks}
+            metadata = {"name": f"mine-{number}", "labels": {names.NODE_POOL_LABEL: "default"}}
+            await stage.admin.create(NODE_CLAIM, {"metadata": metadata, "spec": spec})
+        Buyer(stage, stage.environment())
+        await stage.cluster.add_replica_set("web", 20)
+        await asyncio.sleep(60)
+        return len(await claims(stage))
+
+    assert bought(body) == max(3, by_hand)
 
 
 def test_names_that_somebody_reserved_and_never_created_are_released() -> None:

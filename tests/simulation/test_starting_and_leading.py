@@ -20,7 +20,16 @@ from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.kube.api import Api
-from growth.kube.errors import Forbidden, ServerError
+from growth.kube.errors import (
+    Forbidden,
+    KubeError,
+    OutcomeUnknown,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
 from growth.kube.lease import LeaseLost
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.operator.checks import Refused, identity_of
@@ -270,6 +279,89 @@ def test_a_server_in_trouble_at_the_takeover_is_waited_for() -> None:
             assert second.metrics.value(LEADING) == 1
 
     prepared(body)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unreachable("https://server cannot be reached: connection refused"),
+        ServerError("etcd is away", code=503),
+        TooManyRequests("slow down", retry_after_seconds=20),
+        OutcomeUnknown("no whole answer came"),
+    ],
+)
+@pytest.mark.parametrize("role", [Role.ELECTOR, Role.CLOUD])
+def test_a_server_in_trouble_at_the_start_is_waited_for(error: KubeError, role: Role) -> None:
+    """It says what it waits for, asks less and less often, and leads soon after the first answer."""
+
+    async def body(kernel: Kernel, cluster: SimCluster) -> None:
+        replica = Troubled(kernel, cluster.server, role=role, error=error)
+        with capture_logs() as lines:
+            process = replica.start()
+            await asyncio.sleep(300)
+            assert not process.dead
+            assert replica.autoscaler is not None
+            (named,) = replica.autoscaler.unready()
+            assert str(error) in named
+            assert 10 <= replica.asked <= 60
+            replica.healed = True
+            await asyncio.sleep(25)
+        assert replica.autoscaler.leading
+        assert replica.autoscaler.unready() == ()
+        told = [line for line in lines if line["event"] == "waiting for the API server"]
+        assert len(told) == replica.asked
+        assert str(error) in told[0]["error"]
+
+    prepared(body)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unauthorized("who are you"),
+        Forbidden("you may not"),
+        Untrusted("a certificate of somebody else"),
+        ServerError("answered 404 by something that is no Kubernetes API server", code=404),
+    ],
+)
+def test_a_server_that_refuses_us_is_not_waited_for(error: KubeError) -> None:
+    """What only a person can correct ends the process at once."""
+
+    async def body(kernel: Kernel, cluster: SimCluster) -> None:
+        replica = Troubled(kernel, cluster.server, role=Role.ELECTOR, error=error)
+        ended = await replica.start().wait()
+        assert ended.error is error
+        assert replica.asked == 1
+
+    prepared(body)
+
+
+class Troubled(Replica):
+    """Whose calls over one of its connections fail until it is healed."""
+
+    def __init__(self, kernel: Kernel, server: MemoryServer, *, role: Role, error: KubeError) -> None:
+        super().__init__(kernel, server)
+        self.role, self.error = role, error
+        self.healed = False
+        self.asked = 0
+
+    @contextlib.asynccontextmanager
+    async def _connected(self, *given: Any) -> AsyncIterator[Api]:
+        async with super()._connected(*given) as api:
+            if given[2] is self.role:
+                self._break(api)
+            yield api
+
+    def _break(self, api: Any) -> None:
+        get = api.get
+
+        async def broken(*args: Any, **options: Any) -> Any:
+            if self.healed:
+                return await get(*args, **options)
+            self.asked += 1
+            raise self.error
+
+        api.get = broken
 
 
 def test_a_cluster_without_namespace_or_definitions_is_refused() -> None:

@@ -1,11 +1,27 @@
 """Metrics: declared as constants, counted where they are passed in, scraped as text."""
 
+import asyncio
+import itertools
+from collections.abc import Iterator
+
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from growth.operator.metrics import exposition, new_registry
-from growth.telemetry.metrics import SUMMARY_WINDOW, Counter, Gauge, Histogram, Metrics, Summary
+from growth.operator.metrics import Scrapes, exposition, new_metrics
+from growth.sim import kernel as sim
+from growth.sim.kernel import Kernel
+from growth.sim.ports import SimCompute
+from growth.telemetry.metrics import (
+    SERIES_A_STEP,
+    SUMMARY_WINDOW,
+    Counter,
+    Gauge,
+    Histogram,
+    Metrics,
+    Reading,
+    Summary,
+)
 
 CREATED = Counter("karpenter_nodeclaims_created_total", "NodeClaims created.", labels=("reason", "nodepool"))
 NODES = Gauge("karpenter_cluster_state_node_count", "Nodes in the view.")
@@ -128,24 +144,77 @@ def test_a_mistake_in_labels_is_found_at_once() -> None:
         Gauge("bad-name", "x")
 
 
-def test_two_registries_share_nothing() -> None:
+def test_two_processes_share_nothing() -> None:
     """Each process, and each test, counts for itself; the global registry never hears of us."""
     before = set(REGISTRY._names_to_collectors)
-    first_registry, first = new_registry()
-    second_registry, second = new_registry()
+    first, second = new_metrics(), new_metrics()
     first.add(CREATED, reason="x", nodepool="y")
     assert second.value(CREATED, reason="x", nodepool="y") == 0.0
-    assert CREATED.name in exposition(first_registry)[0].decode()
-    assert CREATED.name not in exposition(second_registry)[0].decode()
+    assert CREATED.name in answered(first)[0].decode()
+    assert CREATED.name not in answered(second)[0].decode()
     assert set(REGISTRY._names_to_collectors) == before
 
 
-def test_a_new_registry_says_what_is_running() -> None:
+def test_a_scrape_says_what_is_running() -> None:
     """Version and the process's own numbers are there from the start, in the dialect that the scraper asks for."""
-    registry, _ = new_registry()
-    body, _ = exposition(registry)
+    metrics = new_metrics()
+    body, _ = answered(metrics)
     assert b"growth_build_info{" in body
     assert b"process_cpu_seconds_total" in body
-    body, content_type = exposition(registry, accept="application/openmetrics-text; version=1.0.0")
+    body, content_type = answered(metrics, accept="application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+def answered(metrics: Metrics, *, accept: str = "") -> tuple[bytes, str]:
+    async def main(_: Kernel) -> tuple[bytes, str]:
+        return await Scrapes(metrics, compute=SimCompute()).answer(accept)
+
+    return sim.run(main, seed=1).value
+
+
+def test_a_large_scrape_is_gathered_in_steps() -> None:
+    """Between two turns of everybody else no more than a few hundred series are read, whatever the gauge has."""
+    _, metrics = fresh()
+    read: list[int] = []
+
+    def many() -> Reading:
+        for number in range(5000):
+            read.append(number)
+            yield {"resource_type": "cpu", "nodepool": f"pool-{number:04}"}, float(number)
+
+    metrics.read(LIMIT, many)
+    seen, longest, families = 0, 0, 0
+    for family in metrics.gathered():
+        longest, seen = max(longest, len(read) - seen), len(read)
+        families += family is not None
+    assert (seen, families) == (5000, 1)
+    assert longest <= SERIES_A_STEP
+
+
+def test_two_scrapes_do_not_mix() -> None:
+    """Two scrapers at once each get everything; others have their turn all the while."""
+    _, metrics = fresh()
+    at_work: list[str] = []
+
+    def steps() -> Iterator[None]:
+        assert not at_work, "one scrape began before the other had been gathered"
+        at_work.append("scrape")
+        yield from itertools.repeat(None, 10)
+        at_work.clear()
+
+    metrics.prepare(steps)
+    metrics.read(LIMIT, lambda: [({"resource_type": "cpu", "nodepool": "default"}, 1.0)])
+
+    async def main(_: Kernel) -> tuple[list[bytes], int]:
+        scrapes = Scrapes(metrics, compute=SimCompute())
+        both = asyncio.gather(scrapes.answer(), scrapes.answer())
+        turns = 0
+        for _turn in range(100):
+            await asyncio.sleep(0)
+            turns += bool(at_work)
+        return [body for body, _ in await both], turns
+
+    bodies, turns = sim.run(main, seed=1).value
+    assert all(b'karpenter_nodepools_limit{nodepool="default"' in body for body in bodies)
+    assert turns >= 9

@@ -5,18 +5,19 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import aiohttp
 
-from growth.operator.metrics import exposition, new_registry
+from growth.operator.metrics import Scrapes, new_metrics
+from growth.sim.ports import SimCompute
 from growth.web.health import serving
 
 
 def asked(unready: Callable[[], Sequence[str]], *paths: str, accept: str = "") -> list[tuple[int, str, str]]:
     """Status, content type and body of each path."""
-    registry, _ = new_registry()
+    scrapes = Scrapes(new_metrics(), compute=SimCompute())
 
     async def body() -> list[tuple[int, str, str]]:
         answers = []
         async with (
-            serving("127.0.0.1", 0, unready=unready, metrics=lambda told: exposition(registry, accept=told)) as port,
+            serving("127.0.0.1", 0, unready=unready, metrics=scrapes.answer) as port,
             aiohttp.ClientSession() as session,
         ):
             for path in paths:
@@ -56,8 +57,11 @@ def test_the_port_is_free_again_afterwards() -> None:
     """Leaving the block closes the port, so that the next start can have it."""
 
     async def body() -> None:
+        async def nothing(_: str) -> tuple[bytes, str]:
+            return b"", "text/plain"
+
         async def once(port: int) -> int:
-            async with serving("127.0.0.1", port, unready=tuple, metrics=lambda _: (b"", "text/plain")) as taken:
+            async with serving("127.0.0.1", port, unready=tuple, metrics=nothing) as taken:
                 return taken
 
         first: Awaitable[int] = once(0)

@@ -24,6 +24,7 @@ from growth.operator.settings import (
     unknown_variables,
 )
 from growth.operator.settings_page import page
+from tests.running import growth_alone
 
 DOCS = pathlib.Path(growth.__file__).parents[2] / "docs"
 
@@ -156,10 +157,8 @@ def test_an_address_that_cannot_be_served_is_named(
             assert said.count("\n") == 1
 
 
-def test_a_cluster_that_does_not_answer_is_told_with_its_address_and_no_secret(
-    capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path
-) -> None:
-    """What, where it was configured, what to do; exit code 1; the token of the kubeconfig is nowhere."""
+def test_a_cluster_that_does_not_answer_is_waited_for_and_told_without_a_secret(tmp_path: pathlib.Path) -> None:
+    """What, where it was configured, what to do, again and again until SIGTERM; the token is nowhere."""
     config = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
@@ -168,13 +167,17 @@ def test_a_cluster_that_does_not_answer_is_told_with_its_address_and_no_secret(
     }
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(config))
-    assert run(["run", "--provider", "kwok", "--kubeconfig", str(path), "--listen", "127.0.0.1:0"]) == 1
-    said = capfd.readouterr().err
-    assert said.splitlines()[-1] == (
-        "growth: https://127.0.0.1:1 cannot be reached: connection refused; is the cluster running and the address"
-        f" right? (context 'here' of {path})"
-    )
-    assert "not-to-be-seen" not in said
+    with growth_alone(path) as growth:
+        told = growth.wait_for("waiting for the API server")
+        assert told["error"] == (
+            "https://127.0.0.1:1 cannot be reached: connection refused; is the cluster running and the address right?"
+        )
+        status, problems = growth.get("/readyz")
+        assert (status, told["error"] in problems) == (503, True)
+        assert growth.get("/healthz")[0] == 200
+        assert growth.lines("starting")[0]["access"] == f"context 'here' of {path}"
+        assert growth.stop() == 0
+        assert "not-to-be-seen" not in growth.text()
 
 
 def test_a_variable_that_is_nearly_a_setting_is_not_overlooked() -> None:

@@ -2,7 +2,7 @@
 
     CloudError                 what a cloud call may raise; anything else is a bug
     ├── MachineNotFound        there is no such machine: it is gone, or never was
-    ├── InsufficientCapacity   none of the claim's offerings can be had now; each was marked unavailable for a while
+    ├── InsufficientCapacity   none of the claim's offerings can be had now; for a while nobody asks for them
     ├── NodeClassNotReady      the claim's node class is missing or not ready
     ├── QuotaExceeded          the account may hold no more; retrying soon does not help
     ├── CreateError            anything else that kept a machine from being made; `retryable` says whether to try again

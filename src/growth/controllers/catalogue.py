@@ -1,6 +1,7 @@
 """Keeps what the cloud sells, its prices and its stock, in the shared state.
 
 A read that fails changes nothing: yesterday's catalogue is better than none, and the cloud refuses what it has not got.
+What it refused is left out for three minutes, whatever it says of it meanwhile.
 """
 
 import asyncio
@@ -9,10 +10,14 @@ from typing import Final
 
 from growth.api.clouds import CloudError
 from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodeClaim
 from growth.controllers.environment import Environment
 from growth.kube.backoff import Backoff, BackoffSettings
+from growth.providers.choice import choices
+from growth.providers.shortages import Shortages
 from growth.telemetry.logs import about, logger
 from growth.telemetry.metrics import Declaration, Gauge
+from growth.units import UnitError
 
 _log = logger("catalogue")
 
@@ -23,18 +28,34 @@ METRICS: Final[tuple[Declaration, ...]] = (AGE,)
 
 
 class CatalogueReader:
-    """`run` reads every `catalogue_period`; `refresh` asks for one more read soon, after news of the stock."""
+    """`run` reads every `catalogue_period`; `refused` is news of the stock from those who buy."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._wake = asyncio.Event()
         self._read_at: float | None = None
+        self._told: Catalogue | None = None
+        self._shortages = Shortages(env.clock)
         self._backoff = Backoff(env.random, RETRY)
         env.metrics.read(AGE, self._age)
 
-    def refresh(self) -> None:
-        """Reads again as soon as possible; several calls before that are one."""
-        self._wake.set()
+    def refused(self, claim: NodeClaim) -> bool:
+        """The cloud has nothing of what the claim allows: no plan asks for it for a while, from this moment on.
+
+        False where the claim allows nothing that we know to be sold: then the next plan may make an equal claim.
+        """
+        known = self._told or self._env.state.catalogue
+        if known is None:
+            return False
+        self._told = known
+        with contextlib.suppress(UnitError):
+            found = choices(claim, known)
+            if found:
+                self._shortages.add(each.key for each in found)
+                self._show()
+                self._wake.set()
+                return True
+        return False
 
     async def run(self) -> None:
         while True:
@@ -47,21 +68,29 @@ class CatalogueReader:
 
     async def _read(self) -> float:
         """Reads once; how long to wait for the next time."""
-        state = self._env.state
         try:
-            catalogue = await self._env.provider.catalogue()
+            self._told = await self._env.provider.catalogue()
         except CloudError as error:
             pause = self._backoff.next()
-            _log.warning(
-                "cannot read what the cloud sells", error=str(error), again=pause, known=state.catalogue is not None
-            )
-            return pause
-        self._backoff.reset()
-        self._read_at = self._env.clock.monotonic()
+            known = self._env.state.catalogue is not None
+            _log.warning("cannot read what the cloud sells", error=str(error), again=pause, known=known)
+        else:
+            self._backoff.reset()
+            self._read_at = self._env.clock.monotonic()
+            pause = self._env.settings.catalogue_period
+        self._show()
+        lapse = self._shortages.seconds_left()
+        return pause if lapse is None else min(pause, lapse)
+
+    def _show(self) -> None:
+        """What is sold and not short, into the state."""
+        state = self._env.state
+        if self._told is None:
+            return
+        catalogue = self._shortages.laid_over(self._told)
         if catalogue != state.catalogue:
             _log.debug("catalogue changed", types=len(catalogue.types), offerings=_for_sale(catalogue))
             state.catalogue = catalogue
-        return self._env.settings.catalogue_period
 
     def _age(self) -> list[tuple[dict[str, str], float]]:
         return [] if self._read_at is None else [({}, self._env.clock.monotonic() - self._read_at)]

@@ -16,6 +16,7 @@ library's exceptions, and so that the server in process raises the very same.
     │   ├── TooManyRequests      429  wait (`retry_after_seconds`); an eviction that a budget forbids is one too
     │   └── ServerError          5xx, or an answer that was not the API server's: as for a write, see OutcomeUnknown
     ├── Unreachable              no connection was made: nothing was sent
+    │   └── Untrusted            the server's certificate is not one that we were told to trust
     ├── OutcomeUnknown           sent, but no whole answer came: a write may or may not have been applied
     ├── GateClosed               this process may no longer write: its lease is too old
     └── ConfigError              the kubeconfig or the credentials cannot be used
@@ -106,6 +107,10 @@ class Unreachable(KubeError):
     """No connection was made: nothing was sent, so trying again is safe."""
 
 
+class Untrusted(Unreachable):
+    """The server shows a certificate that we were not told to trust: another address or authority is needed."""
+
+
 class OutcomeUnknown(KubeError):
     """The request was sent and no whole answer came. A write may or may not have been applied: look before repeating."""
 
@@ -116,6 +121,17 @@ class GateClosed(KubeError):
 
 class ConfigError(KubeError):
     """The kubeconfig or the credentials cannot be used; the message says which file, what and what to do."""
+
+
+def may_pass(error: KubeError) -> bool:
+    """Whether the same call may work later though nobody corrects anything: the server is away, starting or overloaded."""
+    match error:
+        case Untrusted():
+            return False
+        case ServerError(code=code):
+            return code >= 500 or code == TooManyRequests.status  # else a wrong address answers, and will go on to
+        case _:
+            return isinstance(error, Unreachable | OutcomeUnknown | TooManyRequests)
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

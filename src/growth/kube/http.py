@@ -26,7 +26,7 @@ from growth.kube import wire
 from growth.kube.access import Access
 from growth.kube.api import ALWAYS_OPEN, Gate, Page, PatchType, WatchEvent
 from growth.kube.credentials import Identity
-from growth.kube.errors import Conflict, Invalid, KubeError, OutcomeUnknown, Unreachable
+from growth.kube.errors import Conflict, Invalid, KubeError, OutcomeUnknown, Unreachable, Untrusted
 from growth.kube.throttle import TokenBucket
 from growth.ports import Clock
 
@@ -349,7 +349,7 @@ class HttpApi:
         except KubeError:
             raise
         except aiohttp.ClientConnectorCertificateError as error:
-            raise Unreachable(
+            raise Untrusted(
                 f"{self._access.server} shows a certificate that {self._access.ca_origin} did not sign: "
                 f"{_certificate_problem(error)}"
             ) from error

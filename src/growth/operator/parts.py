@@ -15,6 +15,7 @@ from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
 from growth.controllers.pools import Pools
+from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.termination import Termination
@@ -62,6 +63,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Provisioner(environment, decisions=decisions, headroom=buffers),
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
+        UnservedPools(environment),
         Termination(environment),
         Emptiness(environment, tell=_into(decisions, environment)),
         Collection(environment),

@@ -14,8 +14,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, NoReturn
 
-from prometheus_client import CollectorRegistry
-
 from growth import __version__
 from growth.kube import access
 from growth.kube.access import SERVICE_ACCOUNT, Access
@@ -27,7 +25,7 @@ from growth.kube.lease import LeaseLost
 from growth.operator import logs
 from growth.operator.checks import Refused
 from growth.operator.clouds import chosen
-from growth.operator.metrics import exposition, new_registry
+from growth.operator.metrics import Scrapes, new_metrics
 from growth.operator.settings import Settings, unknown_variables
 from growth.operator.wiring import Autoscaler, Connect, Openings, Role
 from growth.ports import SystemClock, SystemRandom, ThreadCompute
@@ -64,8 +62,7 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
     make_cloud = chosen(settings, clock=clock, random=random)
     way = access.find(kubeconfig=kubeconfig, context=context, environ=environ)
     cloud_way = access.find(kubeconfig=process.kwok_kubeconfig, environ=environ) if process.kwok_kubeconfig else way
-    registry, metrics = new_registry()
-    compute = ThreadCompute()
+    metrics, compute = new_metrics(), ThreadCompute()
     autoscaler = Autoscaler(
         Openings(
             connect=_connections(way, cloud_way, settings=settings, clock=clock),
@@ -80,7 +77,9 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
     )
     try:
         async with contextlib.AsyncExitStack() as stack:
-            port = await stack.enter_async_context(_served(process.listen, autoscaler, registry))
+            port = await stack.enter_async_context(
+                _served(process.listen, autoscaler, Scrapes(metrics, compute=compute))
+            )
             _log.info(
                 "starting",
                 version=__version__,
@@ -102,12 +101,10 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
 
 
 @contextlib.asynccontextmanager
-async def _served(listen: tuple[str, int], autoscaler: Autoscaler, registry: CollectorRegistry) -> AsyncIterator[int]:
+async def _served(listen: tuple[str, int], autoscaler: Autoscaler, scrapes: Scrapes) -> AsyncIterator[int]:
     host, port = listen
     async with contextlib.AsyncExitStack() as stack:
-        server = serving(
-            host, port, unready=autoscaler.unready, metrics=lambda accept: exposition(registry, accept=accept)
-        )
+        server = serving(host, port, unready=autoscaler.unready, metrics=scrapes.answer)
         try:
             taken = await stack.enter_async_context(server)
         except OSError as error:

@@ -42,6 +42,7 @@ GROWTH: Final = (
     _rule(names.AUTOSCALING, ("capacitybuffers",), *_READ),
     _rule(names.AUTOSCALING, ("capacitybuffers/status",), "patch"),
     _rule(names.GROWTH, ("growthpools", "noderequests"), *_READ),
+    _rule(names.GROWTH, ("growthpools/status",), "patch"),
     _rule(names.GROWTH, ("decisions",), "list", "create", "delete"),
     _rule(names.KWOK_CLASS_GROUP, ("kwoknodeclasses",), *_READ),
 )

@@ -11,15 +11,17 @@ import asyncio
 import contextlib
 import dataclasses
 import enum
+import functools
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn, Protocol, TypeVar
 
 from growth.api import names
 from growth.cluster.state import State
 from growth.controllers.environment import Environment
 from growth.kube.api import ALWAYS_OPEN, Api, Gate
-from growth.kube.backoff import DEFAULT_BACKOFF, Backoff
-from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.describe import describe
+from growth.kube.errors import ApiError, GateClosed, KubeError, may_pass
 from growth.kube.events import Recorder, RecorderSettings
 from growth.kube.lease import Elector, LeaseLost
 from growth.operator import parts, watchdog
@@ -34,10 +36,16 @@ from growth.providers.measured import Measured
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Gauge, Metrics
 
+R = TypeVar("R")
+
 _log = logger("operator")
 
 # How long equal events are one, where Karpenter's habit is another than two minutes.
 REPEATS: Final = {names.FAILED_SCHEDULING: 300.0, names.UNCONSOLIDATABLE: 900.0}
+
+# Between two questions to a server that does not answer: nobody else asks it then, and it is soon back as a rule.
+ASKING: Final = BackoffSettings(base_seconds=0.5, cap_seconds=10.0, jitter=0.5)
+LONGEST_WAIT_SECONDS: Final = 60.0
 
 LEADING: Final = Gauge("growth_leading", "1 while this process holds the Lease and acts, else 0.")
 
@@ -99,6 +107,7 @@ class Autoscaler:
         self._settings = settings
         self._watchdog: Watchdog | None = None
         self._elector: Elector | None = None
+        self._waiting = "the API server has not answered yet"
         openings.metrics.declare(LEADING, *watchdog.METRICS, *parts.METRICS)
 
     @property
@@ -108,11 +117,13 @@ class Autoscaler:
     def unready(self) -> tuple[str, ...]:
         """Why this process could not act if it had to: what is not synced, and for how long; empty when it could."""
         if self._watchdog is None:
-            return ("the API server has not answered yet",)
+            return (self._waiting,)
         return self._watchdog.problems()
 
     async def run(self, *, at_loss: Callable[[LeaseLost], None] = _nothing) -> None:
         """Raises `Refused`, `LeaseLost`, `PartEnded` or what a part raised. Cancelling gives the Lease back.
+
+        A server that is away, starting or overloaded is waited for; one that refuses us is not.
 
         `at_loss` is called at the very moment when the Lease is lost, before anything is put in order: a real process
         ends there.
@@ -120,8 +131,11 @@ class Autoscaler:
         openings, settings = self._openings, self._settings
         async with contextlib.AsyncExitStack() as stack:
             electing = await stack.enter_async_context(openings.connect(Role.ELECTOR, ALWAYS_OPEN))
-            cluster = await identity_of(electing)
-            await check_home(electing, settings.controllers.namespace, observe=settings.controllers.observe)
+            cluster = await self._answered("which cluster this is", lambda: identity_of(electing))
+            await self._answered(
+                "whether everything is there that Growth needs",
+                lambda: check_home(electing, settings.controllers.namespace, observe=settings.controllers.observe),
+            )
             self._elector = elector = Elector(
                 electing,
                 clock=openings.clock,
@@ -135,7 +149,8 @@ class Autoscaler:
             gate: Gate = ALWAYS_OPEN if observe else elector.gate
             api: Api = await stack.enter_async_context(openings.connect(Role.GROWTH, gate))
             cloud_api: Api = await stack.enter_async_context(openings.connect(Role.CLOUD, gate))
-            await check_same_cluster(cloud_api, cluster)
+            other = cloud_api
+            await self._answered("whose machines the cloud makes", lambda: check_same_cluster(other, cluster))
             if observe:
                 api, cloud_api = ObservingApi(api), ObservingApi(cloud_api)
             cloud = openings.cloud(cloud_api, cluster=cluster)
@@ -144,9 +159,14 @@ class Autoscaler:
             self._watchdog = dog = Watchdog(environment.state, clock=openings.clock, metrics=openings.metrics)
 
             async def alone() -> None:
-                await check_alone(
-                    electing, clock=openings.clock, provider=cloud.provider.name, served=cloud.provider.node_classes
+                check = functools.partial(
+                    check_alone,
+                    electing,
+                    clock=openings.clock,
+                    provider=cloud.provider.name,
+                    served=cloud.provider.node_classes,
                 )
+                await self._answered("whether Karpenter is at work", check)
 
             if observe:
                 work = self._observe(environment)
@@ -161,6 +181,21 @@ class Autoscaler:
                     await work
             except BaseExceptionGroup as failures:
                 raise _cause(failures) from failures
+
+    async def _answered(self, what: str, ask: Callable[[], Awaitable[R]]) -> R:
+        """Asks until there is an answer. At a start as at a takeover a server in trouble is often why we are here."""
+        backoff = Backoff(self._openings.random, ASKING)
+        while True:
+            try:
+                return await ask()
+            except KubeError as error:
+                if not may_pass(error):
+                    raise
+                told = error.retry_after_seconds if isinstance(error, ApiError) else None
+                pause = max(backoff.next(), min(told or 0.0, LONGEST_WAIT_SECONDS))
+                self._waiting = f"the API server does not say {what}: {describe(error)}"
+                _log.warning("waiting for the API server", unknown=what, error=describe(error), again=round(pause, 1))
+                await asyncio.sleep(pause)
 
     def _environment(self, api: Api, provider: CloudProvider, cluster: str) -> Environment:
         openings = self._openings
@@ -196,7 +231,7 @@ class Autoscaler:
 
         async def lead() -> NoReturn:
             _log.info("leading", identity=self._openings.identity, cluster=environment.cluster)
-            await _answered(alone, self._openings.random)  # a Karpenter may have come while we waited
+            await alone()  # a Karpenter may have come while we waited
             metrics.set(LEADING, 1)
             await environment.state.wait_synced()
             await _all((environment.events, *running))
@@ -214,20 +249,6 @@ class Autoscaler:
         _log.info("observing", cluster=environment.cluster)
         await environment.state.wait_synced()
         await _all(parts.observing(environment))
-
-
-async def _answered(check: Callable[[], Awaitable[None]], random: Random) -> None:
-    """Asks until there is an answer: a server in trouble is often why another replica led before."""
-    backoff = Backoff(random, DEFAULT_BACKOFF)
-    while True:
-        try:
-            return await check()
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            pause = backoff.next()
-            _log.warning("whether Karpenter is at work is not known yet", error=str(error), again=pause)
-            await asyncio.sleep(pause)
 
 
 def _cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,11 +1,24 @@
 """Who is with the autoscaler in its world: those who make things go wrong, and those who watch that nothing breaks."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
+from growth.api import names
+from growth.api.core import CONFIG_MAP
+from growth.kube.errors import KubeError
+from growth.sim.chaos import rates
+from growth.sim.chaos.injector import Injector
+from growth.sim.invariants.auditor import Auditor
+from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.scenario.model import Order, Violation
-from growth.sim.seams import PLAIN, Seams
-from growth.sim.world.world import World
+from growth.sim.seams import Seams
+from growth.sim.story import Story
+from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
+
+# So long after a list of leaks was held back the simulated people have looked at it and confirm it.
+CONFIRM_SECONDS: Final = 600.0
+LOOK_SECONDS: Final = 15.0
 
 
 class Company(Protocol):
@@ -32,24 +45,72 @@ class Company(Protocol):
         """Judges the end."""
 
 
-class Nobody:
-    """Nothing goes wrong and nobody looks."""
+class Everybody:
+    """The faults of an order, the auditor with a person who confirms, and the story of what happened."""
 
-    seams: Seams = PLAIN
-    violations: Sequence[Violation] = ()
-    counts: Mapping[str, int] = {}
+    def __init__(self, order: Order, *, caps: Caps = NO_CAPS) -> None:
+        self._order = order
+        self._auditor = Auditor(caps=caps)
+        given = {**rates.checked(order.scenario.faults), **rates.parse(order.faults)}
+        self._injector = Injector(given, seed=order.seed, books=lambda: self._auditor.case.books)
+        self._story = Story()
+
+    @property
+    def seams(self) -> Seams:
+        return self._injector
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return dict(self._injector.counts)
+
+    @property
+    def violations(self) -> Sequence[Violation]:
+        return [
+            Violation(
+                seed=self._order.seed,
+                invariant=each.invariant,
+                at=each.at,
+                story=self._story.told(each, faults=self._injector.log),
+            )
+            for each in self._auditor.violations
+        ]
 
     def attach(self, world: World) -> None:
-        del world
+        self._story.attach(world)
+        self._injector.attach(world)
+        self._auditor.attach(world)
+        self._auditor.case.by_hand = self._injector.by_hand
 
     async def disturb(self, world: World) -> None:
-        await world.over.wait()
+        confirming = world.kernel.create_task(_confirm(world), name="a person who confirms")
+        await self._injector.disturb(world)
+        self._auditor.calm()
+        await confirming
 
     async def finish(self, world: World) -> None:
-        del world
+        await self._auditor.end(world)
+
+
+async def _confirm(world: World) -> None:
+    """Lists of leaks that are held back are confirmed by somebody who takes their time."""
+    since: tuple[str, float] = ("", 0.0)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            held = await world.admin.get(CONFIG_MAP, names.COLLECTION_CONFIG_MAP, namespace=NAMESPACE_OF_GROWTH)
+            found = held.data.get("hash", "")
+            if found != since[0]:
+                since = (found, world.kernel.time())
+            elif found and world.kernel.time() - since[1] >= CONFIRM_SECONDS:
+                confirmed = {"metadata": {"annotations": {names.CONFIRM_COLLECTION_ANNOTATION: found}}}
+                await world.admin.patch(
+                    CONFIG_MAP, names.COLLECTION_CONFIG_MAP, confirmed, namespace=NAMESPACE_OF_GROWTH
+                )
+                since = ("", 0.0)
+        except KubeError:
+            continue
 
 
 def company(order: Order) -> Company:
     """Those whom the order asks for."""
-    del order
-    return Nobody()
+    return Everybody(order)

@@ -8,10 +8,12 @@ Names that Karpenter has keep Karpenter's spelling, labels and meaning; ours beg
 ourselves and let prometheus-client print them: its own metric objects belong to a registry from their construction, so
 they could not be constants, and they add `_created` series that Karpenter's users do not expect.
 
-All calls come from the event loop's thread: there is no lock.
+All calls come from the event loop's thread: there is no lock. A scrape of a large cluster is gathered there a few hundred
+series at a time (`gathered`); what is gathered is the scrape's own, so that the text can be made on another thread.
 """
 
 import dataclasses
+import functools
 import re
 from bisect import bisect_left
 from collections import deque
@@ -41,6 +43,9 @@ DURATION_BUCKETS: Final = (
 QUANTILES: Final = (0.0, 0.5, 0.9, 0.99, 1.0)
 # Over so many of the newest observations; Go's client takes those of the last ten minutes.
 SUMMARY_WINDOW: Final = 1000
+
+# So many series are gathered at a stretch: a few milliseconds.
+SERIES_A_STEP: Final = 500
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
@@ -92,8 +97,10 @@ class Summary(Declaration):
 
 
 Labels = tuple[str, ...]
-# What a gauge read at scrape time gives: its series, each with its labels by name.
+# What a gauge read at scrape time gives: its series, each with its labels by name. It is gone through in steps, between
+# which anything may change: not over a collection that others change, and its labels stay as they are given.
 Reading = Iterable[tuple[Mapping[str, str], float]]
+Family = Callable[[], Metric]
 
 
 class _Buckets:
@@ -126,10 +133,10 @@ class _Recent:
         self.total += value
         self.newest.append(value)
 
-    def quantile(self, share: float) -> float:
-        """The nearest observation; not a number before the first."""
+    def quantiles(self) -> list[float]:
+        """The nearest observations; not numbers before the first."""
         ordered = sorted(self.newest)
-        return ordered[round(share * (len(ordered) - 1))] if ordered else float("nan")
+        return [ordered[round(share * (len(ordered) - 1))] if ordered else float("nan") for share in QUANTILES]
 
 
 class Metrics:
@@ -140,6 +147,7 @@ class Metrics:
         self._buckets: dict[Histogram, dict[Labels, _Buckets]] = {}
         self._recent: dict[Summary, dict[Labels, _Recent]] = {}
         self._readers: dict[Gauge, Callable[[], Reading]] = {}
+        self._preparations: list[Callable[[], Iterator[None]]] = []
         self._declared: dict[str, Declaration] = {}
         registry.register(self)
 
@@ -192,6 +200,10 @@ class Metrics:
         self._numbers.pop(gauge, None)
         self.declare(gauge)
 
+    def prepare(self, steps: Callable[[], Iterator[None]]) -> None:
+        """Goes through `steps` before every scrape: what several readers share is made there, a step at a time."""
+        self._preparations.append(steps)
+
     def forget(self, metric: Declaration, **labels: str) -> None:
         """Drops the series that carry these labels (a few of the metric's labels suffice); none is no error."""
         unknown = set(labels) - set(metric.labels)
@@ -207,57 +219,79 @@ class Metrics:
     def value(self, metric: Counter | Gauge, **labels: str) -> float:
         """The number as a scrape would show it now; zero where there is none."""
         if isinstance(metric, Gauge) and metric in self._readers:
+            for steps in self._preparations:
+                deque(steps(), maxlen=0)
             wanted = _key(metric, labels)
             return next((value for given, value in self._readers[metric]() if _key(metric, given) == wanted), 0.0)
         return self._numbers.get(metric, {}).get(_key(metric, labels), 0.0)
 
-    def collect(self) -> Iterator[Metric]:
-        """For the registry: every declared metric, by name, its series in order of their labels."""
+    def gathered(self) -> Iterator[Family | None]:
+        """A scrape in steps: for each declared metric, by name, what makes its series; None wherever others may have
+        their turn. One scrape at a time.
+        """
+        for steps in self._preparations:
+            yield from steps()
         for name in sorted(self._declared):
             metric = self._declared[name]
             if isinstance(metric, Histogram):
-                yield self._histogram(metric)
+                seen = [(key, held.cumulative(), held.total) for key, held in self._buckets[metric].items()]
+                yield functools.partial(_histogram, metric, seen)
             elif isinstance(metric, Summary):
-                yield self._summary(metric)
-            elif isinstance(metric, Counter):
-                yield self._simple(metric, CounterMetricFamily(metric.name, metric.help, labels=metric.labels))
-            elif isinstance(metric, Gauge):
-                yield self._simple(metric, GaugeMetricFamily(metric.name, metric.help, labels=metric.labels))
+                recent = [(key, held.quantiles(), held.count, held.total) for key, held in self._recent[metric].items()]
+                yield functools.partial(_summary, metric, recent)
+            elif isinstance(metric, Gauge) and metric in self._readers:
+                read: list[tuple[Mapping[str, str], float]] = []
+                for series in self._readers[metric]():
+                    read.append(series)
+                    if not len(read) % SERIES_A_STEP:
+                        yield None
+                yield functools.partial(_read, metric, read)
+            elif isinstance(metric, Counter | Gauge):
+                yield functools.partial(_numbers, metric, dict(self._numbers[metric]))
+
+    def collect(self) -> Iterator[Metric]:
+        """For a registry: everything at once, the series of a metric in order of their labels."""
+        return (family() for family in self.gathered() if family is not None)
 
     def _series(self, metric: Counter | Gauge) -> dict[Labels, float]:
         self.declare(metric)
         return self._numbers[metric]
 
-    def _simple(
-        self, metric: Counter | Gauge, family: CounterMetricFamily | GaugeMetricFamily
-    ) -> CounterMetricFamily | GaugeMetricFamily:
-        if isinstance(metric, Gauge) and metric in self._readers:
-            # Thousands of series at every scrape: the labels are taken as the reader gives them, and not made anew.
-            read = {_key(metric, labels): (labels, value) for labels, value in self._readers[metric]()}
-            family.samples += [
-                Sample(metric.name, cast("dict[str, str]", labels), value)
-                for _, (labels, value) in sorted(read.items(), key=itemgetter(0))
-            ]
-            return family
-        numbers = self._numbers[metric]
-        for key in sorted(numbers):
-            family.add_metric(key, numbers[key])
-        return family
 
-    def _histogram(self, metric: Histogram) -> HistogramMetricFamily:
-        family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
-        for key, held in sorted(self._buckets[metric].items(), key=itemgetter(0)):
-            family.add_metric(key, held.cumulative(), held.total)
-        return family
+def _numbers(metric: Counter | Gauge, numbers: Mapping[Labels, float]) -> Metric:
+    kind = CounterMetricFamily if isinstance(metric, Counter) else GaugeMetricFamily
+    family = kind(metric.name, metric.help, labels=metric.labels)
+    for key in sorted(numbers):
+        family.add_metric(key, numbers[key])
+    return family
 
-    def _summary(self, metric: Summary) -> SummaryMetricFamily:
-        family = SummaryMetricFamily(metric.name, metric.help, labels=metric.labels)
-        for key, held in sorted(self._recent[metric].items(), key=itemgetter(0)):
-            labels = dict(zip(metric.labels, key, strict=True))
-            for share in QUANTILES:
-                family.add_sample(metric.name, {**labels, "quantile": f"{share:g}"}, held.quantile(share))
-            family.add_metric(key, held.count, held.total)
-        return family
+
+def _read(metric: Gauge, series: Reading) -> Metric:
+    """Thousands of series at every scrape: the labels are taken as the reader gives them, and not made anew."""
+    family = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
+    read = {_key(metric, labels): (labels, value) for labels, value in series}
+    family.samples += [
+        Sample(metric.name, cast("dict[str, str]", labels), value)
+        for _, (labels, value) in sorted(read.items(), key=itemgetter(0))
+    ]
+    return family
+
+
+def _histogram(metric: Histogram, seen: Iterable[tuple[Labels, list[tuple[str, float]], float]]) -> Metric:
+    family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for key, cumulative, total in sorted(seen, key=itemgetter(0)):
+        family.add_metric(key, cumulative, total)
+    return family
+
+
+def _summary(metric: Summary, seen: Iterable[tuple[Labels, list[float], int, float]]) -> Metric:
+    family = SummaryMetricFamily(metric.name, metric.help, labels=metric.labels)
+    for key, quantiles, count, total in sorted(seen, key=itemgetter(0)):
+        labels = dict(zip(metric.labels, key, strict=True))
+        for share, value in zip(QUANTILES, quantiles, strict=True):
+            family.add_sample(metric.name, {**labels, "quantile": f"{share:g}"}, value)
+        family.add_metric(key, count, total)
+    return family
 
 
 def _key(metric: Declaration, labels: Mapping[str, str]) -> Labels:

@@ -5,7 +5,7 @@ not synced, one line each. /metrics is what the given function says, in the form
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -20,7 +20,7 @@ async def serving(
     port: int,
     *,
     unready: Callable[[], Sequence[str]],
-    metrics: Callable[[str], tuple[bytes, str]],
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]],
 ) -> AsyncIterator[int]:
     """Serves inside the block; the port that was taken. OSError where it cannot be had. An empty host is all of them.
 
@@ -38,7 +38,7 @@ async def serving(
 
 
 def application(
-    *, unready: Callable[[], Sequence[str]], metrics: Callable[[str], tuple[bytes, str]]
+    *, unready: Callable[[], Sequence[str]], metrics: Callable[[str], Awaitable[tuple[bytes, str]]]
 ) -> web.Application:
     """The routes alone, for whoever serves them."""
 
@@ -52,7 +52,7 @@ def application(
         return web.Response(text="ok\n")
 
     async def scrape(request: web.Request) -> web.Response:
-        body, content_type = metrics(request.headers.get("Accept", ""))
+        body, content_type = await metrics(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     app = web.Application()

@@ -71,7 +71,7 @@ def declare(env: Environment) -> None:
 
     def objects() -> Iterator[tuple[dict[str, str], Any]]:
         for kind, informer in followed.items():
-            for item in informer.store:
+            for item in tuple(informer.store):
                 yield _labels(kind, item.metadata), item
 
     def counts() -> Series:
@@ -88,9 +88,9 @@ def declare(env: Environment) -> None:
 
     def going() -> Series:
         now = env.clock.now()
-        for labels, item in objects():
-            if item.metadata.deletion_timestamp is not None:
-                yield labels, (now - item.metadata.deletion_timestamp).total_seconds()
+        for kind, informer in followed.items():
+            for item in [each for each in informer.store if each.metadata.deletion_timestamp is not None]:
+                yield _labels(kind, item.metadata), (now - item.metadata.deletion_timestamp).total_seconds()
 
     env.metrics.read(COUNT, counts)
     env.metrics.read(CURRENT, ages)

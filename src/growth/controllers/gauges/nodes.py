@@ -1,7 +1,7 @@
 """Karpenter's gauges of Nodes: what they have, what pods and DaemonSets ask of it, and how old they are.
 
-One table serves all gauges of a scrape and stays as long as nothing in the cluster changes. A quantity that nobody can
-read is left out.
+One table serves all gauges of a scrape; it is made in steps before, and stays as long as nothing in the cluster changes. A
+quantity that nobody can read is left out.
 """
 
 import collections
@@ -47,6 +47,10 @@ METRICS: Final[tuple[Declaration, ...]] = (
     *(LIFETIME, UTILIZATION),
 )
 
+_OF_UTILIZATION: Final = (ALLOCATABLE, POD_REQUESTS)
+# So many nodes are looked at in one step.
+NODES_A_STEP: Final = 100
+
 Series = Iterator[tuple[Mapping[str, str], float]]
 
 
@@ -69,6 +73,7 @@ class _Row:
 
 def declare(env: Environment) -> None:
     table = _Table(env)
+    env.metrics.prepare(table.renew)
     for gauge in METRICS[:6]:
         assert isinstance(gauge, Gauge)
         env.metrics.read(gauge, _resources(table, gauge))
@@ -94,31 +99,39 @@ def limits_of(spec: PodSpec) -> dict[str, int]:
 class _Table:
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._rows: list[_Row] = []
+        self.rows: list[_Row] = []
+        self._totals: Mapping[Gauge, collections.Counter[str]] = {}
         self._changes = -1
         # By shape: (requests, limits). Forgotten with the table's rows, so that shapes of old rollouts go.
         self._sums: dict[PodShape, tuple[Amounts, Amounts]] = {}
 
-    def rows(self) -> list[_Row]:
-        if self._changes != self._env.state.changes:
-            self._changes = self._env.state.changes
-            known, self._sums = self._sums, {}
-            self._rows = [self._row(node, known) for node in self._env.state.nodes.store]
-        return self._rows
+    def renew(self) -> Iterator[None]:
+        """The table as of now. What changes between two steps is told by the next scrape, if not yet by this one."""
+        if self._changes == self._env.state.changes:
+            return
+        changes, known, self._sums = self._env.state.changes, self._sums, {}
+        rows: list[_Row] = []
+        totals: dict[Gauge, collections.Counter[str]] = {gauge: collections.Counter() for gauge in _OF_UTILIZATION}
+        for node in tuple(self._env.state.nodes.store):
+            rows.append(self._row(node, known))
+            for gauge, total in totals.items():
+                for name, amount in rows[-1].amounts[gauge].items():
+                    total[name] += amount
+            if not len(rows) % NODES_A_STEP:
+                yield
+        self.rows, self._totals, self._changes = rows, totals, changes
 
     def lifetimes(self) -> Series:
         now = self._env.clock.now()
-        for row in self.rows():
+        for row in self.rows:
             created = row.node.metadata.creation_timestamp
             if created is not None:
                 yield row.labels, (now - created).total_seconds()
 
     def utilization(self) -> Series:
-        there = add(*(row.amounts[ALLOCATABLE] for row in self.rows()))
-        asked = add(*(row.amounts[POD_REQUESTS] for row in self.rows()))
-        for name, amount in there.items():
+        for name, amount in self._totals.get(ALLOCATABLE, {}).items():
             if amount > 0:
-                yield {"resource_type": word(name)}, 100.0 * asked.get(name, 0) / amount
+                yield {"resource_type": word(name)}, 100.0 * self._totals[POD_REQUESTS][name] / amount
 
     def _row(self, node: Node, known: Mapping[PodShape, tuple[Amounts, Amounts]]) -> _Row:
         pods = [pod for pod in self._env.state.pods.store.find("node", node.metadata.name) if not is_done(pod)]
@@ -171,7 +184,7 @@ def _sums_of(shape: PodShape) -> tuple[Amounts, Amounts]:
 
 def _resources(table: _Table, gauge: Gauge) -> Callable[[], Series]:
     def read() -> Series:
-        for row in table.rows():
+        for row in table.rows:
             for name, amount in row.amounts[gauge].items():
                 yield row.labels_with(name), amount / 1000 if name == CPU else float(amount)
 

@@ -2,8 +2,9 @@
 
 | error                | Launched               | then                                                        |
 |----------------------|------------------------|-------------------------------------------------------------|
-| InsufficientCapacity | -                      | the claim goes at once; its pods are planned again          |
-| NodeClassNotReady    | -                      | the claim goes at once                                      |
+| InsufficientCapacity | -                      | the claim goes at once; its offerings are left out of plans |
+|                      | False                  | as below, where it allows nothing that is known to be sold  |
+| NodeClassNotReady    | False                  | the claim goes; the more in a row in a pool, the later      |
 | CreateError, final   | False, its reason      | the claim goes; the more in a row in a pool, the later      |
 | CreateError          | Unknown, its reason    | tried again, later and later, until the launch TTL          |
 | QuotaExceeded        | Unknown, QuotaExceeded | tried again every minute until the launch TTL               |
@@ -40,7 +41,7 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?", re.ASCII)
 
 
 class Then(enum.Enum):
-    END = "the claim goes now"
+    END = "the claim goes now, if its offerings can be left out of plans"
     END_LATER = "the claim goes, after a while if the pool's last claim went so too"
     RETRY = "try again, later and later"
     RETRY_SLOWLY = "try again after `seconds`"
@@ -48,12 +49,12 @@ class Then(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """`status` is that of Launched, empty where it is not written. `word` is the metric's, for claims that go."""
+    """`status` is that of Launched, while the claim stays. `word` is the metric's, for claims that go."""
 
     then: Then
     reason: str
     message: str
-    status: str = ""
+    status: str
     word: str = ""
     seconds: float = 0.0
 
@@ -63,10 +64,12 @@ def failure_of(error: CloudError) -> Failure:
     match error:
         case InsufficientCapacity():
             reason = names.INSUFFICIENT_CAPACITY_ERROR
-            return Failure(then=Then.END, reason=reason, message=message, word="insufficient_capacity")
+            return Failure(then=Then.END, reason=reason, message=message, status=FALSE, word="insufficient_capacity")
         case NodeClassNotReady():
             reason = names.NODE_CLASS_NOT_READY
-            return Failure(then=Then.END, reason=reason, message=message, word="nodeclass_not_ready")
+            return Failure(
+                then=Then.END_LATER, reason=reason, message=message, status=FALSE, word="nodeclass_not_ready"
+            )
         case InvariantViolation():
             return Failure(
                 then=Then.RETRY_SLOWLY,

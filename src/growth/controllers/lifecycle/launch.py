@@ -93,10 +93,10 @@ class Launcher:
             f"NodeClaim {claim.metadata.name} event: {failure.message}",
             type=WARNING,
         )
-        if failure.then is Then.END:
+        if failure.then is Then.END and self._catalogue is not None and self._catalogue.refused(claim):
             await self._end(claim, failure)
             return None
-        if failure.then is Then.END_LATER:
+        if failure.then in {Then.END, Then.END_LATER}:
             seconds = delay_before_end(self._memory.refused(claim))
             if not seconds:
                 await self._end(claim, failure)
@@ -117,8 +117,6 @@ class Launcher:
 
     async def _end(self, claim: NodeClaim, failure: Failure) -> None:
         """The claim goes: there is no machine, and there will be none."""
-        if failure.reason == names.INSUFFICIENT_CAPACITY_ERROR and self._catalogue is not None:
-            self._catalogue.refresh()
         if await self._claims.delete(claim):
             count_disrupted(self._env.metrics, claim, reason=failure.word)
 

@@ -36,7 +36,11 @@ def read_gauges(env: Environment) -> None:
     """Lets the gauges read the shared state at every scrape."""
 
     def pools() -> Iterator[NodePool]:
-        return (pool for pool in env.state.pools.store if serves(env.provider, pool.spec.template.spec.node_class_ref))
+        return (
+            pool
+            for pool in tuple(env.state.pools.store)
+            if serves(env.provider, pool.spec.template.spec.node_class_ref)
+        )
 
     def quantities(of: str) -> Series:
         for pool in pools():

@@ -147,28 +147,22 @@ class Journeys:
 
     def _ages(self, pods: Iterable[CachedPod]) -> Reading:
         now = self._env.clock.now()
-        return [(_labels(pod), _seconds(pod.created, now)) for pod in pods if pod.created is not None]
+        return ((_labels(pod), _seconds(pod.created, now)) for pod in tuple(pods) if pod.created is not None)
 
     def _since_placed(self, *, bound: bool) -> Reading:
         now = self._env.clock.monotonic()
-        return [
-            (_labels(self._starting[key]), now - at)
-            for key, at in self._placed.items()
-            if key in self._starting and (bound or not self._starting[key].node_name)
-        ]
+        placed = [(self._starting[key], at) for key, at in self._placed.items() if key in self._starting]
+        return ((_labels(pod), now - at) for pod, at in placed if bound or not pod.node_name)
 
     def _undecided(self) -> Reading:
         now = self._env.clock.monotonic()
-        return [
-            ({"name": name, "namespace": namespace}, now - at)
-            for (namespace, name), at in self._waiting.items()
-            if (namespace, name) not in self._decided
-        ]
+        waiting = [(key, at) for key, at in self._waiting.items() if key not in self._decided]
+        return (({"name": name, "namespace": namespace}, now - at) for (namespace, name), at in waiting)
 
     def _states(self) -> Reading:
         pods = self._env.state.pods.store
         shown: Iterable[CachedPod] = pods if len(pods) <= MANY_PODS else self._starting.values()
-        return list(self._described(shown))
+        return self._described(tuple(shown))
 
     def _described(self, pods: Iterable[CachedPod]) -> Iterator[tuple[dict[str, str], float]]:
         nodes = self._env.state.nodes.store

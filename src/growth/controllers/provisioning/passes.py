@@ -88,9 +88,8 @@ def answered(question: Question) -> Answer:
     snapshot = dataclasses.replace(
         assembled.snapshot,
         pools=tuple(
-            _judged(view, pools[view.ref.name], question)
+            _judged(view, pools[view.ref.name], question) if view.ref.group == names.KARPENTER else _unserved(view)
             for view in assembled.snapshot.pools
-            if view.ref.group == names.KARPENTER
         ),
     )
     listed = snapshot
@@ -218,6 +217,11 @@ def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
         except RequirementError as error:
             problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
+
+
+def _unserved(view: PoolView) -> PoolView:
+    """A pool of `growth.dev`: nothing is bought for it, and pods that could only go there are told."""
+    return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
 
 
 def _ignored(pending: Sequence[CachedPod]) -> int:

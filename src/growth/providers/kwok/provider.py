@@ -35,10 +35,9 @@ from growth.providers.choice import Choice, choices
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
 from growth.providers.kwok.records import Record, State, Unreadable
+from growth.providers.shortages import Shortages
 from growth.units import Duration, UnitError
 
-# How long an offering that could not be had is left out of the catalogue, as with Karpenter's clouds.
-UNAVAILABLE_SECONDS: Final = 180.0
 PAGE: Final = 500
 # A write that somebody else forestalled is decided anew, but not for ever.
 ATTEMPTS: Final = 3
@@ -74,7 +73,7 @@ class KwokProvider:
         self._clock = clock
         self._random = random
         self._classes: dict[str, tuple[KWOKNodeClass, float]] = {}
-        self._out_of_stock: dict[tuple[str, str, str], float] = {}
+        self._shortages = Shortages(clock)
         self._reserving = asyncio.Lock()
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
@@ -86,7 +85,7 @@ class KwokProvider:
             options = self._options(claim)
             for option in options:
                 if faults.lacks(option.key, now=self._clock.now()):
-                    self._out_of_stock[option.key] = self._clock.monotonic() + UNAVAILABLE_SECONDS
+                    self._shortages.add((option.key,))
                     continue
                 if option.offering.reservation:
                     async with self._reserving:
@@ -142,16 +141,12 @@ class KwokProvider:
 
     async def catalogue(self) -> Catalogue:
         async with self._answering():
-            now = self._clock.monotonic()
-            self._out_of_stock = {key: until for key, until in self._out_of_stock.items() if until > now}
-            reserved = any(offering.reservation for kind in self._catalogue.types for offering in kind.offerings)
-            if not reserved and not self._out_of_stock:
-                return self._catalogue
-            taken = collections.Counter(
-                item.data.get("reservation", "") for item in (await self._records() if reserved else ())
-            )
-            types = tuple(self._as_of_now(kind, taken) for kind in self._catalogue.types)
-            return dataclasses.replace(self._catalogue, types=types)
+            catalogue = self._catalogue
+            if any(offering.reservation for kind in catalogue.types for offering in kind.offerings):
+                taken = collections.Counter(item.data.get("reservation", "") for item in await self._records())
+                types = tuple(_with_places_left(kind, taken) for kind in catalogue.types)
+                catalogue = dataclasses.replace(catalogue, types=types)
+            return self._shortages.laid_over(catalogue)
 
     async def is_drifted(self, claim: NodeClaim) -> str:  # noqa: ARG002 - simulated machines never drift
         return ""
@@ -168,8 +163,7 @@ class KwokProvider:
             raise CreateError(
                 f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
             ) from error
-        now = self._clock.monotonic()
-        return [each for each in found if each.offering.available and self._out_of_stock.get(each.key, 0.0) <= now]
+        return [each for each in found if each.offering.available and each.key not in self._shortages]
 
     async def _make(self, claim: NodeClaim, option: Choice, node_class: KWOKNodeClass) -> CloudMachine:
         delay = Duration.parse(node_class.spec.node_registration_delay or "0s").timedelta
@@ -231,19 +225,6 @@ class KwokProvider:
     async def _taken(self, reservation: str) -> int:
         return sum(item.data.get("reservation") == reservation for item in await self._records())
 
-    def _as_of_now(self, kind: InstanceType, taken: collections.Counter[str]) -> InstanceType:
-        def renewed(offering: Offering) -> Offering:
-            if (kind.name, offering.zone, offering.capacity_type) in self._out_of_stock:
-                offering = dataclasses.replace(offering, available=False)
-            if offering.reservation:
-                left = max(0, offering.reservation_capacity - taken[offering.reservation])
-                offering = dataclasses.replace(
-                    offering, reservation_capacity=left, available=offering.available and left > 0
-                )
-            return offering
-
-        return dataclasses.replace(kind, offerings=tuple(map(renewed, kind.offerings)))
-
     # Records.
 
     async def _record(self, claim: str) -> ConfigMap:
@@ -298,3 +279,13 @@ def _shown(item: ConfigMap) -> CloudMachine:
         return records.machine(records.read(item))
     except Unreadable:
         return records.unreadable_machine(item)
+
+
+def _with_places_left(kind: InstanceType, taken: collections.Counter[str]) -> InstanceType:
+    def renewed(offering: Offering) -> Offering:
+        if not offering.reservation:
+            return offering
+        left = max(0, offering.reservation_capacity - taken[offering.reservation])
+        return dataclasses.replace(offering, reservation_capacity=left, available=offering.available and left > 0)
+
+    return dataclasses.replace(kind, offerings=tuple(map(renewed, kind.offerings)))

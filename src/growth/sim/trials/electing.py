@@ -11,18 +11,17 @@ after another replica has taken over change nothing in the end: the end state is
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
-
-import msgspec
 
 from growth.api.coordination import LEASE
 from growth.api.core import CONFIG_MAP
 from growth.api.kinds import Json, Kind
-from growth.kube.api import PatchType
+from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, GateClosed, KubeError, NotFound
 from growth.kube.lease import DEFAULT_LEASE, Elector, LeaseGate, LeaseLost
 from growth.kube.memory import MemoryApi, MemoryServer
+from growth.kube.passing import PassingApi
 from growth.sim import kernel as sim
 from growth.sim import process
 from growth.sim.kernel import Kernel
@@ -30,7 +29,7 @@ from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate, Process
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 NAMESPACE: Final = "kube-system"
 ITEMS: Final = 20
@@ -131,57 +130,31 @@ class _Witness:
             replica.broken = f"{self._identity} passed the gate while {holder} held the lease"
 
 
-class _ElectorApi(NetworkApi):
+class _Renewals(PassingApi):
     """Notes when each renewal that succeeded was sent, independently of the elector's own books."""
 
-    renewals: list[float]
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.sent: list[float] = []
 
-    async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
+    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - an elector writes its Lease and nothing else
         sent = sim.current().time()
-        created = await super().create(kind, body, namespace=namespace)
-        self.renewals.append(sent)
-        return created
-
-    async def patch(
-        self,
-        kind: Kind[T],
-        name: str,
-        patch: Mapping[str, Any] | tuple[Json, ...],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: PatchType = PatchType.MERGE,
-        revision: str = "",
-        uid: str = "",
-    ) -> T:
-        sent = sim.current().time()
-        patched = await super().patch(
-            kind,
-            name,
-            patch,
-            namespace=namespace,
-            subresource=subresource,
-            patch_type=patch_type,
-            revision=revision,
-            uid=uid,
-        )
-        self.renewals.append(sent)
-        return patched
+        done = await send()
+        self.sent.append(sent)
+        return done
 
 
-class _LateCounter(MemoryApi):
+class _LateCounter(PassingApi):
     """The server's side of one process's connection: counts writes that land when another replica leads."""
 
-    replica: "_Replica"
-    identity: str
+    def __init__(self, api: Api, *, replica: "_Replica", identity: str) -> None:
+        super().__init__(api)
+        self._replica = replica
+        self._identity = identity
 
-    async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
-        self.replica.note_landing(self.identity)
-        return await super().create(kind, body, namespace=namespace)
-
-    async def patch(self, kind: Kind[T], name: str, patch: Any, **options: Any) -> T:
-        self.replica.note_landing(self.identity)
-        return await super().patch(kind, name, patch, **options)
+    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - any write
+        self._replica.note_landing(self._identity)
+        return await send()
 
 
 class _Replica:
@@ -250,30 +223,30 @@ class _Replica:
 
     async def _main(self, own: Process) -> None:
         identity, random = self.identity, self._random.stream(self.identity)
-        electing = _ElectorApi(
+        electing = NetworkApi(
             MemoryApi(self._server, user=identity),
             kernel=self.kernel,
             random=random.stream("elector network"),
             process=own,
             faults=SHAKY,
         )
-        self._renewals = electing.renewals = []
+        noting = _Renewals(electing)
+        self._renewals = noting.sent
         elector = Elector(
-            electing,
+            noting,
             clock=self.clock,
             random=random.stream("elector"),
             name="growth",
             namespace=NAMESPACE,
             identity=identity,
         )
-        landing = _LateCounter(self._server, user=identity)
-        landing.replica, landing.identity = self, identity
+        landing = _LateCounter(MemoryApi(self._server, user=identity), replica=self, identity=identity)
         working = NetworkApi(
             landing,
             kernel=self.kernel,
             random=random.stream("work network"),
             process=own,
-            gate=_Witness(self, elector.gate, electing.renewals, identity),
+            gate=_Witness(self, elector.gate, noting.sent, identity),
             faults=SHAKY,
         )
         self.networks = (electing, working)

@@ -21,7 +21,7 @@ from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.kube.api import Api
-from growth.kube.errors import NotFound
+from growth.kube.errors import KubeError, NotFound
 from growth.kube.lease import LeaseLost
 from growth.kube.memory import MemoryServer
 from growth.operator.checks import identity_of
@@ -169,5 +169,5 @@ def named(server: MemoryServer, body: Json) -> tuple[Kind[Json], str, str]:
 
 
 def _is_contracted(end: Exit) -> bool:
-    """A crash is somebody's doing, and a lost Lease ends the process by design."""
-    return end.fate is Fate.CRASHED or isinstance(end.error, LeaseLost)
+    """A crash is somebody's doing; a lost Lease, and a server that does not answer at the start, end it by design."""
+    return end.fate is Fate.CRASHED or isinstance(end.error, LeaseLost | KubeError)

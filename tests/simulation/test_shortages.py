@@ -1,0 +1,104 @@
+"""What becomes of pods whose machines the cloud has not got, when the cloud itself does not remember what it refused."""
+
+import asyncio
+import itertools
+
+from growth.api import names
+from growth.api.clouds import CloudMachine, CloudUnavailable, InsufficientCapacity
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodeClaim
+from growth.controllers.catalogue import CatalogueReader
+from growth.controllers.environment import Environment
+from growth.controllers.lifecycle import Lifecycle
+from growth.controllers.termination import Termination
+from growth.providers.choice import choices
+from tests.manifests import need
+from tests.simulation.buying import Buyer, Stage, staged, told
+from tests.simulation.clouds import TYPE, ScriptedCloud
+
+
+class ShortCloud(ScriptedCloud):
+    """Refuses the types that it has not got, and goes on listing them as available."""
+
+    def __init__(self, *missing: str) -> None:
+        super().__init__()
+        self.missing = set(missing)
+        self.refusals: list[float] = []
+        self.silent = False
+
+    async def create(self, claim: NodeClaim) -> CloudMachine:
+        found = [each for each in choices(claim, self.sold) if each.type.name not in self.missing]
+        if not found:
+            self.calls["create"] += 1
+            self.refusals.append(asyncio.get_running_loop().time())
+            raise InsufficientCapacity("none of them is there")
+        return await super().create(claim)
+
+    async def catalogue(self) -> Catalogue:
+        if self.silent:
+            raise CloudUnavailable("it does not say what it sells")
+        return await super().catalogue()
+
+
+SMALL = "c-2x-amd64-linux"
+
+
+async def begin(stage: Stage, cloud: ShortCloud, *types: str) -> Environment:
+    """A pool of these types, everything that buys, and a pod that waits."""
+    await stage.begin()
+    await stage.add_pool("default", need(names.INSTANCE_TYPE_LABEL, "In", *types))
+    env = stage.environment(cloud=cloud)
+    reader = CatalogueReader(env)
+    parts = (reader, Lifecycle(env, catalogue=reader), Termination(env))
+    Buyer(stage, env)
+    stage.start(*(part.run() for part in parts))
+    await stage.cluster.add_replica_set("web", 1)
+    return env
+
+
+def test_what_was_refused_is_asked_for_again_after_three_minutes_and_not_before() -> None:
+    """One claim in three minutes, not one a second; the pod says that what could hold it cannot be bought now."""
+
+    async def body(stage: Stage) -> None:
+        cloud = ShortCloud(SMALL)
+        await begin(stage, cloud, SMALL)
+        await asyncio.sleep(170)
+        assert len(cloud.refusals) == 1
+        (said,) = await told(stage, names.FAILED_SCHEDULING)
+        assert "what could hold it cannot be bought now (c-2x-amd64-linux in test-zone-a" in said
+        await asyncio.sleep(430)
+        between = [later - earlier for earlier, later in itertools.pairwise(cloud.refusals)]
+        assert len(between) == 3
+        assert all(180 <= seconds <= 195 for seconds in between), between
+
+    staged(body)
+
+
+def test_the_plan_after_a_refusal_takes_another_offering() -> None:
+    """The cheapest is not there: the next dearer one is bought, within seconds."""
+
+    async def body(stage: Stage) -> None:
+        cloud = ShortCloud(SMALL)
+        await begin(stage, cloud, SMALL, TYPE)
+        await asyncio.sleep(10)
+        assert len(cloud.refusals) == 1
+        assert [each.instance_type for each in cloud.machines.values()] == [TYPE]
+
+    staged(body)
+
+
+def test_stock_that_is_back_is_bought_when_the_time_has_lapsed() -> None:
+    """Three minutes after the refusal the offering is tried, though the cloud has not said what it sells meanwhile."""
+
+    async def body(stage: Stage) -> None:
+        cloud = ShortCloud(TYPE)
+        await begin(stage, cloud, TYPE)
+        await asyncio.sleep(100)
+        cloud.missing.clear()
+        cloud.silent = True
+        await asyncio.sleep(70)
+        assert not cloud.machines
+        await asyncio.sleep(30)
+        assert len(cloud.machines) == 1
+
+    staged(body)
