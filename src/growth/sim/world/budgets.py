@@ -18,10 +18,10 @@ from growth.api.workloads import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from growth.kube.api import Api
 from growth.kube.errors import KubeError
 from growth.kube.informer import Informer, Informers
-from growth.kube.memory.selectors import label_selector
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.predicates.among_pods import selects as matches
 
 # A granted eviction whose pod is still there after this long is taken as not done.
 GRANTED_SECONDS: Final = 120.0
@@ -136,17 +136,11 @@ class Budgets:
 
 
 def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the budget speaks of the pod."""
     selector = budget.spec.selector
     if selector is None or budget.metadata.namespace != pod.metadata.namespace:
         return False
-    body: Json = {
-        "matchLabels": selector.match_labels,
-        "matchExpressions": [
-            {"key": each.key, "operator": each.operator, "values": list(each.values)}
-            for each in selector.match_expressions
-        ],
-    }
-    return label_selector(body)(pod.metadata.labels)
+    return matches(selector, pod.metadata.labels)
 
 
 def _counts(pod: Pod) -> bool:

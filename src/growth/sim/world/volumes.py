@@ -202,7 +202,7 @@ class Volumes:
         """The driver's registration on the node: how many volumes it can attach there."""
         meta = node.metadata
         owner = {"apiVersion": "v1", "kind": "Node", "name": meta.name, "uid": meta.uid}
-        drivers = [{"name": driver, "nodeID": meta.name, "topologyKeys": [], "allocatable": {"count": MOST}}]
+        drivers = [{"name": driver, "nodeID": meta.name, "allocatable": {"count": MOST}}]
         body: Json = {"metadata": {"name": meta.name, "ownerReferences": [owner]}, "spec": {"drivers": drivers}}
         with contextlib.suppress(AlreadyExists):
             await self._api.create(CSI_NODE, body)

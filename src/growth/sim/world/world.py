@@ -41,8 +41,11 @@ DEFINITION: Kind[Json] = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
 )
 # Machines as a cloud brings them up: half a minute to a minute and a half. Leases of Nodes bypass the store.
-KUBELETS: Final = KubeletSettings(node_ready=(2.0, 20.0), pod_start=(0.5, 5.0), pod_stop=(0.5, 10.0), heartbeat=0.0)
-CLOUD: Final = RegistrarSettings(deletion=5.0, node_removal=2.0)
+# One worker each: calls of the server in process wait for nothing.
+KUBELETS: Final = KubeletSettings(
+    node_ready=(2.0, 20.0), pod_start=(0.5, 5.0), pod_stop=(0.5, 10.0), heartbeat=0.0, workers=1
+)
+CLOUD: Final = RegistrarSettings(deletion=5.0, node_removal=2.0, workers=1)
 REGISTRATION_DELAY: Final = "30s"
 RESTART_SECONDS: Final = 5.0
 # A replica's clock is this wrong at most.
