@@ -15,6 +15,7 @@ from typing import Final
 from growth.operator.settings import Settings, read
 from growth.providers.catalogues import builtin
 from growth.sim import kernel as sim
+from growth.sim.chaos import sabotage
 from growth.sim.company import Company, company
 from growth.sim.kernel import Kernel, SimulationError
 from growth.sim.scenario import trace
@@ -40,6 +41,11 @@ class _Ended:
 
 def run(order: Order, *, tell: Callable[[float], None] = lambda _: None) -> Outcome:
     """`tell` hears the virtual seconds that have passed, now and then."""
+    with sabotage.applied(order.sabotage):
+        return _run(sabotage.prepared(order), tell)
+
+
+def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
     settings = _settings(order)
     with_it = company(order)
     traces = _traces(order)
