@@ -18,6 +18,7 @@ from growth.api import names
 from growth.api.clouds import MachineNotFound
 from growth.api.core import CONFIG_MAP
 from growth.api.kinds import Json
+from growth.api.pods import POD
 from growth.cluster.pools import Usage
 from growth.cluster.state import State
 from growth.controllers import emptiness as emptiness_controller
