@@ -1,6 +1,7 @@
 """`growth simulate`: whole clusters in virtual time, with faults, and a judgement of what the autoscaler made of them."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import shlex
@@ -81,8 +82,8 @@ def simulate(
         print_json({**summary.as_json(), **extra})
     else:
         _print(summary, extra)
-    speed = summary.hours / max(seconds * min(jobs, len(orders)), 1e-9)
-    note(f"{summary.hours:g} virtual hours in {seconds:.1f} s: {speed:.3f} virtual hours per core-second")
+    speed = summary.hours / max(seconds, 0.01)
+    note(f"{summary.hours:g} virtual hours in {seconds:.1f} core-seconds: {speed:.2f} virtual hours per core-second")
     for each in summary.without_scaling if scenario is None else ():
         note(f"seed {each}: nothing was bought, or nothing given back")
     if summary.violations:
@@ -199,12 +200,13 @@ def _everywhere(orders: Sequence["Order"], jobs: int) -> list["Order"]:
 
 
 def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], float]:
-    """The outcomes in the order of the orders, and how many seconds it took."""
+    """The outcomes as they came, and how many seconds all cores together worked."""
     from growth.ports import SystemClock
     from growth.sim.campaign import perform
 
     clock = SystemClock()
     began = told = clock.monotonic()
+    worked = _core_seconds()
     outcomes: list[Outcome] = []
     terminal = sys.stderr.isatty()
     for outcome in perform(orders, jobs=jobs):
@@ -222,7 +224,13 @@ def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], f
             )
     if terminal and len(orders) > 1:
         print(file=sys.stderr)
-    return outcomes, clock.monotonic() - began
+    return outcomes, _core_seconds() - worked
+
+
+def _core_seconds() -> float:
+    """What this process and its ended children have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _paired(orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> Iterator[tuple["Order", "Outcome"]]:
