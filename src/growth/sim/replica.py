@@ -77,7 +77,6 @@ class Replica:
         self._starts = 0
         self.exits: list[Exit] = []
         """How its lives ended so far, where somebody keeps it."""
-        self._written = 0
 
     def start(self) -> Process:
         self._starts += 1
@@ -87,16 +86,8 @@ class Replica:
     async def keep(self, *, restart_seconds: float = 5.0) -> None:
         """Starts it, and again whenever it has ended, as a Deployment does; until cancelled."""
         while True:
-            life = self.start()
-            self.exits.append(await life.wait())
-            self._written += life.writes
+            self.exits.append(await self.start().wait())
             await asyncio.sleep(restart_seconds)
-
-    @property
-    def written(self) -> int:
-        """Writes of all its lives that a server applied."""
-        alive = self.process is not None and not self.process.dead
-        return self._written + (self.process.writes if alive and self.process is not None else 0)
 
     async def _main(self, own: Process) -> None:
         random = SimRandom(self._kernel.seed, own.name)

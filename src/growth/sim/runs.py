@@ -12,7 +12,8 @@ import pathlib
 from collections.abc import Callable
 from typing import Final
 
-from growth.operator.settings import Settings, read
+from growth.operator.settings import read
+from growth.operator.wiring import Role
 from growth.providers.catalogues import builtin
 from growth.sim import kernel as sim
 from growth.sim.chaos import sabotage
@@ -22,6 +23,7 @@ from growth.sim.scenario import trace
 from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
+from growth.sim.seams import Step
 from growth.sim.world.tally import Tally, Totals, prices_of
 from growth.sim.world.world import World, WorldSettings
 
@@ -57,6 +59,8 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         world = World(kernel, settings, seams=with_it.seams)
         world.quiet_from = order.busy_seconds
         world.witness.listeners.append(tally)
+        points = _Points(world, order.crash_after)
+        world.witness.listeners.append(points)
         with_it.attach(world)
         await world.begin()
         await world.create(order.scenario.objects)
@@ -66,8 +70,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         found = await _watch(world, order, with_it, tell)
         if not found and not with_it.violations:
             await with_it.finish(world)
-        writes = sum(each.written for each in world.replicas)
-        return _Ended(tally.totals(kernel.time()), writes, found)
+        return _Ended(tally.totals(kernel.time()), points.count, found)
 
     violations: tuple[Violation, ...] = ()
     digest, steps, writes, now = "", 0, 0, 0.0
@@ -82,6 +85,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         violations = (Violation(seed=order.seed, invariant=STUCK, at=now, story=f"{type(error).__name__}: {error}"),)
     return Outcome(
         seed=order.seed,
+        crash_after=order.crash_after,
         steps=steps,
         writes=writes,
         hours=now / 3600.0,
@@ -117,16 +121,29 @@ async def _watch(world: World, order: Order, with_it: Company, tell: Callable[[f
     return ()
 
 
-def growth_settings(order: Order) -> Settings:
-    """The settings of the autoscaler: the scenario's, over the defaults. `SettingError` for one that cannot be used."""
-    return read({"provider": "kwok", **order.scenario.settings}, {})
-
-
 def _settings(order: Order) -> WorldSettings:
-    growth = growth_settings(order)
+    growth = read(order.scenario.flags(), {})
     return WorldSettings(
         growth=growth, catalogue=builtin(growth.process.kwok_catalogue), replicas=NAMES[: order.replicas]
     )
+
+
+class _Points:
+    """Counts the writes of the autoscaler, renewals of the Lease left out, and ends the process that made the n-th."""
+
+    def __init__(self, world: World, crash_after: int) -> None:
+        self.count = 0
+        self._world = world
+        self._crash_after = crash_after
+
+    def __call__(self, step: Step) -> None:
+        if step.actor.role in {None, Role.ELECTOR} or not step.direct:
+            return
+        self.count += 1
+        if self.count == self._crash_after:
+            for replica in self._world.replicas:
+                if replica.process is not None and replica.process.name == step.actor.process:
+                    replica.process.crash()
 
 
 def _traces(order: Order) -> dict[str, tuple[Life, ...]]:

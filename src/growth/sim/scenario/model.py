@@ -125,7 +125,14 @@ class Scenario(_Part, frozen=True):
     workloads: tuple[Workload, ...] = ()
     faults: dict[str, float] = {}
     events: tuple[Event, ...] = ()
-    settings: dict[str, str] = {}
+    settings: dict[str, str | int | float | bool] = {}
+
+    def flags(self) -> dict[str, str | bool | None]:
+        """The settings as texts, as flags of `growth run` give them; the cloud is the simulated one."""
+        words = {
+            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.settings.items()
+        }
+        return {"provider": "kwok", **words}
 
 
 # The share of the time during which things change and go wrong; in the rest the world is left in peace and judged.
@@ -166,8 +173,10 @@ class Outcome:
     """What came of one run. `cost` is in billionths of `currency`."""
 
     seed: int
+    crash_after: int
     steps: int
     writes: int
+    """Of the autoscaler, without renewals of its Lease."""
     hours: float
     peak_machines: int
     peak_pods: int

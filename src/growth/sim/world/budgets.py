@@ -6,22 +6,20 @@ it is gone or two minutes have passed. Scale of controllers other than ReplicaSe
 known here: a budget that would need it allows nothing.
 """
 
-import asyncio
 import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from growth.api.kinds import Json
-from growth.api.pods import POD, Pod
+from growth.api.pods import Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from growth.api.workloads import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from growth.kube.api import Api
 from growth.kube.errors import KubeError
-from growth.kube.informer import Informer, Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.sim.predicates.among_pods import selects as matches
+from growth.sim.world.view import View
 
 # A granted eviction whose pod is still there after this long is taken as not done.
 GRANTED_SECONDS: Final = 120.0
@@ -30,17 +28,13 @@ GRANTED_SECONDS: Final = 120.0
 class Budgets:
     """`run` keeps the budgets' status until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._budgets = self._informers.watch(POD_DISRUPTION_BUDGET)
-        self._pods = self._informers.watch(POD, indexes={"namespace": lambda pod: (pod.metadata.namespace,)})
-        self._scales: dict[str, Informer[Any, Any]] = {
-            "ReplicaSet": self._informers.watch(REPLICA_SET),
-            "StatefulSet": self._informers.watch(STATEFUL_SET),
-            "Deployment": self._informers.watch(DEPLOYMENT),
-        }
+        self._budgets = view.budgets
+        self._pods = view.pods
+        self._scales = view.scales
         self._queue: WorkQueue[Key] = WorkQueue(random)
         self._budgets.subscribe(lambda change: self._queue.add(change.key))
         self._pods.subscribe(self._on_pod)
@@ -53,18 +47,16 @@ class Budgets:
                     self._queue.add(key)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                key = await self._queue.get()
-                try:
-                    await self._keep(key)
-                    self._queue.forget(key)
-                except KubeError:
-                    self._queue.retry(key)
-                finally:
-                    self._queue.done(key)
+        await self._view.synced()
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._keep(key)
+                self._queue.forget(key)
+            except KubeError:
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key)
 
     async def _keep(self, key: Key) -> None:
         raw = self._budgets.store.get(key[1], key[0])

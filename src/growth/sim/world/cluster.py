@@ -19,6 +19,7 @@ from growth.sim.world.daemons import Daemons
 from growth.sim.world.jobs import Jobs
 from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
+from growth.sim.world.view import View
 from growth.sim.world.volumes import Volumes
 from growth.sim.world.workloads import Workloads
 
@@ -39,23 +40,25 @@ class SimCluster:
         self.witness = Witness(kernel, self.server)
         self._seams = seams
         self.admin = self.api("admin")
-        self.scheduler = Scheduler(self.api("scheduler"), clock=self.clock, random=random.stream("scheduler"))
-        self.workloads = Workloads(self.api("workloads"), clock=self.clock, random=random.stream("controllers"))
-        self.jobs = Jobs(self.api("workloads"), clock=self.clock, random=random.stream("jobs"))
-        self.daemons = Daemons(self.api("workloads"), clock=self.clock, random=random.stream("daemons"))
-        self.budgets = Budgets(self.api("budgets"), clock=self.clock, random=random.stream("budgets"))
-        self.volumes = Volumes(self.api("volumes"), clock=self.clock, random=random.stream("volumes"))
+        self.view = view = View(self.api("view"), clock=self.clock, random=random.stream("view"))
+        self.scheduler = Scheduler(self.api("scheduler"), view, clock=self.clock)
+        self.workloads = Workloads(self.api("workloads"), view, clock=self.clock, random=random.stream("controllers"))
+        self.jobs = Jobs(self.api("workloads"), view, clock=self.clock, random=random.stream("jobs"))
+        self.daemons = Daemons(self.api("workloads"), view, clock=self.clock, random=random.stream("daemons"))
+        self.budgets = Budgets(self.api("budgets"), view, clock=self.clock, random=random.stream("budgets"))
+        self.volumes = Volumes(self.api("volumes"), view, random=random.stream("volumes"))
         self.kubelets = Kubelets(
             self.api("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
         )
         # Without heartbeats in the store the kubelets are asked themselves.
         asked = None if kubelets.heartbeat else self.kubelets
-        self.nodes = Nodes(self.api("nodes"), clock=self.clock, random=random.stream("nodes"), kubelets=asked)
+        self.nodes = Nodes(self.api("nodes"), view, clock=self.clock, kubelets=asked)
         self._kernel = kernel
         self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         parts: dict[str, Part] = {
+            "view": self.view,
             "scheduler": self.scheduler,
             "workloads": self.workloads,
             "jobs": self.jobs,

@@ -4,25 +4,24 @@ As kube-controller-manager: the pod is tied to its node by the node's name and l
 of nodes in trouble, and is not replaced while it is going. Taints and labels decide which nodes; room does not.
 """
 
-import asyncio
 import contextlib
 from typing import Final
 
 from growth.api import names
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import Node
 from growth.api.placement import NO_EXECUTE, NO_SCHEDULE, Toleration
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DAEMON_SET, DaemonSet
 from growth.kube.api import Api
 from growth.kube.errors import KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.sim.predicates import Host
 from growth.sim.predicates.on_one_node import kept_out_by, selected
-from growth.sim.world.templates import owner_uids, pod_of
+from growth.sim.world.templates import pod_of
+from growth.sim.world.view import View
 
 # News of nodes come in crowds.
 BATCH_SECONDS: Final = 0.2
@@ -40,13 +39,13 @@ TOLERATED: Final = (
 class Daemons:
     """`run` keeps DaemonSets until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._sets = self._informers.watch(DAEMON_SET)
-        self._nodes = self._informers.watch(NODE)
-        self._pods = self._informers.watch(POD, indexes={"owner": owner_uids})
+        self._sets = view.daemon_sets
+        self._nodes = view.nodes
+        self._pods = view.pods
         self._queue: WorkQueue[Key] = WorkQueue(random)
         # By the DaemonSet's uid and the node: a pod that was made and has not been seen, and until when.
         self._expected: dict[tuple[str, str], tuple[str, float]] = {}
@@ -55,18 +54,16 @@ class Daemons:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                key = await self._queue.get()
-                try:
-                    await self._keep(key)
-                    self._queue.forget(key)
-                except KubeError:
-                    self._queue.retry(key)
-                finally:
-                    self._queue.done(key)
+        await self._view.synced()
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._keep(key)
+                self._queue.forget(key)
+            except KubeError:
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key)
 
     def _on_node(self, change: Change[Node]) -> None:
         del change

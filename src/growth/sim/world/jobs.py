@@ -4,7 +4,6 @@ As kube-controller-manager: a pod that is deleted or fails before it has succeed
 has not been seen yet counts. Not here: back-off between failures, indexes, time limits, suspension half-way.
 """
 
-import asyncio
 import contextlib
 from typing import Final
 
@@ -13,11 +12,11 @@ from growth.api.pods import POD, Pod
 from growth.api.workloads import JOB, Job
 from growth.kube.api import Api
 from growth.kube.errors import KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
-from growth.sim.world.templates import owner_uids, pod_of
+from growth.sim.world.templates import pod_of
+from growth.sim.world.view import View
 from growth.units import print_time
 
 EXPECTATION_SECONDS: Final = 300.0
@@ -26,12 +25,12 @@ EXPECTATION_SECONDS: Final = 300.0
 class Jobs:
     """`run` keeps Jobs until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._jobs = self._informers.watch(JOB)
-        self._pods = self._informers.watch(POD, indexes={"owner": owner_uids})
+        self._jobs = view.jobs
+        self._pods = view.pods
         self._queue: WorkQueue[Key] = WorkQueue(random)
         # By the Job's uid: pods that were made and have not been seen yet, and until when they are waited for.
         self._expected: dict[str, dict[str, float]] = {}
@@ -41,18 +40,16 @@ class Jobs:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                key = await self._queue.get()
-                try:
-                    await self._keep(key)
-                    self._queue.forget(key)
-                except KubeError:
-                    self._queue.retry(key)
-                finally:
-                    self._queue.done(key)
+        await self._view.synced()
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._keep(key)
+                self._queue.forget(key)
+            except KubeError:
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key)
 
     def _on_job(self, change: Change[Job]) -> None:
         if isinstance(change, Deleted):

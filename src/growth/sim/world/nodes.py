@@ -10,7 +10,6 @@ import asyncio
 from typing import Final
 
 from growth.api import names
-from growth.api.coordination import LEASE
 from growth.api.edits import add_taint, remove_taint
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
@@ -19,10 +18,10 @@ from growth.api.pods import POD, Pod
 from growth.kube.api import Api, PatchType
 from growth.kube.changes import change
 from growth.kube.errors import KubeError, NotFound
-from growth.kube.informer import Informers, Selection
 from growth.kube.store import Change, Deleted
-from growth.ports import Clock, Random
+from growth.ports import Clock
 from growth.providers.kwok.kubelets import LEASE_NAMESPACE, Kubelets
+from growth.sim.world.view import View
 from growth.units import print_time
 
 LOOK_SECONDS: Final = 5.0
@@ -39,14 +38,14 @@ class Nodes:
     With `kubelets` no Lease is looked at: whether a kubelet is silent is asked of those who play it.
     """
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random, kubelets: Kubelets | None = None) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, kubelets: Kubelets | None = None) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
         self._kubelets = kubelets
-        self._informers = Informers(api, clock=clock, random=random)
-        self._nodes = self._informers.watch(NODE)
-        self._pods = self._informers.watch(POD, indexes={"node": lambda pod: (pod.spec.node_name,)})
-        self._leases = self._informers.watch(LEASE, selection=Selection(namespace=LEASE_NAMESPACE))
+        self._nodes = view.nodes
+        self._pods = view.pods
+        self._leases = view.leases
         # By node: the renewal that was seen last, and when; since when it is silent; since when it has which taints.
         self._heard: dict[str, tuple[str, float]] = {}
         self._silent: dict[str, float] = {}
@@ -73,12 +72,10 @@ class Nodes:
             self._absent[news.new.spec.node_name] = None
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                await self._look()
-                await asyncio.sleep(LOOK_SECONDS)
+        await self._view.synced()
+        while True:
+            await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> None:
         now = self._clock.monotonic()

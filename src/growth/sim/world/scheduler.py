@@ -13,21 +13,19 @@ from typing import Final
 
 import msgspec
 
-from growth.api.core import NAMESPACE
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import Node
 from growth.api.pods import POD, Pod
-from growth.api.policy import POD_DISRUPTION_BUDGET
-from growth.api.volumes import CSI_NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, CSINode
+from growth.api.volumes import CSINode
 from growth.kube.api import Api, PatchType
 from growth.kube.errors import KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.store import Change, Deleted, Key
-from growth.ports import Clock, Random
+from growth.ports import Clock
 from growth.sim.predicates import Host
 from growth.sim.world import preemption, scores
 from growth.sim.world.board import Board, Shape
 from growth.sim.world.budgets import selects
+from growth.sim.world.view import View
 from growth.sim.world.volumes import provision
 from growth.sim.world.words import explain
 from growth.units import print_time
@@ -51,24 +49,24 @@ class SchedulerStatistics:
 class Scheduler:
     """`run` schedules until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
         self._board = Board()
         self._pending: dict[Key, Pod] = {}
         self._wake = asyncio.Event()
         # Bound by us and not yet seen as bound: they take room all the same.
         self._assumed: dict[Key, str] = {}
         self._counts: collections.Counter[str] = collections.Counter()
-        self._pods = self._informers.watch(POD)
-        self._nodes = self._informers.watch(NODE)
-        self._csi_nodes = self._informers.watch(CSI_NODE)
-        self._budgets = self._informers.watch(POD_DISRUPTION_BUDGET)
-        self._namespaces = self._informers.watch(NAMESPACE)
-        self._claims = self._informers.watch(PERSISTENT_VOLUME_CLAIM)
-        self._volumes = self._informers.watch(PERSISTENT_VOLUME)
-        self._classes = self._informers.watch(STORAGE_CLASS)
+        self._pods = view.pods
+        self._nodes = view.nodes
+        self._csi_nodes = view.csi_nodes
+        self._budgets = view.budgets
+        self._namespaces = view.namespaces
+        self._claims = view.claims
+        self._volumes = view.volumes
+        self._classes = view.classes
         self._stale = True
         self._pods.subscribe(self._on_pod)
         self._nodes.subscribe(self._on_node)
@@ -82,16 +80,14 @@ class Scheduler:
         return SchedulerStatistics(**self._counts)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(FLUSH_SECONDS):
-                        await self._wake.wait()
-                await asyncio.sleep(BATCH_SECONDS)
-                self._wake.clear()
-                await self._pass()
+        await self._view.synced()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await self._wake.wait()
+            await asyncio.sleep(BATCH_SECONDS)
+            self._wake.clear()
+            await self._pass()
 
     # News.
 

@@ -5,31 +5,29 @@ pod's node, a claim that does not wait gets one in some zone. A volume is attach
 detached a while after the last such pod is gone, and goes with its claim. Nodes say that they can attach `MOST` of them.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from growth.api import names
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import Node
 from growth.api.pods import POD, Pod
 from growth.api.volumes import (
     CSI_NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
-    STORAGE_CLASS,
     VOLUME_ATTACHMENT,
     PersistentVolumeClaim,
 )
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted
-from growth.ports import Clock, Random
+from growth.ports import Random
 from growth.sim.predicates import Scene
 from growth.sim.predicates.of_volumes import used
+from growth.sim.world.view import View
 
 ATTACH_SECONDS: Final = 2.0
 DETACH_SECONDS: Final = 6.0
@@ -82,34 +80,32 @@ async def _make(api: Api, claim: PersistentVolumeClaim, *, driver: str, zone: st
 class Volumes:
     """`run` keeps claims, volumes and attachments until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, random: Random) -> None:
         self._api = api
+        self._view = view
         self._random = random
-        self._informers = Informers(api, clock=clock, random=random)
-        self._pods = self._informers.watch(POD, indexes={"node": _node_of})
-        self._nodes = self._informers.watch(NODE)
-        self._claims = self._informers.watch(PERSISTENT_VOLUME_CLAIM)
-        self._classes = self._informers.watch(STORAGE_CLASS)
-        self._volumes = self._informers.watch(PERSISTENT_VOLUME)
-        self._attachments = self._informers.watch(VOLUME_ATTACHMENT)
+        self._pods = view.pods
+        self._nodes = view.nodes
+        self._claims = view.claims
+        self._classes = view.classes
+        self._volumes = view.volumes
+        self._attachments = view.attachments
         self._queue: WorkQueue[tuple[str, str, str]] = WorkQueue(random)
         self._pods.subscribe(self._on_pod)
         self._nodes.subscribe(self._on_node)
         self._claims.subscribe(self._on_claim)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                item = await self._queue.get()
-                try:
-                    await self._work(*item)
-                    self._queue.forget(item)
-                except KubeError:
-                    self._queue.retry(item)
-                finally:
-                    self._queue.done(item)
+        await self._view.synced()
+        while True:
+            item = await self._queue.get()
+            try:
+                await self._work(*item)
+                self._queue.forget(item)
+            except KubeError:
+                self._queue.retry(item)
+            finally:
+                self._queue.done(item)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
@@ -227,10 +223,6 @@ def _claim_keys(pod: Pod) -> list[tuple[str, str]]:
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None
     ]
-
-
-def _node_of(pod: Pod) -> list[str]:
-    return [pod.spec.node_name] if pod.spec.node_name else []
 
 
 def _runs(pod: Pod) -> bool:

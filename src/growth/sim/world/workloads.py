@@ -5,7 +5,6 @@ watch never makes too many. Of too many pods the unbound go first, then those no
 whose template changed gets a new ReplicaSet at full size, and the old ones shrink as its pods become ready.
 """
 
-import asyncio
 import contextlib
 import hashlib
 from typing import Final
@@ -17,11 +16,11 @@ from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET, Deployment, ReplicaSet
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
-from growth.sim.world.templates import owner_uids, pod_of
+from growth.sim.world.templates import pod_of
+from growth.sim.world.view import View
 
 HASH_LABEL: Final = "pod-template-hash"
 # After this long something expected is expected no more: its event must have been lost.
@@ -31,13 +30,13 @@ EXPECTATION_SECONDS: Final = 300.0
 class Workloads:
     """`run` keeps ReplicaSets and Deployments until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._deployments = self._informers.watch(DEPLOYMENT)
-        self._sets = self._informers.watch(REPLICA_SET, indexes={"owner": owner_uids})
-        self._pods = self._informers.watch(POD, indexes={"owner": owner_uids})
+        self._deployments = view.deployments
+        self._sets = view.replica_sets
+        self._pods = view.pods
         self._queue: WorkQueue[tuple[str, Key]] = WorkQueue(random)
         # By the ReplicaSet's uid: uids of pods to be seen or to vanish, and until when.
         self._expected: dict[str, dict[str, float]] = {}
@@ -46,22 +45,20 @@ class Workloads:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                item = await self._queue.get()
-                kind, key = item
-                try:
-                    if kind == "Deployment":
-                        await self._keep_deployment(key)
-                    else:
-                        await self._keep_set(key)
-                    self._queue.forget(item)
-                except KubeError:
-                    self._queue.retry(item)
-                finally:
-                    self._queue.done(item)
+        await self._view.synced()
+        while True:
+            item = await self._queue.get()
+            kind, key = item
+            try:
+                if kind == "Deployment":
+                    await self._keep_deployment(key)
+                else:
+                    await self._keep_set(key)
+                self._queue.forget(item)
+            except KubeError:
+                self._queue.retry(item)
+            finally:
+                self._queue.done(item)
 
     def _on_set(self, change: Change[ReplicaSet]) -> None:
         self._queue.add(("ReplicaSet", change.key))
