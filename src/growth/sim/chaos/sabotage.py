@@ -50,13 +50,14 @@ class Sabotage:
     faults: str | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     objects: tuple[Json, ...] = ()
+    edit: Callable[[Json], Json] = lambda body: body
 
     def prepared(self, order: Order) -> Order:
         """The order with what the bug needs to show."""
         scenario: Scenario = msgspec.structs.replace(
             order.scenario,
             settings={**order.scenario.settings, **self.settings},
-            objects=(*order.scenario.objects, *self.objects),
+            objects=(*map(self.edit, order.scenario.objects), *self.objects),
         )
         return dataclasses.replace(
             order, scenario=scenario, faults=order.faults if self.faults is None else self.faults
@@ -182,6 +183,14 @@ def _huge_pod() -> Json:
     }
 
 
+def _with_budget(body: Json, nodes: str) -> Json:
+    """A NodePool with this budget; other objects as they are."""
+    if body["kind"] != "NodePool":
+        return body
+    disruption = {**body["spec"]["disruption"], "budgets": [{"nodes": nodes}]}
+    return {**body, "spec": {**body["spec"], "disruption": disruption}}
+
+
 def _spare_room() -> Json:
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
@@ -217,6 +226,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
             (emptiness_controller, "allowance", _returns(Allowance(None))),
         ),
         faults="none",
+        edit=lambda body: _with_budget(body, "1"),
     ),
     "delete-pods": Sabotage(
         breaks="pdb",
