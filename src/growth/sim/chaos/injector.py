@@ -30,8 +30,6 @@ from growth.sim.world.world import World
 
 HOUR_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 1.0
-# After the end the sky clears: whatever was to be mended later is mended within this time.
-BEGIN_SECONDS: Final = 30.0
 
 
 class Injector(Seams):
@@ -173,7 +171,7 @@ class Injector(Seams):
     async def _strike_often(self, kind: str, rate: float, hands: Hands) -> None:
         random, world = self._stream(kind), hands.world
         now = world.kernel.time
-        due = BEGIN_SECONDS + random.exponential(HOUR_SECONDS / rate)
+        due = random.exponential(HOUR_SECONDS / rate)
         while not world.over.is_set():
             if now() < due or not self._books().busy():
                 await asyncio.sleep(max(LOOK_SECONDS, due - now()))
