@@ -9,7 +9,7 @@ from typing import Any, Final
 from growth.api.kinds import Json
 from growth.sim.ports import SimRandom
 from growth.sim.scenario import manifests
-from growth.sim.scenario.model import BUSY_SHARE, Batch, Burst, Cron, PodShape, Rollout, Scenario, Waves, Workload
+from growth.sim.scenario.model import Batch, Burst, Cron, PodShape, Rollout, Scenario, Waves, Workload, busy_seconds
 
 CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
@@ -22,7 +22,7 @@ PATIENT: Final = "patient"
 def generate(seed: int, *, hours: float = 1.0) -> Scenario:
     """Equal seeds and hours give equal scenarios."""
     random = SimRandom(seed, "scenario")
-    busy = hours * 3600.0 * BUSY_SHARE
+    busy = busy_seconds(hours)
     workloads: list[Workload] = [
         _burst(random.stream("burst"), busy),
         *_waves(random.stream("waves"), busy),
@@ -155,7 +155,7 @@ def _burst(random: SimRandom, busy: float) -> Burst:
     toleration = {"key": DEDICATED, "operator": "Equal", "value": "burst", "effect": "NoSchedule"}
     return Burst(
         name="burst",
-        pods=random.between(70, 100),
+        pods=random.between(80, 110),
         at=_after(random.uniform(0.05, 0.3) * busy),
         lasts=_after(random.uniform(0.2, 0.35) * busy),
         pod=PodShape(
