@@ -29,7 +29,7 @@ from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
 from growth.kube.events import Recorder
-from growth.kube.informer import Informer, Informers
+from growth.kube.informer import Informer
 from growth.planning import emptiness, occupants
 from growth.planning.budgets import Allowance
 from growth.providers.kwok import records
@@ -135,13 +135,19 @@ async def _delete_instead(self: Any, name: str, *, namespace: str, uid: str = ""
 
 
 async def _slow_list(self: Any) -> None:
-    """The first list takes a minute, and nobody waits for it."""
-    if self._kind.plural in {"nodes", "nodeclaims"}:
+    """The autoscaler's first list of nodes takes a minute."""
+    if self.kind.plural in {"nodes", "nodeclaims"} and isinstance(self._api, NetworkApi):
         await asyncio.sleep(60.0)
     await _REAL_LIST(self)
 
 
+def _is_whole(self: Any) -> Any:
+    """The autoscaler's caches are never waited for."""
+    return None if isinstance(self._api, NetworkApi) else _REAL_UNSYNCED(self)
+
+
 _REAL_LIST: Final = Informer._list  # noqa: SLF001 - a patch of the product's inside
+_REAL_UNSYNCED: Final = Informer.unsynced
 _REAL_GET: Final = NetworkApi.get
 _REAL_RECORD: Final = Decisions.record
 
@@ -249,13 +255,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "hasty-start": Sabotage(
         breaks="unsynced",
         bug="a cache says that it is whole before its first list has come",
-        apply=_replaced(
-            (Informer, "synced", property(_returns(True))),
-            (Informer, "wait_synced", _answers(None)),
-            (Informers, "wait_synced", _answers(None)),
-            (State, "wait_synced", _answers(None)),
-            (Informer, "_list", _slow_list),
-        ),
+        apply=_replaced((Informer, "unsynced", _is_whole), (Informer, "_list", _slow_list)),
         faults="crash=6",
     ),
     "silence-is-none": Sabotage(
