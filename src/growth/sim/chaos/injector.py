@@ -30,6 +30,8 @@ from growth.sim.world.world import World
 
 HOUR_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 1.0
+# Where there is nobody to strike at, somebody may come soon.
+VICTIM_SECONDS: Final = 5.0
 
 
 class Injector(Seams):
@@ -176,10 +178,11 @@ class Injector(Seams):
             if now() < due or not self._books().busy():
                 await asyncio.sleep(max(LOOK_SECONDS, due - now()))
                 continue
-            due = now() + random.exponential(HOUR_SECONDS / rate)
+            due = now() + VICTIM_SECONDS
             with contextlib.suppress(KubeError):  # its victim has gone
                 if await STRIKES[kind](hands, random):
                     self._count(kind, matters=True)
+                    due = now() + random.exponential(HOUR_SECONDS / rate)
 
     def _later(self, seconds: float, act: Callable[[], Awaitable[object]]) -> None:
         self._mended += 1
