@@ -35,7 +35,8 @@ from growth.planning.budgets import Allowance
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
-from growth.sim.scenario.model import Order, Scenario
+from growth.sim.scenario import manifests
+from growth.sim.scenario.model import Order, PodShape, Scenario
 
 Apply = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -51,6 +52,8 @@ class Sabotage:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     objects: tuple[Json, ...] = ()
     edit: Callable[[Json], Json] = lambda body: body
+    hours: float = 0.5
+    """As long as it takes to show."""
 
     def prepared(self, order: Order) -> Order:
         """The order with what the bug needs to show."""
@@ -166,8 +169,8 @@ async def _asks_again(self: Any, kind: Any, name: str, *, namespace: str = "") -
 
 
 def _forgets_some(pending: Any, marked: Any, sort: Any) -> Any:
-    """Pods whose names end in certain letters are never planned for."""
-    return _REAL_RIPE([pod for pod in pending if pod.name[-1] not in "bcdfgh"], marked, sort)
+    """Pods of one workload are never planned for."""
+    return _REAL_RIPE([pod for pod in pending if not pod.name.startswith("forgotten")], marked, sort)
 
 
 _REAL_RIPE: Final = demand.ripe
@@ -297,6 +300,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="some pods are never planned for",
         apply=_replaced((passes, "ripe", _forgets_some)),
         faults="none",
+        objects=(manifests.deployment("forgotten", 12, PodShape(cpu="1500m")),),
     ),
     "keep-the-finalizer": Sabotage(
         breaks="ended",
@@ -310,6 +314,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         apply=_replaced((State, "kept_for_buffer", _returns(False))),
         faults="none",
         objects=(_spare_room(),),
+        hours=1.0,
     ),
     "repeat-yourself": Sabotage(
         breaks="idle",
