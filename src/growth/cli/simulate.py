@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_HOURS: Final = 8784.0
 MOST_SEEDS: Final = 100_000
 MOST_JOBS: Final = 256
+# So many runs are spent on making a violation small.
+MOST_TRIES: Final = 24
 # How often somebody who does not look at a terminal hears how far it has come.
 QUIET_SECONDS: Final = 10.0
 
@@ -72,6 +74,7 @@ def simulate(
     if crash_everywhere:
         orders = _everywhere(orders, jobs)
     outcomes, seconds = _performed(orders, jobs)
+    asked, outcomes = _shrunk(asked, orders, outcomes)
     from growth.sim.campaign import summed
 
     summary = summed(outcomes)
@@ -101,6 +104,8 @@ class _Asked:
     sabotage: str
     crash_everywhere: bool
     hours: float | None
+    smaller: tuple[int, str] | None = None
+    """A seed, and the fewest faults that still break the promise that was broken there."""
 
     def order(self, seed: int, scenario: "Scenario") -> "Order":
         from growth.sim.scenario.model import Order
@@ -121,8 +126,9 @@ class _Asked:
         words += ["--seed", str(seed)]
         if self.hours is not None:
             words += ["--hours", f"{self.hours:g}"]
-        if self.faults != "none":
-            words += ["--faults", self.faults]
+        faults = self.smaller[1] if self.smaller is not None and self.smaller[0] == seed else self.faults
+        if faults != "none":
+            words += ["--faults", faults]
         if self.sabotage:
             words += ["--sabotage", self.sabotage]
         if self.crash_everywhere:
@@ -225,6 +231,23 @@ def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], f
     if terminal and len(orders) > 1:
         print(file=sys.stderr)
     return outcomes, _core_seconds() - worked
+
+
+def _shrunk(asked: _Asked, orders: Sequence["Order"], outcomes: list["Outcome"]) -> tuple[_Asked, list["Outcome"]]:
+    """The first run that broke a promise is made again with ever fewer faults, and its story is that of the smallest."""
+    broken = min((each for each in outcomes if each.violations), key=lambda each: each.seed, default=None)
+    if broken is None or asked.crash_everywhere:
+        return asked, outcomes
+    from growth.sim.runs import run
+    from growth.sim.shrinking import shrunk
+
+    (order,) = (each for each in orders if each.seed == broken.seed)
+    note(f"seed {order.seed} broke a promise: looking for the faults that it takes")
+    smaller, outcome = shrunk(order, broken.violations[0].invariant, run, runs=MOST_TRIES)
+    if outcome is None:
+        return asked, outcomes
+    told = [dataclasses.replace(each, violations=outcome.violations) if each is broken else each for each in outcomes]
+    return dataclasses.replace(asked, smaller=(order.seed, smaller.faults)), told
 
 
 def _core_seconds() -> float:

@@ -7,13 +7,16 @@ from typing import Final, Protocol
 from growth.api import names
 from growth.api.core import CONFIG_MAP
 from growth.kube.errors import KubeError
-from growth.sim.chaos import rates
+from growth.operator.settings import read
+from growth.providers.catalogues import builtin
+from growth.sim.chaos import rates, sabotage
 from growth.sim.chaos.injector import Injector
 from growth.sim.invariants.auditor import Auditor
 from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.scenario.model import Order, Violation
 from growth.sim.seams import Seams
 from growth.sim.story import Story
+from growth.sim.world.tally import prices_of
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
 # So long after a list of leaks was held back the simulated people have looked at it and confirm it.
@@ -48,10 +51,14 @@ class Company(Protocol):
 class Everybody:
     """The faults of an order, the auditor with a person who confirms, and the story of what happened."""
 
-    def __init__(self, order: Order, *, caps: Caps = NO_CAPS) -> None:
-        self._order = order
+    def __init__(self, order: Order) -> None:
+        """ValueError for a fault or sabotage that there is not."""
+        self._order = order = sabotage.prepared(order)
+        caps = _caps(order)
         self._auditor = Auditor(caps=caps)
         given = {**rates.checked(order.scenario.faults), **rates.parse(order.faults)}
+        if caps.max_hourly is not None:
+            given.pop("price-change", None)  # what was bought within the cap may cost more than it tomorrow
         self._injector = Injector(given, seed=order.seed, books=lambda: self._auditor.case.books)
         self._story = Story()
 
@@ -89,6 +96,18 @@ class Everybody:
 
     async def finish(self, world: World) -> None:
         await self._auditor.end(world)
+
+
+def _caps(order: Order) -> Caps:
+    """What the autoscaler is started with."""
+    settings = read(order.scenario.flags(), {})
+    if settings.controllers.max_nodes is None and settings.controllers.max_hourly is None:
+        return NO_CAPS
+    return Caps(
+        max_nodes=settings.controllers.max_nodes,
+        max_hourly=settings.controllers.max_hourly,
+        prices=prices_of(builtin(settings.process.kwok_catalogue)),
+    )
 
 
 async def _confirm(world: World) -> None:

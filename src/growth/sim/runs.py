@@ -16,6 +16,7 @@ from growth.operator.settings import read
 from growth.operator.wiring import Role
 from growth.providers.catalogues import builtin
 from growth.sim import kernel as sim
+from growth.sim.chaos import sabotage
 from growth.sim.company import Company, company
 from growth.sim.kernel import Kernel, SimulationError
 from growth.sim.scenario import trace
@@ -42,6 +43,11 @@ class _Ended:
 
 def run(order: Order, *, tell: Callable[[float], None] = lambda _: None) -> Outcome:
     """`tell` hears the virtual seconds that have passed, now and then."""
+    with sabotage.applied(order.sabotage):
+        return _run(sabotage.prepared(order), tell)
+
+
+def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
     settings = _settings(order)
     with_it = company(order)
     traces = _traces(order)

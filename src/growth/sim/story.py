@@ -47,5 +47,14 @@ class Story:
         if not ours:
             ours = [(at, line) for at, _, line in self._lines if violation.at - 10.0 <= at <= violation.at]
         # Of many faults those shortly before the end tell most.
-        lines = sorted((*ours[-LINES:], *struck[-FAULTS:]))
+        lines = sorted((*_shortened(ours)[-LINES:], *struck[-FAULTS:]))
         return "\n".join((violation.said, *(f"{at:9.2f} s  {line}" for at, line in lines)))
+
+
+def _shortened(lines: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Without the middle of repetitions: what was done again and again is told at its first and last time."""
+    return [
+        each
+        for number, each in enumerate(lines)
+        if not 0 < number < len(lines) - 1 or not lines[number - 1][1] == each[1] == lines[number + 1][1]
+    ]

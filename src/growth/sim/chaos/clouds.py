@@ -5,7 +5,7 @@ to be trusted here, and whoever deletes on its word alone loses machines.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.clouds import CloudMachine, CloudUnavailable, MachineNotFound, RepairPolicy
@@ -24,7 +24,7 @@ Strike = Callable[[str], bool]
 
 
 class LyingCloud:
-    """A provider behind a bad cloud API. `strike` says what goes wrong; `prices` are factors by type."""
+    """A provider behind a bad cloud API. `strike` says what goes wrong."""
 
     def __init__(
         self,
@@ -32,13 +32,11 @@ class LyingCloud:
         *,
         strike: Strike,
         random: SimRandom,
-        prices: dict[str, float],
         now: Callable[[], float],
     ) -> None:
         self._real = real
         self._strike = strike
         self._random = random
-        self._prices = prices
         self._now = now
         self._seen: list[tuple[float, Sequence[CloudMachine]]] = []
 
@@ -89,17 +87,18 @@ class LyingCloud:
         return machines
 
     async def catalogue(self) -> Catalogue:
-        catalogue = await self._real.catalogue()
-        if not self._prices:
-            return catalogue
-        return dataclasses.replace(catalogue, types=tuple(self._priced(kind) for kind in catalogue.types))
+        return await self._real.catalogue()
 
-    def _priced(self, kind: InstanceType) -> InstanceType:
-        factor = self._prices.get(kind.name)
-        if factor is None:
-            return kind
+
+def repriced(catalogue: Catalogue, factors: Mapping[str, float]) -> Catalogue:
+    """The catalogue with other prices: factors by the type's name."""
+
+    def priced(kind: InstanceType) -> InstanceType:
+        factor = factors.get(kind.name, 1.0)
         offerings = tuple(
             each if each.price is None else dataclasses.replace(each, price=int(each.price * factor))
             for each in kind.offerings
         )
         return dataclasses.replace(kind, offerings=offerings)
+
+    return dataclasses.replace(catalogue, types=tuple(map(priced, catalogue.types))) if factors else catalogue

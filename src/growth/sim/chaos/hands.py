@@ -16,6 +16,7 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.kube.errors import KubeError
+from growth.sim.chaos.clouds import repriced
 from growth.sim.invariants.books import CLAIMS, NODES, PODS, POOLS, Books, deleting, has_condition, node_of
 from growth.sim.ports import SimRandom
 from growth.sim.replica import Replica
@@ -136,6 +137,9 @@ class Hands:
         for kind in self.world.settings.catalogue.types:
             if random.chance(0.3):
                 self._prices[kind.name] = random.uniform(0.5, 1.5)
+        for replica in self.world.replicas:
+            if replica.provider is not None:
+                replica.provider.sell(repriced(self.world.settings.catalogue, self._prices))
         return True
 
     async def machine_vanishes(self, random: SimRandom) -> bool:

@@ -17,7 +17,7 @@ from growth.providers.contract import CloudProvider
 from growth.providers.kwok.faults import Faults as CloudFaults
 from growth.providers.kwok.faults import NoCapacity
 from growth.providers.kwok.provider import KwokProvider
-from growth.sim.chaos.clouds import LyingCloud
+from growth.sim.chaos.clouds import LyingCloud, repriced
 from growth.sim.chaos.hands import STRIKES, Hands
 from growth.sim.chaos.joins import Joins
 from growth.sim.chaos.network import KINDS, network_faults
@@ -30,8 +30,8 @@ from growth.sim.world.world import World
 
 HOUR_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 1.0
-# After the end the sky clears: whatever was to be mended later is mended within this time.
-BEGIN_SECONDS: Final = 30.0
+# Where there is nobody to strike at, somebody may come soon.
+VICTIM_SECONDS: Final = 5.0
 
 
 class Injector(Seams):
@@ -103,11 +103,11 @@ class Injector(Seams):
         assert world is not None
         if isinstance(provider, KwokProvider):
             provider.faults = world.cloud.faults
+            provider.sell(repriced(world.settings.catalogue, self._prices))
         return LyingCloud(
             provider,
             strike=self._strikes_now,
             random=self._random.stream("lists"),
-            prices=self._prices,
             now=world.kernel.time,
         )
 
@@ -173,15 +173,16 @@ class Injector(Seams):
     async def _strike_often(self, kind: str, rate: float, hands: Hands) -> None:
         random, world = self._stream(kind), hands.world
         now = world.kernel.time
-        due = BEGIN_SECONDS + random.exponential(HOUR_SECONDS / rate)
+        due = random.exponential(HOUR_SECONDS / rate)
         while not world.over.is_set():
             if now() < due or not self._books().busy():
                 await asyncio.sleep(max(LOOK_SECONDS, due - now()))
                 continue
-            due = now() + random.exponential(HOUR_SECONDS / rate)
+            due = now() + VICTIM_SECONDS
             with contextlib.suppress(KubeError):  # its victim has gone
                 if await STRIKES[kind](hands, random):
                     self._count(kind, matters=True)
+                    due = now() + random.exponential(HOUR_SECONDS / rate)
 
     def _later(self, seconds: float, act: Callable[[], Awaitable[object]]) -> None:
         self._mended += 1

@@ -13,19 +13,18 @@ EVENT: Final = "per event of a watch"
 WATCH: Final = "per hour of a watch"
 LIST: Final = "per list of the cloud"
 GET: Final = "per question about a machine"
-CREATE: Final = "per purchase"
+CREATE: Final = "per purchase or deletion"
 JOIN: Final = "per machine"
 HOUR: Final = "per hour"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind. `rate` is what `all` gives it; `some` gives a quarter of it to those that are `common`."""
+    """One kind. `rate` is what `all` gives it; `some` gives a quarter of it."""
 
     unit: str
     rate: float
     says: str
-    common: bool = True
 
 
 FAULTS: Final[Mapping[str, Fault]] = {
@@ -43,11 +42,11 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "watch-late": Fault(EVENT, 0.004, "events come seconds late"),
     "watch-repeat": Fault(EVENT, 0.01, "an event comes twice"),
     # Processes.
-    "crash": Fault(HOUR, 6.0, "the process dies at some await"),
-    "freeze": Fault(HOUR, 3.0, "the process stands still for up to 40 s"),
-    "partition": Fault(HOUR, 3.0, "nothing passes between a replica and the server"),
-    "two-leaders": Fault(HOUR, 5.0, "the Lease is taken from a leader that does not know it"),
-    "clock-jump": Fault(HOUR, 4.0, "the wall clock jumps by up to ten minutes"),
+    "crash": Fault(HOUR, 9.0, "the process dies at some await"),
+    "freeze": Fault(HOUR, 6.0, "the process stands still for up to 40 s"),
+    "partition": Fault(HOUR, 6.0, "nothing passes between a replica and the server"),
+    "two-leaders": Fault(HOUR, 6.0, "the Lease is taken from a leader that does not know it"),
+    "clock-jump": Fault(HOUR, 6.0, "the wall clock jumps by up to ten minutes"),
     # The cloud.
     "list-stale": Fault(LIST, 0.25, "the cloud lists what was there a minute ago"),
     "list-partial": Fault(LIST, 0.25, "some machines are missing from the list"),
@@ -55,9 +54,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "not-found": Fault(GET, 0.3, "404 for a machine that runs"),
     "cloud-error": Fault(CREATE, 0.03, "the cloud does not answer"),
     "cloud-answer-lost": Fault(CREATE, 0.05, "bought or deleted, and the answer lost"),
-    "delete-undone": Fault(HOUR, 5.0, "a deletion is accepted and not done for minutes"),
-    "stock-out": Fault(HOUR, 5.0, "types cannot be had for a while, again and again"),
-    "price-change": Fault(HOUR, 4.0, "prices of some types change by half"),
+    "delete-undone": Fault(HOUR, 6.0, "a deletion is accepted and not done for minutes"),
+    "stock-out": Fault(HOUR, 6.0, "types cannot be had for a while, again and again"),
+    "price-change": Fault(HOUR, 6.0, "prices of some types change by half"),
     # Machines.
     "slow-join": Fault(JOIN, 0.08, "the kubelet registers minutes late"),
     "never-join": Fault(JOIN, 0.05, "the kubelet never registers"),
@@ -66,15 +65,15 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "missing-provider-id": Fault(JOIN, 0.06, "the Node has no provider ID at first"),
     "name-reuse": Fault(JOIN, 0.08, "the Node has the name of an earlier one"),
     "late-taint": Fault(JOIN, 0.08, "the network's agent taints the Node after it is ready"),
-    "kubelet-flap": Fault(HOUR, 4.0, "a kubelet is silent for minutes and comes back"),
-    "machine-vanishes": Fault(HOUR, 4.0, "a machine is gone without a word"),
+    "kubelet-flap": Fault(HOUR, 6.0, "a kubelet is silent for minutes and comes back"),
+    "machine-vanishes": Fault(HOUR, 5.0, "a machine is gone without a word"),
     # People and other programs.
-    "pdb-zero": Fault(HOUR, 4.0, "a PodDisruptionBudget that allows nothing, for minutes"),
-    "deleted-by-hand": Fault(HOUR, 5.0, "a claim, Node or pod is deleted"),
-    "finalizer-by-hand": Fault(HOUR, 4.0, "a finalizer of ours is taken off"),
-    "spec-change": Fault(HOUR, 4.0, "a NodePool is edited while claims are under way"),
-    "foreign-node": Fault(HOUR, 4.0, "Nodes that are not ours come"),
-    "other-cluster": Fault(HOUR, 4.0, "machines of another cluster in the same project"),
+    "pdb-zero": Fault(HOUR, 6.0, "a PodDisruptionBudget that allows nothing, for minutes"),
+    "deleted-by-hand": Fault(HOUR, 6.0, "a claim, Node or pod is deleted"),
+    "finalizer-by-hand": Fault(HOUR, 6.0, "a finalizer of ours is taken off"),
+    "spec-change": Fault(HOUR, 6.0, "a NodePool is edited while claims are under way"),
+    "foreign-node": Fault(HOUR, 6.0, "Nodes that are not ours come"),
+    "other-cluster": Fault(HOUR, 6.0, "machines of another cluster in the same project"),
 }
 
 _UNKNOWN: Final = "there is no fault {name!r}; choose none, some, all, or NAME=RATE of: {names}"
@@ -86,7 +85,7 @@ def parse(text: str) -> dict[str, float]:
         case "none" | "":
             return {}
         case "some":
-            return {name: fault.rate / 4 for name, fault in FAULTS.items() if fault.common}
+            return {name: fault.rate / 4 for name, fault in FAULTS.items()}
         case "all":
             return {name: fault.rate for name, fault in FAULTS.items()}
     rates: dict[str, float] = {}

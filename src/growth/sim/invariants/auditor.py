@@ -3,6 +3,7 @@
 import collections
 import contextvars
 import hashlib
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from growth.sim.seams import Step
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
 STEPS_BETWEEN_DERIVATIONS: Final = 50
+# What is broken where a check itself fails.
+DEFECT: Final = "the checks themselves"
 # One broken promise is enough; of the same one no more than this are kept.
 MOST_OF_ONE: Final = 3
 
@@ -81,6 +84,13 @@ class Auditor:
         self.case.calm_since = self.world.kernel.time()
 
     def _see(self, step: Step) -> None:
+        """Called inside the request that makes the change: a defect here must not look like an answer of the server."""
+        try:
+            self._judge(step)
+        except Exception:  # noqa: BLE001 - the code under test would swallow it
+            self.violations.append(Violation(DEFECT, step.at, traceback.format_exc()))
+
+    def _judge(self, step: Step) -> None:
         case, world = self.case, self.world
         case.now = step.at
         case.books.see(step.which, step.key, step.old, step.new)

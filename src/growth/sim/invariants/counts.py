@@ -52,6 +52,16 @@ class Limits(Quiet):
 
 
 class Money(Limits):
+    """Judged where the cluster has such a cap."""
+
     name = "cap"
     promise = "what runs and what is under way never costs more an hour than the cap"
     rules = ("money",)
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if self._caps.max_hourly is not None:
+            yield from super().step(step, case)
+
+    def state(self, case: Case) -> Iterator[Complaint]:
+        if self._caps.max_hourly is not None:
+            yield from super().state(case)

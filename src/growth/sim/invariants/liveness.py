@@ -64,7 +64,7 @@ class Bound(AtTheEnd):
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         books = case.books
         for pod in books.all(PODS):
-            if node_of(pod) or finished(pod) or deleting(pod) or pod["spec"].get("schedulingGates"):
+            if not _pending(pod):
                 continue
             pool = self._satisfiable(pod, books, ending)
             if pool:
@@ -165,8 +165,7 @@ class Reasons(AtTheEnd):
         books = case.books
         for pod in books.all(PODS):
             meta = pod["metadata"]
-            pending = not node_of(pod) and not finished(pod) and not deleting(pod)
-            if pending and meta["uid"] not in told and meta["name"] not in kept:
+            if _pending(pod) and meta["uid"] not in told and meta["name"] not in kept:
                 yield Complaint(f"pod {meta['name']} is pending and nobody says why", (meta["name"],))
         for node in books.all(NODES):
             meta = node["metadata"]
@@ -204,6 +203,13 @@ class Settled(AtTheEnd):
                 yield Complaint(f"Node {name} has no claim", (name,))
             if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
                 yield Complaint(f"Node {name} is still marked as disrupted", (name,))
+
+
+def _pending(pod: Json) -> bool:
+    """Whether the pod waits for a place; what belongs to one node only is that node's business."""
+    if node_of(pod) or finished(pod) or deleting(pod) or pod["spec"].get("schedulingGates"):
+        return False
+    return not owner_kinds(pod) & {"DaemonSet", "Node"}
 
 
 def _fresh(pool: Json, kind: InstanceType, offering: Offering) -> Host | None:

@@ -152,6 +152,7 @@ class Budget(Quiet):
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}  # by the UID of a claim or Node: since when it has been going or not ready
+        self._before: dict[str, tuple[float, Json]] = {}  # pools before their budgets were changed, and when that was
 
     def _follow(self, step: Step, *, ours: bool) -> None:
         uid = step.last["metadata"]["uid"]
@@ -163,18 +164,35 @@ class Budget(Quiet):
             self._since.setdefault(uid, float("-inf") if ours else step.at)
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if (
+            step.which == POOLS
+            and step.old is not None
+            and step.new is not None
+            and step.old["spec"] != step.new["spec"]
+        ):
+            self._before[step.key[1]] = (step.at, step.old)
         node = voluntary(step, case.books)
         if step.which in {CLAIMS, NODES}:
-            self._follow(step, ours=node is not None)
+            # One that came late was given up by its sender, who could not know that it would still be done.
+            self._follow(step, ours=node is not None and case.now - case.sent <= LATE_SECONDS)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
         name = labels(step.last).get(POOL_LABEL, "")
         pool = case.books.find(POOLS, name)
         if pool is None:
             return
-        ours = [each for each in case.books.claims_of(name) if has_condition(each, "Initialized")]
+        # As Karpenter counts: a machine that the cloud is taking down is no node of the pool any more.
+        ours = [
+            each
+            for each in case.books.claims_of(name)
+            if has_condition(each, "Initialized") and not has_condition(each, "InstanceTerminating")
+        ]
         going = sum(self._going(each, case) for each in ours)
         allowed = self._allowed(pool, len(ours))
+        changed, before = self._before.get(name, (float("-inf"), pool))
+        if case.sent - changed < NEWS_SECONDS:
+            earlier = self._allowed(before, len(ours))
+            allowed = None if allowed is None or earlier is None else max(allowed, earlier)
         if allowed is not None and going > allowed:
             yield Complaint(
                 f"{going} of {len(ours)} nodes of NodePool {name} are disrupted, {allowed} allowed",
