@@ -25,6 +25,8 @@ MOST_JOBS: Final = 256
 MOST_TRIES: Final = 24
 # How often somebody who does not look at a terminal hears how far it has come.
 QUIET_SECONDS: Final = 10.0
+# Each is a whole run again.
+SHRINKING_RUNS: Final = 25
 
 
 def simulate(
@@ -90,8 +92,8 @@ def simulate(
     for each in summary.without_scaling if scenario is None else ():
         note(f"seed {each}: nothing was bought, or nothing given back")
     if summary.violations:
-        _tell_replays(asked, outcomes)
         sys.stdout.flush()
+        _tell_replays(asked, orders, outcomes)
         raise SystemExit(FAILED)
 
 
@@ -290,6 +292,21 @@ def _print(summary: "Summary", extra: dict[str, object]) -> None:
         print("\n".join(f"  {line}" for line in each.story.splitlines()))
 
 
-def _tell_replays(asked: _Asked, outcomes: Sequence["Outcome"]) -> None:
-    for seed in sorted({outcome.seed for outcome in outcomes if outcome.violations}):
+def _tell_replays(asked: _Asked, orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> None:
+    """The commands that repeat what was broken; the first of them with as few faults as still break it."""
+    from growth.sim.runs import run
+    from growth.sim.shrinking import shrunk
+
+    broken = [(order, outcome) for order, outcome in _paired(orders, outcomes) if outcome.violations]
+    for seed in sorted({order.seed for order, _ in broken}):
         note(f"a promise was broken; repeat it with: {asked.replay(seed)}")
+    order, outcome = broken[0]
+    if asked.faults == "none" or asked.crash_everywhere:
+        return
+    note(f"looking for the fewest faults that still break it with seed {order.seed}")
+    first = outcome.violations[0]
+    smaller, told = shrunk(order, first.invariant, run, runs=SHRINKING_RUNS)
+    if told is not None:
+        story = next(each.story for each in told.violations if each.invariant == first.invariant)
+        note(f"this is enough: {dataclasses.replace(asked, faults=smaller.faults).replay(order.seed)}")
+        print("\n".join(f"  {line}" for line in story.splitlines()), file=sys.stderr)

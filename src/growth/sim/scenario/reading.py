@@ -18,9 +18,9 @@ from growth.sim import kernel as sim
 from growth.sim.chaos import rates
 from growth.sim.kernel import Kernel
 from growth.sim.scenario import manifests, trace
-from growth.sim.scenario.model import Batch, Burst, Cron, Event, Recorded, Rollout, Scenario, Waves, Workload
+from growth.sim.scenario.model import Batch, Burst, Cron, Event, PodShape, Recorded, Rollout, Scenario, Waves, Workload
 from growth.sim.world.world import World
-from growth.units import Duration, UnitError
+from growth.units import Duration, Quantity, UnitError
 
 # A year; longer is a slip of the finger.
 MOST_HOURS: Final = 8784.0
@@ -100,8 +100,18 @@ def _check_workloads(workloads: tuple[Workload, ...]) -> None:
         for field, count, least_count in _counts(work):
             if not least_count <= count <= MOST_PODS:
                 raise ScenarioError(f"{where}.{field}", f"{count} is not from {least_count} to {MOST_PODS}")
+        if not isinstance(work, Recorded):
+            _check_pod(f"{where}.pod", work.pod)
         if isinstance(work, Waves) and work.high < work.low:
             raise ScenarioError(f"{where}.high", f"{work.high} is less than low, {work.low}")
+
+
+def _check_pod(where: str, pod: PodShape) -> None:
+    for field, text in (("cpu", pod.cpu), ("memory", pod.memory), ("volume", pod.volume or "0")):
+        try:
+            Quantity.parse(text)
+        except UnitError as error:
+            raise ScenarioError(f"{where}.{field}", str(error)) from error
 
 
 def _durations(work: Workload) -> Iterator[tuple[str, str, float]]:
