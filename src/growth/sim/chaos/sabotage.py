@@ -182,6 +182,11 @@ def _says_it_again(self: Any, spec: Any) -> bool:
     return bool(_REAL_RECORD(self, spec))
 
 
+def _only_for_pods(self: Any, node: str) -> bool:
+    """Machines that keep spare room are nobody's."""
+    return bool(self._nominated.get(node, 0.0) > self._clock.monotonic())
+
+
 def _huge_pod() -> Json:
     container = {"name": "main", "image": "simulated", "resources": {"requests": {"cpu": "5000"}}}
     return {
