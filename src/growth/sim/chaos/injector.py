@@ -22,7 +22,7 @@ from growth.sim.chaos.clouds import LyingCloud, repriced
 from growth.sim.chaos.hands import STRIKES, Hands
 from growth.sim.chaos.joins import Joins
 from growth.sim.chaos.network import KINDS, network_faults
-from growth.sim.chaos.rates import FAULTS, HOUR
+from growth.sim.chaos.rates import CREATE, FAULTS, HOUR, JOIN
 from growth.sim.invariants.books import CONFIG_MAPS, NODES, Books
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
@@ -70,10 +70,10 @@ class Injector(Seams):
             self.log.append((self._world.kernel.time(), f"{kind}{' ' + what if what else ''}"))
 
     def _strikes_now(self, kind: str) -> bool:
-        """Draws for one opportunity; those are there only when something is in flight."""
+        """Draws for one opportunity. A purchase, a deletion or a machine that joins is in flight by itself."""
         struck = self._stream(kind).chance(self._rates.get(kind, 0.0)) and not self._over
         if struck:
-            self._count(kind, matters=True)
+            self._count(kind, matters=FAULTS[kind].unit in {CREATE, JOIN} or self._books().busy())
         return struck
 
     def _stream(self, kind: str) -> SimRandom:

@@ -182,11 +182,6 @@ def _says_it_again(self: Any, spec: Any) -> bool:
     return bool(_REAL_RECORD(self, spec))
 
 
-def _only_for_pods(self: Any, node: str) -> bool:
-    """Machines that keep spare room are nobody's."""
-    return bool(self._nominated.get(node, 0.0) > self._clock.monotonic())
-
-
 def _huge_pod() -> Json:
     container = {"name": "main", "image": "simulated", "resources": {"requests": {"cpu": "5000"}}}
     return {
@@ -210,7 +205,7 @@ def _spare_room() -> Json:
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
         "metadata": {"name": "more-room", "namespace": "default"},
-        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 30},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 150},
     }
 
 
@@ -305,7 +300,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="some pods are never planned for",
         apply=_replaced((passes, "ripe", _forgets_some)),
         faults="none",
-        objects=(manifests.deployment("forgotten", 12, PodShape(cpu="1500m")),),
+        objects=(manifests.deployment("forgotten", 6, PodShape(cpu="3500m")),),
     ),
     "keep-the-finalizer": Sabotage(
         breaks="ended",
