@@ -182,6 +182,14 @@ def _says_it_again(self: Any, spec: Any) -> bool:
     return bool(_REAL_RECORD(self, spec))
 
 
+def _lonely() -> tuple[Json, ...]:
+    """A workload with a pool of its own: no other's machine will do."""
+    taint = {"key": "lonely", "value": "true", "effect": "NoSchedule"}
+    shape = PodShape(spec={"nodeSelector": {"lonely": "true"}, "tolerations": [{**taint, "operator": "Equal"}]})
+    pool = manifests.node_pool("lonely", labels={"lonely": "true"}, taints=(taint,))
+    return pool, manifests.deployment("forgotten", 2, shape)
+
+
 def _huge_pod() -> Json:
     container = {"name": "main", "image": "simulated", "resources": {"requests": {"cpu": "5000"}}}
     return {
@@ -300,7 +308,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="some pods are never planned for",
         apply=_replaced((passes, "ripe", _forgets_some)),
         faults="none",
-        objects=(manifests.deployment("forgotten", 6, PodShape(cpu="3500m")),),
+        objects=_lonely(),
     ),
     "keep-the-finalizer": Sabotage(
         breaks="ended",
