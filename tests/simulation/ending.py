@@ -23,6 +23,7 @@ from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
 from growth.sim.process import Process, start
 from growth.sim.world.budgets import Budgets
+from growth.sim.world.view import View
 from growth.telemetry.metrics import Metrics
 from tests.simulation.clouds import TYPE
 from tests.simulation.owning import Stage
@@ -35,7 +36,9 @@ def start_kubelets(stage: Stage) -> Kubelets:
     api, clock, random = MemoryApi(stage.server, user="kubelets"), stage.env.clock, SimRandom(1, "kubelets")
     kubelets = Kubelets(api, clock=clock, random=random, settings=KubeletSettings(heartbeat=0))
     stage.kernel.create_task(kubelets.run(), name="kubelets")
-    budgets = Budgets(api, clock=clock, random=random)
+    view = View(api, clock=clock, random=random)
+    stage.kernel.create_task(view.run(), name="view")
+    budgets = Budgets(api, view, clock=clock, random=random)
     stage.kernel.create_task(budgets.run(), name="budgets")
     return kubelets
 

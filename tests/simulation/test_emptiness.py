@@ -329,6 +329,34 @@ def test_what_comes_after_the_taint_saves_the_node() -> None:
         assert meddling_stage(meddle) == [["web-1"], [], False, 1.0], meddle
 
 
+def test_a_node_that_lost_its_mark_is_not_removed() -> None:
+    """Somebody takes the taint off again before the late look: the node is marked anew before it goes."""
+    holder: list[Meddling] = []
+    marked: list[list[str]] = []
+
+    def api(real: MemoryApi) -> Api:
+        holder.append(Meddling(real))
+        return holder[0]
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await stage.add_pool(disruption=ALL)
+        await add_owned(stage, pool=pool)
+
+        async def delete(kind: Kind[Any], name: str, **more: Any) -> None:
+            if kind == NODE_CLAIM:
+                marked.append(await tainted(stage))
+            await holder[0]._api.delete(kind, name, **more)
+
+        holder[0].meddle = functools.partial(stage.admin.patch, NODE, "node-of-web-1", {"spec": {"taints": None}})
+        holder[0].delete = delete  # type: ignore[attr-defined]
+        await stage.start(Emptiness(stage.env))
+        await asyncio.sleep(100)
+        return await claims(stage)
+
+    assert on_stage(body, api=api).value == []
+    assert marked == [["node-of-web-1"]]
+
+
 def test_taints_that_nobody_stands_for_are_removed() -> None:
     """After a crash a node may be left tainted: unless somebody is deleting it, it takes pods again."""
 

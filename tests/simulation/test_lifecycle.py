@@ -77,6 +77,26 @@ def test_four_writes_on_the_claim_and_two_on_the_node() -> None:
     assert on_stage(body).value == [[2, 2, 2], [2, 1, 2], [2, 0, 2], [2, 0, 2]]
 
 
+def test_a_finalizer_that_was_taken_off_is_put_back() -> None:
+    """As long as there is a machine its claim cannot vanish: the finalizer comes back, before and after initialisation."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        seen = []
+        for then in (stage.join, stage.claim):
+            await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"finalizers": None}})
+            await asyncio.sleep(1)
+            seen.append([*(await stage.claim()).metadata.finalizers])
+            await then()
+            await asyncio.sleep(60)
+        assert told(await stage.claim())["Ready"] == "True"
+        return seen
+
+    assert on_stage(body).value == [[names.TERMINATION_FINALIZER]] * 2
+
+
 def test_a_node_is_not_left_waiting_for_its_labels() -> None:
     """What makes a node ready may wait for the labels that we put on it: they are there two seconds after the Node."""
 

@@ -6,8 +6,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from growth.api.karpenter import NODE_CLAIM
-from growth.api.nodes import NODE
-from growth.api.pods import POD
 from growth.api.workloads import DAEMON_SET
 from growth.operator.metrics import exposition
 from growth.operator.metrics_page import CLAIMED
@@ -15,7 +13,7 @@ from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
 from growth.sim.replica import Replica, settings_of
 from growth.sim.trials.owning.stage import Pool, Stage
-from tests.manifests import owned_by, pod, workload
+from tests.manifests import workload
 
 PODS = 6
 # Told by the process that serves the port, and not by the autoscaler in it.
@@ -50,13 +48,11 @@ async def watched(growth: Replica, *, seconds: int, every: float = 1.0) -> Found
 
 
 async def add_daemon(stage: Stage) -> None:
-    """A DaemonSet's pod on one of the nodes."""
-    node = (await stage.admin.list(NODE)).items[0].metadata.name
-    made = await stage.admin.create(DAEMON_SET, workload("DaemonSet", "agent"), namespace="default")
-    owner = {**owned_by("DaemonSet", "agent")["ownerReferences"][0], "uid": made.metadata.uid}
-    body = pod("agent", metadata={"ownerReferences": [owner]}, nodeName=node)
-    body["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "100m"}
-    await stage.admin.create(POD, body, namespace="default")
+    """A DaemonSet whose pods have limits; its controller brings one to each node."""
+    body = workload("DaemonSet", "agent")
+    body["metadata"]["namespace"] = "kube-system"
+    body["spec"]["template"]["spec"]["containers"][0].setdefault("resources", {})["limits"] = {"cpu": "100m"}
+    await stage.admin.create(DAEMON_SET, body, namespace="kube-system")
 
 
 def test_every_metric_that_is_claimed_is_scraped_with_its_labels() -> None:

@@ -72,7 +72,7 @@ def test_exactly_as_many_pods_as_asked_for_exist() -> None:
             await cluster.admin.patch(REPLICA_SET, "web", {"spec": {"replicas": replicas}}, namespace="default")
             await asyncio.sleep(30)
             seen.append(len(await cluster.pods()))
-        made = cluster.server.statistics().writes["controllers"]
+        made = cluster.server.statistics().writes["workloads"]
         assert made < 400, "it does not churn"
         return seen
 

@@ -26,6 +26,9 @@ COMMANDS: Final = {
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
     ),
+    "simulate": Command(
+        "growth.cli.simulate:simulate", "Run the autoscaler in a simulated cluster where things go wrong, and judge it."
+    ),
     "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
     "rbac": Command("growth.cli.rbac:rbac", "Print the service accounts and roles that Growth needs."),

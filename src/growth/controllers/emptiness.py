@@ -273,6 +273,8 @@ class Emptiness:
             return "another has its name"
         if _deleting(node) or _deleting(claim):
             raise _Leaving
+        if not tainting.tainted(node):
+            return "its mark was taken off, so that pods may be on their way"
         if node.spec.provider_id != claim.status.provider_id:
             return "node and claim are no longer of one machine"
         view = self._candidate(node, claim, pods).view

@@ -117,7 +117,10 @@ class Ledger:
         revision = int(body["metadata"]["resourceVersion"])
         name = body["metadata"]["name"]
         gone = change == "DELETED"
+        # What is there already and only says something new of itself changes no count.
+        known = False
         if which == CLAIMS:
+            known = not gone and name in self._claims
             self._see_claim(name, body, revision, gone=gone)
         elif which == POOLS:
             _keep(self._pools, name, body, gone=gone)
@@ -125,10 +128,14 @@ class Ledger:
             _keep(self._nodes, name, body, gone=gone)
             return
         elif MACHINE_LABEL in body["metadata"].get("labels", {}):
+            known = not gone and name in self._machines
             self._see_machine(name, body, revision, gone=gone)
         elif name == CAPS:
             self._reserved_caps = frozenset() if gone else frozenset(_names_in(body))
-        self._check_counts(revision)
+        else:
+            return
+        if not known:
+            self._check_counts(revision)
 
     def _see_claim(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
         uid = body["metadata"]["uid"]

@@ -63,9 +63,21 @@ class Faults:
     """On average a watch falls silent after this time, without an error."""
     watch_gone: float = 0.0
     """Of watches that break: 410 in the stream instead."""
+    late_event: float = 0.0
+    """Of events of watches: it and all after it come `event_delay` later."""
+    event_delay: tuple[float, float] = (1.0, 10.0)
+    repeated_event: float = 0.0
+    """Of events of watches: it comes twice."""
 
 
 GOOD: Final = Faults()
+
+Struck = Callable[[str, bool], None]
+"""Told of every fault: its kind in one word or two, and whether it hit a write."""
+
+
+def _nobody(_kind: str, _write: bool) -> None:  # noqa: FBT001 - a callback's shape
+    return
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +110,19 @@ class NetworkApi:
     ) -> None:
         self.faults = faults
         """May be exchanged at any time; counts from the next call or event on."""
+        self.struck: Struck = _nobody
+        self.serving: float | None = None
+        """While the server performs a request of this network: when it left the process."""
+        self.heard: set[str] = set()
+        """Plurals of the kinds of which a whole list has reached the process."""
+        self.named = name or (process.name if process is not None else "client")
         self._server = server
         self._kernel = kernel
         self._random = random
         self._process = process
         self._gate = gate
         self._call_seconds = call_seconds
-        self._name = name or (process.name if process is not None else "client")
+        self._name = self.named
         self._partitioned = False
         self._held = 0.0
         self._connections: dict[_Connection, None] = {}
@@ -166,13 +184,16 @@ class NetworkApi:
         page: str = "",
         revision: str = "",
     ) -> Page[T]:
-        return await self._call(
+        answer = await self._call(
             f"list {kind} {namespace} {labels} {fields} {limit} {page}",
             lambda: self._server.list(
                 kind, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page, revision=revision
             ),
             may_be_gone=bool(page),
         )
+        if not answer.next:
+            self.heard.add(kind.plural)
+        return answer
 
     async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
         # Encoded now: what the caller changes later must not change what is on the wire.
@@ -314,34 +335,38 @@ class NetworkApi:
         delayed, delay = random.chance(faults.delayed_write), random.uniform(*faults.write_delay)
         if self._partitioned or unreachable:
             await asyncio.sleep(there)
-            self._fault("unreachable", what)
+            self._fault("unreachable", what, write=write)
             raise Unreachable(f"{what}: connection refused")
         held = self._held if write else 0.0
         if held:
             there, self._held = held, 0.0
-            self._fault("held", what)
+            self._fault("held", what, write=write)
         elif write and delayed:
             there = delay
-            self._fault("delayed", what)
+            self._fault("delayed", what, write=write)
         if lost_request:
             there = math.inf
-            self._fault("lost request", what)
+            self._fault("lost request", what, write=write)
         elif lost_answer:
             back = math.inf
-            self._fault("lost answer", what)
+            self._fault("lost answer", what, write=write)
         given_up = False
+        sent = self._kernel.time()
 
         async def serve() -> R:
             if not held:
                 await self._passage()
             if refusal is not None:
-                self._fault(f"refused {refusal.code}", what)
+                self._fault(f"refused {refusal.code}", what, write=write)
                 raise refusal
+            self.serving = sent
             try:
                 answer = await act()
             except Exception as error:
                 self._trace("answer", what, type(error).__name__)
                 raise
+            finally:
+                self.serving = None
             self._trace("done", what)
             if write:
                 self._count("writes")
@@ -351,7 +376,7 @@ class NetworkApi:
                     self._process.count_write()
             await self._passage()
             if broken:
-                self._fault("broken answer", what)
+                self._fault("broken answer", what, write=write)
                 raise OutcomeUnknown(f"{what}: the connection broke before the answer was read")
             return answer
 
@@ -394,9 +419,10 @@ class NetworkApi:
         if (self._process is not None and self._process.dead) or (group is not None and group.dead):
             raise Crashed(f"{self._name} is dead")
 
-    def _fault(self, *what: str) -> None:
+    def _fault(self, kind: str, what: str, *, write: bool = False) -> None:
         self._count("faults")
-        self._trace("fault", *what)
+        self._trace("fault", kind, what)
+        self.struck(kind, write)
 
     def _trace(self, *what: str) -> None:
         self._kernel.trace.record(self._kernel.time(), self._name, *what)
@@ -432,15 +458,19 @@ class _Connection:
                 async with asyncio.timeout(None if cut == math.inf else cut), source as events:
                     opened.set_result(None)
                     async for event in events:
-                        await asyncio.sleep(random.uniform(*network.faults.watch_delay))
-                        if network._partitioned or kernel.time() >= stalls_at:  # noqa: SLF001
+                        await asyncio.sleep(self._delay(random))
+                        if not self._lost and (network._partitioned or kernel.time() >= stalls_at):  # noqa: SLF001
                             self._lost = True
+                            network._fault("watch silent", self._kind)  # noqa: SLF001
                         self._lay(event)
+                        if random.chance(network.faults.repeated_event):
+                            network._fault("event repeated", self._kind)  # noqa: SLF001
+                            self._lay(event)
                     self._lay(None)
             except TimeoutError:
                 network._drop(self)  # noqa: SLF001
                 network._count("cut")  # noqa: SLF001
-                network._fault("watch cut", self._kind)  # noqa: SLF001
+                network._fault("watch gone" if gone else "watch cut", self._kind)  # noqa: SLF001
                 self._lay(Gone("too old resource version", reason="Expired") if gone else OutcomeUnknown("it broke"))
             except Exception as error:  # noqa: BLE001 - carried to the client, whatever it is
                 if opened.done():
@@ -450,6 +480,14 @@ class _Connection:
 
         self._pump = wire.outside(network._kernel, pump, name=f"{network._name} watch {self._kind}")  # noqa: SLF001
         await opened
+
+    def _delay(self, random: SimRandom) -> float:
+        faults = self._network.faults
+        seconds, late = random.uniform(*faults.watch_delay), random.uniform(*faults.event_delay)
+        if random.chance(faults.late_event):
+            self._network._fault("event late", self._kind)  # noqa: SLF001
+            return late
+        return seconds
 
     def _lay(self, arrived: WatchEvent[Any] | Exception | None) -> None:
         if not self._lost:

@@ -24,9 +24,10 @@ from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import DEFAULT_REGISTRAR, Registrar, RegistrarSettings
 from growth.sim import process
 from growth.sim.kernel import Kernel
-from growth.sim.network import GOOD, Faults, NetworkApi
+from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimCompute, SimRandom
-from growth.sim.process import Process
+from growth.sim.process import Exit, Process
+from growth.sim.seams import PLAIN, Actor, Seams, Witness
 from growth.telemetry.metrics import Metrics
 
 USERS: Final = {Role.ELECTOR: "growth", Role.GROWTH: "growth", Role.CLOUD: "growth-kwok"}
@@ -48,12 +49,14 @@ class Replica:
         name: str = "growth",
         settings: Settings | None = None,
         catalogue: Catalogue | None = None,
-        faults: Faults = GOOD,
+        faults: Faults | None = None,
         clock: SimClock | None = None,
         compute: Compute | None = None,
         cloud: MakeCloud | None = None,
+        seams: Seams = PLAIN,
+        witness: Witness | None = None,
     ) -> None:
-        """`cloud` replaces the KWOK one, for tests that script their cloud."""
+        """`cloud` replaces the KWOK one, for tests that script their cloud. `faults` are the network's, else the seams'."""
         self.name = name
         self.clock = clock or SimClock(kernel)
         self.networks: dict[Role, NetworkApi] = {}
@@ -69,7 +72,11 @@ class Replica:
         self._faults = faults
         self._compute = compute or SimCompute()
         self._cloud = cloud
+        self._seams = seams
+        self._witness = witness
         self._starts = 0
+        self.exits: list[Exit] = []
+        """How its lives ended so far, where somebody keeps it."""
 
     def start(self) -> Process:
         self._starts += 1
@@ -79,7 +86,7 @@ class Replica:
     async def keep(self, *, restart_seconds: float = 5.0) -> None:
         """Starts it, and again whenever it has ended, as a Deployment does; until cancelled."""
         while True:
-            await self.start().wait()
+            self.exits.append(await self.start().wait())
             await asyncio.sleep(restart_seconds)
 
     async def _main(self, own: Process) -> None:
@@ -88,7 +95,7 @@ class Replica:
         self.autoscaler = Autoscaler(
             Openings(
                 connect=lambda role, gate: self._connected(own, random, role, gate),
-                cloud=self._cloud or (lambda api, *, cluster: self._kwok(api, random, cluster)),
+                cloud=self._cloud or (lambda api, *, cluster: self._kwok(own, api, random, cluster)),
                 clock=self.clock,
                 random=random.stream("growth"),
                 compute=self._compute,
@@ -101,18 +108,21 @@ class Replica:
 
     @contextlib.asynccontextmanager
     async def _connected(self, own: Process, random: SimRandom, role: Role, gate: Gate) -> AsyncIterator[Api]:
+        actor = Actor(self.name, own.name, role)
+        user = USERS[role]
+        api = MemoryApi(self._server, user=user) if self._witness is None else self._witness.api(actor, user=user)
         network = self.networks[role] = NetworkApi(
-            MemoryApi(self._server, user=USERS[role]),
+            self._seams.server_side(api, actor),
             kernel=self._kernel,
             random=random.stream(f"network {role}"),
             process=own,
             gate=gate,
-            faults=self._faults,
+            faults=self._seams.network(actor) if self._faults is None else self._faults,
             name=f"{own.name} {role}",
         )
-        yield network
+        yield self._seams.connection(network, actor)
 
-    def _kwok(self, api: Api, random: SimRandom, cluster: str) -> Cloud:
+    def _kwok(self, own: Process, api: Api, random: SimRandom, cluster: str) -> Cloud:
         self.provider = KwokProvider(
             api,
             catalogue=self._catalogue,
@@ -121,7 +131,7 @@ class Replica:
             clock=self.clock,
             random=random.stream("kwok"),
         )
-        return Cloud(self.provider)
+        return Cloud(self._seams.provider(self.provider, Actor(self.name, own.name, Role.CLOUD)))
 
 
 @dataclasses.dataclass
@@ -140,9 +150,11 @@ class KwokCloud:
         cluster: str,
         namespace: str = "growth",
         settings: RegistrarSettings = DEFAULT_REGISTRAR,
+        api: Api | None = None,
     ) -> "KwokCloud":
         """`cluster` is the cluster's identity, by `growth.operator.checks.identity_of`."""
-        clock, api = SimClock(kernel), MemoryApi(server, user="growth-kwok")
+        clock = SimClock(kernel)
+        api = api or MemoryApi(server, user="growth-kwok")
         faults = FaultBook(api, namespace=namespace, clock=clock)
         random = SimRandom(kernel.seed, "kwok cloud")
         registrar = Registrar(

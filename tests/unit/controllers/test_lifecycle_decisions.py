@@ -10,7 +10,17 @@ from growth.api.decoding import convert
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
 from growth.controllers.lifecycle import decide
-from growth.controllers.lifecycle.decide import GiveUp, Initialize, Launch, Nothing, Patience, Register, Tell, Wait
+from growth.controllers.lifecycle.decide import (
+    GiveUp,
+    Hold,
+    Initialize,
+    Launch,
+    Nothing,
+    Patience,
+    Register,
+    Tell,
+    Wait,
+)
 from growth.controllers.lifecycle.failures import delay_before_end
 
 NOW = dt.datetime(2030, 1, 7, 12, 0, tzinfo=dt.UTC)
@@ -26,9 +36,15 @@ def said(type_: str, seconds: float, status: str = "True", reason: str = "") -> 
 
 
 def claim(
-    *conditions: dict[str, Any], age: float = 0, node: str = "", deleting: bool = False, **spec: Any
+    *conditions: dict[str, Any],
+    age: float = 0,
+    node: str = "",
+    deleting: bool = False,
+    held: bool = True,
+    **spec: Any,
 ) -> NodeClaim:
-    metadata = {"name": "c", "uid": "u", "creationTimestamp": ago(age).isoformat()}
+    metadata: dict[str, Any] = {"name": "c", "uid": "u", "creationTimestamp": ago(age).isoformat()}
+    metadata["finalizers"] = [names.TERMINATION_FINALIZER] if held else []
     if deleting:
         metadata["deletionTimestamp"] = NOW.isoformat()
     launched = any(each["type"] == "Launched" and each["status"] == "True" for each in conditions)
@@ -127,3 +143,10 @@ def test_a_pause_does_not_keep_a_node_from_being_taken() -> None:
 def test_claims_refused_for_good_are_kept_longer_and_longer() -> None:
     """The first goes at once; from then on the pool makes fewer and fewer, at least one every five minutes."""
     assert [delay_before_end(n) for n in (0, 1, 2, 3, 6, 7, 100, 10_000)] == [0, 5, 10, 20, 160, 300, 300, 300]
+
+
+def test_a_claim_with_a_machine_gets_its_finalizer_back() -> None:
+    """Whatever stage it is in; one without a machine gets it when it is launched, and one that goes never."""
+    assert [step(of(held=False)) for of in (launched, registered)] == [Hold(), Hold()]
+    assert step(claim(held=False)) == Launch()
+    assert step(launched(held=False, deleting=True)) == Nothing()

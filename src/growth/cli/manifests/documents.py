@@ -151,7 +151,7 @@ def split(body: bytes, file: str) -> Iterator[Document]:
         if whole is not None:
             yield from whole
             return
-    for number, document in enumerate(_yaml(body, file), start=1):
+    for number, document in enumerate(yaml_documents(body, file), start=1):
         if document is not None:
             yield from _objects(document, Place(file, number))
 
@@ -284,7 +284,8 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _yaml(body: bytes, file: str) -> Iterator[Any]:
+def yaml_documents(body: bytes, file: str) -> Iterator[Any]:
+    """The documents of a YAML text as plain values; `UsageError` names the line."""
     try:
         yield from yaml.load_all(body, Loader=_Loader)
     except yaml.YAMLError as error:

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from growth.api import names
 from growth.api.conditions import TRUE, find, is_true
+from growth.api.edits import add_finalizer
 from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
+from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.controllers import disrupted
@@ -100,7 +102,7 @@ class Lifecycle:
             return
         if _settled(news.new):
             self._memory.forget(news.new.metadata.uid)
-        else:
+        if not _settled(news.new) or not decide.held(news.new):
             self._reconciler.add(news.key[1])
 
     def _on_node(self, news: Change[Node]) -> None:
@@ -164,6 +166,10 @@ class Lifecycle:
                 return seconds
             case decide.Launch():
                 return self._memory.seconds_left(claim) or await self._launch(claim)
+            case decide.Hold():
+                await self._claims.change(claim, _hold)
+                _log.info("put the finalizer back", NodeClaim=claim.metadata.name)
+                return None
             case decide.Register(node):
                 return await self._registration.register(claim, node)
             case decide.Initialize(node):
@@ -224,6 +230,12 @@ class Lifecycle:
         """Pods that must move when the node goes."""
         pods = self._env.state.pods.store.find("node", node) if node else ()
         return sum(pod.owner is None or pod.owner.kind not in {"DaemonSet", "Node"} for pod in pods)
+
+
+def _hold(draft: Json) -> None:
+    """A claim that is on its way out by now takes no new finalizer: the server would refuse it."""
+    if not draft["metadata"].get("deletionTimestamp"):
+        add_finalizer(draft, names.TERMINATION_FINALIZER)
 
 
 def _settled(claim: NodeClaim) -> bool:

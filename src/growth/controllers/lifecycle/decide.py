@@ -69,6 +69,11 @@ class Launch:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Hold:
+    """Somebody took our finalizer off: put it back, or the claim could vanish while its machine runs."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Register:
     """The machine's Node is there: make it the claim's."""
 
@@ -99,7 +104,7 @@ class GiveUp:
     seconds: float
 
 
-Step: TypeAlias = Nothing | Wait | Launch | Register | Initialize | Tell | GiveUp
+Step: TypeAlias = Nothing | Wait | Launch | Hold | Register | Initialize | Tell | GiveUp
 
 LAUNCH_TIMEOUT: Final = "launch_timeout"
 REGISTRATION_TIMEOUT: Final = "registration_timeout"
@@ -124,6 +129,8 @@ def next_step(
     nodes = [node for node in nodes if node.metadata.deletion_timestamp is None]
     if not launched(claim):
         return _launch(claim, now=now, patience=patience, paused=paused, tried=tried)
+    if not held(claim):
+        return Hold()
     if not is_true(claim.status.conditions, names.REGISTERED):
         return _registration(claim, nodes, now=now, patience=patience, paused=paused)
     node = _own(claim, nodes)
@@ -133,6 +140,11 @@ def next_step(
         anew = node is not None and names.INITIALIZED_LABEL not in node.metadata.labels
         return Initialize(node) if anew and node is not None and obstacle_to_use(claim, node) is None else Nothing()
     return _initialization(claim, node, now=now, patience=patience, paused=paused)
+
+
+def held(claim: NodeClaim) -> bool:
+    """Whether the claim cannot go before we let it."""
+    return names.TERMINATION_FINALIZER in claim.metadata.finalizers
 
 
 def launched(claim: NodeClaim) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from growth.api.decoding import convert
 from growth.api.kinds import Json, Kind
 from growth.api.meta import Object, ObjectMeta
 from growth.kube.api import ALWAYS_OPEN, EventType, Gate, Page, PatchType, WatchEvent
@@ -208,7 +209,7 @@ def _read(kind: Kind[T], resource: Resource, stored: Stored, subresource: str = 
     cached = stored.decoded
     if cached is not None and cached[0] is kind.type and whole is stored.object:
         return cast(T, cached[1])
-    decoded = msgspec.convert(whole, kind.type)
+    decoded = convert(whole, kind.type)
     if whole is stored.object:
         stored.decoded = (kind.type, decoded)
     return decoded

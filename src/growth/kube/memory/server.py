@@ -10,7 +10,7 @@ What it hands out (`Stored`) is shared with the store and not to be changed; `Me
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -38,7 +38,7 @@ from growth.kube.memory.custom import definitions, establish
 from growth.kube.memory.deletion import DeleteOptions
 from growth.kube.memory.fields import Undecodable
 from growth.kube.memory.resources import Catalogue, Resource
-from growth.kube.memory.store import RING, Store, Stored, Watch
+from growth.kube.memory.store import RING, Change, Store, Stored, Watch
 from growth.ports import Clock, Random
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -90,6 +90,10 @@ class MemoryServer:
             watches=sum(len(collection.watches) for collection in kept),
             writes=dict(self._writes),
         )
+
+    def follow(self, follower: Callable[[tuple[str, str], Change], None]) -> None:
+        """`follower` is called with (group, plural) and every change from now on, of every kind, as it happens."""
+        self._cluster.store.followers.append(follower)
 
     def resource(self, group: str, version: str, plural: str) -> Resource:
         """What is served at a path; `NotFound` where nothing is."""

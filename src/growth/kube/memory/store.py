@@ -150,6 +150,7 @@ class Store:
         self._ring = ring
         self._compacted = FIRST_REVISION
         self._collections: dict[tuple[str, str], Collection] = {}
+        self.followers: list[Callable[[tuple[str, str], Change], None]] = []
 
     def collection(self, which: tuple[str, str]) -> Collection:
         found = self._collections.get(which)
@@ -175,7 +176,7 @@ class Store:
         stored = Stored(new, self.revision)
         collection.put(key, stored)
         kind = "ADDED" if previous is None else "MODIFIED"
-        self._tell(collection, Change(self.revision, kind, key, stored, previous))
+        self._tell(which, collection, Change(self.revision, kind, key, stored, previous))
         return stored
 
     def remove(self, which: tuple[str, str], key: Key, last: Json | None = None) -> Stored:
@@ -185,10 +186,12 @@ class Store:
         self.revision += 1
         final = restamp(previous if last is None else Stored(last, self.revision), self.revision)
         collection.remove(key)
-        self._tell(collection, Change(self.revision, "DELETED", key, final, previous))
+        self._tell(which, collection, Change(self.revision, "DELETED", key, final, previous))
         return final
 
-    def _tell(self, collection: Collection, change: Change) -> None:
+    def _tell(self, which: tuple[str, str], collection: Collection, change: Change) -> None:
+        for follower in self.followers:
+            follower(which, change)
         history = collection.history
         history.append(change)
         if len(history) > self._ring:

@@ -25,10 +25,12 @@ from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.providers.kwok.records import NEVER_READY_ANNOTATION
-from growth.units import print_micro_time, print_time
+from growth.units import Duration, UnitError, print_micro_time, print_time
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 NOT_READY: Final = names.NOT_READY_TAINT
+# On a pod of a Job: how long it runs before it succeeds.
+RUN_ANNOTATION: Final = "growth.dev/kwok-runs-for"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class _Pod:
     deleting: bool
     grace: int | None
     job: bool
+    runs: float | None
+    """Seconds that the pod of a Job says that it runs."""
     containers: tuple[str, ...]
 
 
@@ -85,8 +89,17 @@ def _kept(pod: Pod) -> _Pod:
         deleting=meta.deletion_timestamp is not None,
         grace=meta.deletion_grace_period_seconds,
         job=any(owner.kind == "Job" for owner in meta.owner_references),
+        runs=_runs_for(meta.annotations.get(RUN_ANNOTATION, "")),
         containers=tuple(container.name for container in pod.spec.containers),
     )
+
+
+def _runs_for(text: str) -> float | None:
+    """None where nothing is said, or nothing that can be read: then it is one run like any other."""
+    try:
+        return max(0.0, Duration.parse(text).seconds) if text else None
+    except UnitError:
+        return None
 
 
 class Kubelets:
@@ -128,6 +141,9 @@ class Kubelets:
     def silence(self, node: str) -> None:
         """The machine is dead: no heartbeats, and its pods neither start nor stop."""
         self._silent[node] = None
+
+    def is_silent(self, node: str) -> bool:
+        return node in self._silent
 
     def revive(self, node: str) -> None:
         """The machine answers again."""
@@ -215,7 +231,7 @@ class Kubelets:
         elif pod.phase == "Pending":
             self._plan("start", pod.key, pod.uid, self._settings.pod_start)
         elif pod.phase == "Running" and pod.job:
-            self._plan("finish", pod.key, pod.uid, self._settings.job_run)
+            self._plan("finish", pod.key, pod.uid, self._settings.job_run if pod.runs is None else (pod.runs, pod.runs))
 
     def _alive(self, name: str) -> bool:
         """Whether the node is one of ours and somebody plays its kubelet."""

@@ -76,6 +76,10 @@ class KwokProvider:
         self._shortages = Shortages(clock)
         self._reserving = asyncio.Lock()
 
+    def sell(self, catalogue: Catalogue) -> None:
+        """From now on this is sold: clouds change their prices."""
+        self._catalogue = catalogue
+
     async def create(self, claim: NodeClaim) -> CloudMachine:
         async with self._answering() as faults:
             node_class = await self._node_class(claim)

@@ -1,5 +1,6 @@
 """Rules about pods elsewhere: topology spread, affinity and anti-affinity, the anti-affinity of those already there."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from growth.api.meta import LabelSelector, LabelSelectorRequirement
@@ -11,10 +12,28 @@ from growth.sim.predicates.on_one_node import kept_out_by, selected
 
 def among_pods(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
     """Every one of these rules that the pod breaks on the host."""
-    yield from spread(pod, host, scene)
-    yield from affinity(pod, host, scene)
-    yield from anti_affinity(pod, host, scene)
-    yield from barred(pod, host, scene)
+    return Among(pod, scene).refusals(host)
+
+
+class Among:
+    """These rules for one pod in one scene: what must be counted over all nodes is counted once."""
+
+    def __init__(self, pod: Pod, scene: Scene) -> None:
+        self._spreads = list(_spreads(pod, scene))
+        self._affinity = _Affinity.of(pod, scene)
+        self._anti = [(term.topology_key, _domains(term, pod, scene)) for term in required_anti_affinity(pod)]
+        self._barred = _barred(pod, scene)
+
+    def refusals(self, host: Host) -> Iterator[str]:
+        for spread in self._spreads:
+            yield from spread.refusals(host)
+        yield from self._affinity.refusals(host)
+        for key, domains in self._anti:
+            if host.labels.get(key) in domains:
+                yield f"anti-affinity: a pod of the kind is in this {key}"
+        for (key, domain), names in self._barred.items():
+            if host.labels.get(key) == domain:
+                yield from (f"anti-affinity of {name}: keeps the pod out of this {key}" for name in names)
 
 
 # -- selectors ------------------------------------------------------------------------------------------------------------
@@ -59,28 +78,41 @@ def narrowed(
 # -- spread ---------------------------------------------------------------------------------------------------------------
 
 
-def spread(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
-    """Only constraints that forbid (DoNotSchedule). A node counts if it has the labels of all of them at once."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Spread:
+    """One constraint that forbids (DoNotSchedule): how many pods it counts in each domain."""
+
+    rule: TopologySpreadConstraint
+    counts: Mapping[str, int]
+    itself: bool
+
+    def refusals(self, host: Host) -> Iterator[str]:
+        rule, counts = self.rule, self.counts
+        if rule.topology_key not in host.labels:
+            yield f"spread: the node has no label {rule.topology_key}"
+            return
+        least = min(counts.values(), default=None)
+        if least is None:
+            return
+        if rule.min_domains is not None and len(counts) < rule.min_domains:
+            least = 0
+        here = counts.get(host.labels[rule.topology_key], 0) + self.itself
+        if here - least > rule.max_skew:
+            yield f"spread: {rule.topology_key} would hold {here}, the emptiest holds {least}, skew {rule.max_skew}"
+
+
+def _spreads(pod: Pod, scene: Scene) -> Iterator[_Spread]:
+    """A node counts if it has the labels of all constraints at once."""
     rules = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     keys = [rule.topology_key for rule in rules]
     for rule in rules:
-        if rule.topology_key not in host.labels:
-            yield f"spread: the node has no label {rule.topology_key}"
-            continue
         selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
         counts: dict[str, int] = {}
         for each in scene.hosts:
             if all(key in each.labels for key in keys) and _counts(rule, pod, each):
                 domain = each.labels[rule.topology_key]
                 counts[domain] = counts.get(domain, 0) + _matching(each, selector, pod.metadata.namespace)
-        least = min(counts.values(), default=None)
-        if least is None:
-            continue
-        if rule.min_domains is not None and len(counts) < rule.min_domains:
-            least = 0
-        here = counts.get(host.labels[rule.topology_key], 0) + selects(selector, pod.metadata.labels)
-        if here - least > rule.max_skew:
-            yield f"spread: {rule.topology_key} would hold {here}, the emptiest holds {least}, skew {rule.max_skew}"
+        yield _Spread(rule, counts, selects(selector, pod.metadata.labels))
 
 
 def _counts(rule: TopologySpreadConstraint, pod: Pod, host: Host) -> bool:
@@ -104,59 +136,67 @@ def _matching(host: Host, selector: LabelSelector | None, namespace: str) -> int
 # -- affinity -------------------------------------------------------------------------------------------------------------
 
 
-def affinity(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Affinity:
     """Each term's domain must hold a pod that matches all terms; the first pod of a group that selects itself is free."""
-    own = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
-    terms = own.required_during_scheduling_ignored_during_execution if own else ()
-    if not terms:
-        return
-    lacking = [term.topology_key for term in terms if term.topology_key not in host.labels]
-    if lacking:
-        yield f"affinity: the node has no label {lacking[0]}"
-        return
-    friends = [
-        each.labels
+
+    keys: tuple[str, ...]
+    domains: Mapping[str, frozenset[str]]
+    """By key: where a pod that matches all terms is."""
+    first: bool
+
+    @classmethod
+    def of(cls, pod: Pod, scene: Scene) -> "_Affinity":
+        own = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
+        terms = own.required_during_scheduling_ignored_during_execution if own else ()
+        if not terms:
+            return cls((), {}, first=True)
+        friends = [
+            each.labels
+            for each in scene.hosts
+            for other in each.pods
+            if all(about(term, pod, other, scene) for term in terms)
+        ]
+        keys = tuple(term.topology_key for term in terms)
+        domains = {key: frozenset(labels[key] for labels in friends if key in labels) for key in keys}
+        first = not any(domains.values()) and all(about(term, pod, pod, scene) for term in terms)
+        return cls(keys, domains, first=first)
+
+    def refusals(self, host: Host) -> Iterator[str]:
+        lacking = [key for key in self.keys if key not in host.labels]
+        if lacking:
+            yield f"affinity: the node has no label {lacking[0]}"
+        elif not self.first:
+            for key in self.keys:
+                if host.labels[key] not in self.domains[key]:
+                    yield f"affinity: no pod of the kind in this {key}"
+
+
+def _domains(term: PodAffinityTerm, pod: Pod, scene: Scene) -> frozenset[str]:
+    """The values of the term's label on nodes that have a pod of which the term speaks."""
+    key = term.topology_key
+    return frozenset(
+        each.labels[key]
         for each in scene.hosts
-        for other in each.pods
-        if all(about(term, pod, other, scene) for term in terms)
-    ]
-    somewhere = any(term.topology_key in labels for labels in friends for term in terms)
-    if not somewhere and all(about(term, pod, pod, scene) for term in terms):
-        return
-    for term in terms:
-        key = term.topology_key
-        if not any(labels.get(key) == host.labels[key] for labels in friends):
-            yield f"affinity: no pod of the kind in this {key}"
+        if key in each.labels and any(about(term, pod, other, scene) for other in each.pods)
+    )
 
 
-def anti_affinity(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
-    for term in required_anti_affinity(pod):
-        if any(about(term, pod, other, scene) for other in _sharing(term.topology_key, host, scene)):
-            yield f"anti-affinity: a pod of the kind is in this {term.topology_key}"
-
-
-def barred(pod: Pod, host: Host, scene: Scene) -> Iterator[str]:
-    """The anti-affinity of pods that are there already works in both directions."""
+def _barred(pod: Pod, scene: Scene) -> dict[tuple[str, str], list[str]]:
+    """The anti-affinity of pods that are there already works in both directions: by label and value, whose it is."""
+    found: dict[tuple[str, str], list[str]] = {}
     for each in scene.hosts:
         for other in each.pods:
             for term in required_anti_affinity(other):
                 key = term.topology_key
-                together = key in host.labels and each.labels.get(key) == host.labels[key]
-                if together and about(term, other, pod, scene):
-                    yield f"anti-affinity of {other.metadata.name}: keeps the pod out of this {key}"
+                if key in each.labels and about(term, other, pod, scene):
+                    found.setdefault((key, each.labels[key]), []).append(other.metadata.name)
+    return found
 
 
 def required_anti_affinity(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     own = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
     return own.required_during_scheduling_ignored_during_execution if own else ()
-
-
-def _sharing(key: str, host: Host, scene: Scene) -> Iterator[Pod]:
-    """The pods in the same domain of the label."""
-    if key in host.labels:
-        for each in scene.hosts:
-            if each.labels.get(key) == host.labels[key]:
-                yield from each.pods
 
 
 def about(term: PodAffinityTerm, owner: Pod, other: Pod, scene: Scene) -> bool:

@@ -6,22 +6,20 @@ it is gone or two minutes have passed. Scale of controllers other than ReplicaSe
 known here: a budget that would need it allows nothing.
 """
 
-import asyncio
 import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from growth.api.kinds import Json
-from growth.api.pods import POD, Pod
+from growth.api.pods import Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from growth.api.workloads import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from growth.kube.api import Api
 from growth.kube.errors import KubeError
-from growth.kube.informer import Informer, Informers
-from growth.kube.memory.selectors import label_selector
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.predicates.among_pods import selects as matches
+from growth.sim.world.view import View
 
 # A granted eviction whose pod is still there after this long is taken as not done.
 GRANTED_SECONDS: Final = 120.0
@@ -30,17 +28,13 @@ GRANTED_SECONDS: Final = 120.0
 class Budgets:
     """`run` keeps the budgets' status until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._budgets = self._informers.watch(POD_DISRUPTION_BUDGET)
-        self._pods = self._informers.watch(POD, indexes={"namespace": lambda pod: (pod.metadata.namespace,)})
-        self._scales: dict[str, Informer[Any, Any]] = {
-            "ReplicaSet": self._informers.watch(REPLICA_SET),
-            "StatefulSet": self._informers.watch(STATEFUL_SET),
-            "Deployment": self._informers.watch(DEPLOYMENT),
-        }
+        self._budgets = view.budgets
+        self._pods = view.pods
+        self._scales = view.scales
         self._queue: WorkQueue[Key] = WorkQueue(random)
         self._budgets.subscribe(lambda change: self._queue.add(change.key))
         self._pods.subscribe(self._on_pod)
@@ -49,28 +43,26 @@ class Budgets:
         for key, budget in self._budgets.store.items():
             if key[0] == change.key[0]:
                 states = (change.old,) if isinstance(change, Deleted) else (change.new,)
-                if any(_selects(budget, pod) for pod in states):
+                if any(selects(budget, pod) for pod in states):
                     self._queue.add(key)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                key = await self._queue.get()
-                try:
-                    await self._keep(key)
-                    self._queue.forget(key)
-                except KubeError:
-                    self._queue.retry(key)
-                finally:
-                    self._queue.done(key)
+        await self._view.synced()
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._keep(key)
+                self._queue.forget(key)
+            except KubeError:
+                self._queue.retry(key)
+            finally:
+                self._queue.done(key)
 
     async def _keep(self, key: Key) -> None:
         raw = self._budgets.store.get(key[1], key[0])
         if raw is None:
             return
-        pods = [pod for pod in self._pods.store.find("namespace", key[0]) if _selects(raw, pod) and _counts(pod)]
+        pods = [pod for pod in self._pods.store.find("namespace", key[0]) if selects(raw, pod) and _counts(pod)]
         now = self._clock.now()
         granted = {
             name: at
@@ -135,18 +127,12 @@ class Budgets:
         return total
 
 
-def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the budget speaks of the pod."""
     selector = budget.spec.selector
     if selector is None or budget.metadata.namespace != pod.metadata.namespace:
         return False
-    body: Json = {
-        "matchLabels": selector.match_labels,
-        "matchExpressions": [
-            {"key": each.key, "operator": each.operator, "values": list(each.values)}
-            for each in selector.match_expressions
-        ],
-    }
-    return label_selector(body)(pod.metadata.labels)
+    return matches(selector, pod.metadata.labels)
 
 
 def _counts(pod: Pod) -> bool:

@@ -7,47 +7,74 @@ from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET
-from growth.kube.memory import MemoryApi, MemoryServer
+from growth.kube.api import Api
+from growth.kube.memory import MemoryServer
+from growth.operator.parts import Part
 from growth.providers.kwok.kubelets import DEFAULT_KUBELETS, Kubelets, KubeletSettings
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
+from growth.sim.seams import PLAIN, Actor, Seams, Witness
 from growth.sim.world.budgets import Budgets
+from growth.sim.world.daemons import Daemons
+from growth.sim.world.jobs import Jobs
 from growth.sim.world.nodes import Nodes
 from growth.sim.world.scheduler import Scheduler
+from growth.sim.world.view import View
+from growth.sim.world.volumes import Volumes
 from growth.sim.world.workloads import Workloads
 
 
 class SimCluster:
     """Start it inside a run of the kernel; it belongs to no process and lives until the run's end."""
 
-    def __init__(self, kernel: Kernel, *, kubelets: KubeletSettings = DEFAULT_KUBELETS) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        kubelets: KubeletSettings = DEFAULT_KUBELETS,
+        seams: Seams = PLAIN,
+    ) -> None:
         random = SimRandom(kernel.seed, "cluster")
         self.clock = SimClock(kernel)
         self.server = MemoryServer(self.clock, random.stream("server"))
-        self.admin = MemoryApi(self.server, user="admin")
-        self.scheduler = Scheduler(self._as("scheduler"), clock=self.clock, random=random.stream("scheduler"))
-        self.workloads = Workloads(self._as("controllers"), clock=self.clock, random=random.stream("controllers"))
-        self.budgets = Budgets(self._as("controllers"), clock=self.clock, random=random.stream("budgets"))
-        self.nodes = Nodes(self._as("controllers"), clock=self.clock, random=random.stream("nodes"))
+        self.witness = Witness(kernel, self.server)
+        self._seams = seams
+        self.admin = self.api("admin")
+        self.view = view = View(self.api("view"), clock=self.clock, random=random.stream("view"))
+        self.scheduler = Scheduler(self.api("scheduler"), view, clock=self.clock)
+        self.workloads = Workloads(self.api("workloads"), view, clock=self.clock, random=random.stream("controllers"))
+        self.jobs = Jobs(self.api("workloads"), view, clock=self.clock, random=random.stream("jobs"))
+        self.daemons = Daemons(self.api("workloads"), view, clock=self.clock, random=random.stream("daemons"))
+        self.budgets = Budgets(self.api("budgets"), view, clock=self.clock, random=random.stream("budgets"))
+        self.volumes = Volumes(self.api("volumes"), view, random=random.stream("volumes"))
         self.kubelets = Kubelets(
-            self._as("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
+            self.api("kubelets"), clock=self.clock, random=random.stream("kubelets"), settings=kubelets
         )
+        # Without heartbeats in the store the kubelets are asked themselves.
+        asked = None if kubelets.heartbeat else self.kubelets
+        self.nodes = Nodes(self.api("nodes"), view, clock=self.clock, kubelets=asked)
         self._kernel = kernel
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        parts: dict[str, Scheduler | Workloads | Budgets | Nodes | Kubelets] = {
+        parts: dict[str, Part] = {
+            "view": self.view,
             "scheduler": self.scheduler,
             "workloads": self.workloads,
+            "jobs": self.jobs,
+            "daemons": self.daemons,
             "budgets": self.budgets,
+            "volumes": self.volumes,
             "nodes": self.nodes,
             "kubelets": self.kubelets,
         }
         for name, part in parts.items():
-            self._tasks.append(self._kernel.create_task(part.run(), name=name))
+            self.tasks.append(self._kernel.create_task(part.run(), name=name))
 
-    def _as(self, user: str) -> MemoryApi:
-        return MemoryApi(self.server, user=user)
+    def api(self, name: str, *, user: str = "") -> Api:
+        """The server as a part of this name uses it, through the seams and before the witness."""
+        actor = Actor(name)
+        return self._seams.part(self.witness.api(actor, user=user or name), actor)
 
     async def add_node(
         self,

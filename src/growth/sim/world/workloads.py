@@ -5,10 +5,9 @@ watch never makes too many. Of too many pods the unbound go first, then those no
 whose template changed gets a new ReplicaSet at full size, and the old ones shrink as its pods become ready.
 """
 
-import asyncio
 import contextlib
 import hashlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -17,10 +16,11 @@ from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET, Deployment, ReplicaSet
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, KubeError, NotFound
-from growth.kube.informer import Informers
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.world.templates import pod_of
+from growth.sim.world.view import View
 
 HASH_LABEL: Final = "pod-template-hash"
 # After this long something expected is expected no more: its event must have been lost.
@@ -30,13 +30,13 @@ EXPECTATION_SECONDS: Final = 300.0
 class Workloads:
     """`run` keeps ReplicaSets and Deployments until cancelled."""
 
-    def __init__(self, api: Api, *, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, view: View, *, clock: Clock, random: Random) -> None:
         self._api = api
+        self._view = view
         self._clock = clock
-        self._informers = Informers(api, clock=clock, random=random)
-        self._deployments = self._informers.watch(DEPLOYMENT)
-        self._sets = self._informers.watch(REPLICA_SET, indexes={"owner": _owner_uids})
-        self._pods = self._informers.watch(POD, indexes={"owner": _owner_uids})
+        self._deployments = view.deployments
+        self._sets = view.replica_sets
+        self._pods = view.pods
         self._queue: WorkQueue[tuple[str, Key]] = WorkQueue(random)
         # By the ReplicaSet's uid: uids of pods to be seen or to vanish, and until when.
         self._expected: dict[str, dict[str, float]] = {}
@@ -45,22 +45,20 @@ class Workloads:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._informers.run())
-            await self._informers.wait_synced()
-            while True:
-                item = await self._queue.get()
-                kind, key = item
-                try:
-                    if kind == "Deployment":
-                        await self._keep_deployment(key)
-                    else:
-                        await self._keep_set(key)
-                    self._queue.forget(item)
-                except KubeError:
-                    self._queue.retry(item)
-                finally:
-                    self._queue.done(item)
+        await self._view.synced()
+        while True:
+            item = await self._queue.get()
+            kind, key = item
+            try:
+                if kind == "Deployment":
+                    await self._keep_deployment(key)
+                else:
+                    await self._keep_set(key)
+                self._queue.forget(item)
+            except KubeError:
+                self._queue.retry(item)
+            finally:
+                self._queue.done(item)
 
     def _on_set(self, change: Change[ReplicaSet]) -> None:
         self._queue.add(("ReplicaSet", change.key))
@@ -92,8 +90,8 @@ class Workloads:
             return
         pods = [pod for pod in self._pods.store.find("owner", uid) if _active(pod)]
         missing = replica_set.spec.replicas - len(pods)
-        # Raw: what our structs do not read of a template belongs to its pods all the same.
-        body = _pod_of(await self._api.get(REPLICA_SET.raw, key[1], namespace=key[0])) if missing > 0 else {}
+        raw = await self._api.get(REPLICA_SET.raw, key[1], namespace=key[0]) if missing > 0 else {}
+        body = pod_of(raw, REPLICA_SET) if missing > 0 else {}
         for _ in range(missing):
             made = await self._api.create(POD, body, namespace=key[0])
             # The informer may be quicker than the answer.
@@ -186,10 +184,6 @@ class Workloads:
         await self._api.patch(DEPLOYMENT, meta.name, patch, namespace=meta.namespace, subresource="status")
 
 
-def _owner_uids(item: Any) -> list[str]:
-    return [owner.uid for owner in item.metadata.owner_references if owner.controller]
-
-
 def _active(pod: Pod) -> bool:
     return pod.status.phase not in {"Succeeded", "Failed"} and pod.metadata.deletion_timestamp is None
 
@@ -201,20 +195,6 @@ def _ready(pod: Pod) -> bool:
 def _deletion_order(pod: Pod) -> tuple[bool, bool, float, str]:
     created = pod.metadata.creation_timestamp
     return (bool(pod.spec.node_name), _ready(pod), -(created.timestamp() if created else 0.0), pod.metadata.name)
-
-
-def _pod_of(replica_set: Json) -> Json:
-    meta, template = replica_set["metadata"], replica_set["spec"]["template"]
-    owner = {
-        "apiVersion": REPLICA_SET.api_version,
-        "kind": REPLICA_SET.kind,
-        "name": meta["name"],
-        "uid": meta["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    metadata = {**(template.get("metadata") or {}), "generateName": f"{meta['name']}-", "ownerReferences": [owner]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 def _template_hash(template: Json) -> str:

@@ -1,0 +1,312 @@
+"""`growth simulate`: whole clusters in virtual time, with faults, and a judgement of what the autoscaler made of them."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from growth.cli.errors import FAILED, UsageError
+from growth.cli.output import note, print_json, print_table
+
+if TYPE_CHECKING:
+    from growth.sim.campaign import Summary
+    from growth.sim.scenario.model import Order, Outcome, Scenario
+
+MOST_HOURS: Final = 8784.0
+MOST_SEEDS: Final = 100_000
+MOST_JOBS: Final = 256
+# So many runs are spent on making a violation small.
+MOST_TRIES: Final = 24
+# How often somebody who does not look at a terminal hears how far it has come.
+QUIET_SECONDS: Final = 10.0
+# Each is a whole run again.
+SHRINKING_RUNS: Final = 25
+
+
+def simulate(
+    scenario: Annotated[
+        str | None,
+        Parameter(help="A scenario file (docs/simulate.md). Without it each seed makes a scenario of its own."),
+    ] = None,
+    /,
+    *,
+    seed: Annotated[int | None, Parameter(help="One run with this seed. [0]", show_default=False)] = None,
+    seeds: Annotated[str | None, Parameter(help="A run for each seed from A to B, written A-B.")] = None,
+    hours: Annotated[
+        float | None, Parameter(help="Virtual hours of each run. [the scenario's, else 1]", show_default=False)
+    ] = None,
+    faults: Annotated[
+        str, Parameter(help="What goes wrong: none, some, all, or NAME=RATE,… of single faults.")
+    ] = "none",
+    sabotage: Annotated[
+        str | None, Parameter(help="Plant a bug of this name, to see that it is found.", show_default=False)
+    ] = None,
+    crash_everywhere: Annotated[
+        bool,
+        Parameter(
+            negative=(), help="End the process after each of its writes in turn: as many runs as there are writes."
+        ),
+    ] = False,
+    jobs: Annotated[int, Parameter(help="Processes at a time.")] = 1,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
+) -> None:
+    """Run the autoscaler in a simulated cluster where things go wrong, and judge it.
+
+    The real autoscaler runs in virtual time, with a simulated API server, scheduler, cloud and kubelets around it. Equal
+    seeds repeat a run exactly. Exit code 1 says that a promise was broken; what happened and the command that repeats it
+    are printed.
+    """
+    from growth.sim.scenario.generate import generate, small
+
+    chosen = _seeds(seed, seeds)
+    _check(hours, jobs)
+    given = _read(scenario) if scenario is not None else None
+    asked = _Asked(scenario, faults=faults, sabotage=sabotage or "", crash_everywhere=crash_everywhere, hours=hours)
+    orders = []
+    for each in chosen:
+        played = given or (small(each) if crash_everywhere else generate(each, hours=hours or 1.0))
+        orders.append(asked.order(each, played))
+    _check_company(orders[0])
+    if crash_everywhere:
+        orders = _everywhere(orders, jobs)
+    outcomes, seconds = _performed(orders, jobs)
+    asked, outcomes = _shrunk(asked, orders, outcomes)
+    from growth.sim.campaign import summed
+
+    summary = summed(outcomes)
+    extra: dict[str, object] = {}
+    if crash_everywhere:
+        extra["writePoints"] = sum(outcome.writes >= order.crash_after for order, outcome in _paired(orders, outcomes))
+    if output == "json":
+        print_json({**summary.as_json(), **extra})
+    else:
+        _print(summary, extra)
+    speed = summary.hours / max(seconds, 0.01)
+    note(f"{summary.hours:g} virtual hours in {seconds:.1f} core-seconds: {speed:.2f} virtual hours per core-second")
+    for each in summary.without_scaling if scenario is None else ():
+        note(f"seed {each}: nothing was bought, or nothing given back")
+    if summary.violations:
+        sys.stdout.flush()
+        _tell_replays(asked, orders, outcomes)
+        raise SystemExit(FAILED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """What every run of this command has in common."""
+
+    scenario: str | None
+    faults: str
+    sabotage: str
+    crash_everywhere: bool
+    hours: float | None
+    smaller: tuple[int, str] | None = None
+    """A seed, and the fewest faults that still break the promise that was broken there."""
+
+    def order(self, seed: int, scenario: "Scenario") -> "Order":
+        from growth.sim.scenario.model import Order
+
+        return Order(
+            seed=seed,
+            scenario=scenario,
+            hours=self.hours or scenario.hours,
+            faults=self.faults,
+            sabotage=self.sabotage,
+        )
+
+    def replay(self, seed: int) -> str:
+        """The command that repeats one run."""
+        words = ["growth", "simulate"]
+        if self.scenario is not None:
+            words.append(self.scenario)
+        words += ["--seed", str(seed)]
+        if self.hours is not None:
+            words += ["--hours", f"{self.hours:g}"]
+        faults = self.smaller[1] if self.smaller is not None and self.smaller[0] == seed else self.faults
+        if faults != "none":
+            words += ["--faults", faults]
+        if self.sabotage:
+            words += ["--sabotage", self.sabotage]
+        if self.crash_everywhere:
+            words.append("--crash-everywhere")
+        return shlex.join(words)
+
+
+# -- what was asked ---------------------------------------------------------------------------------------------------------
+
+
+def _seeds(seed: int | None, seeds: str | None) -> Sequence[int]:
+    if seed is not None and seeds is not None:
+        raise UsageError("--seed gives one run and --seeds several: give one of them")
+    if seeds is None:
+        if seed is not None and seed < 0:
+            raise UsageError(f"--seed {seed}: give a number of 0 or more")
+        return (seed or 0,)
+    match = re.fullmatch(r"([0-9]{1,12})-([0-9]{1,12})", seeds)
+    if match is None or int(match[1]) > int(match[2]):
+        raise UsageError(f"--seeds {seeds}: write the first and the last, such as 0-299")
+    first, last = int(match[1]), int(match[2])
+    if last - first >= MOST_SEEDS:
+        raise UsageError(f"--seeds {seeds}: at most {MOST_SEEDS:,} at a time")
+    return range(first, last + 1)
+
+
+def _check(hours: float | None, jobs: int) -> None:
+    if hours is not None and not 0.0 < hours <= MOST_HOURS:
+        raise UsageError(f"--hours {hours:g}: give hours above 0, at most {MOST_HOURS:g}")
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs {jobs}: give a number from 1 to {MOST_JOBS}")
+
+
+def _read(file: str) -> "Scenario":
+    from growth.cli.manifests.documents import yaml_documents
+    from growth.sim.campaign import quiet
+    from growth.sim.scenario.reading import ScenarioError, understood
+
+    path = pathlib.Path(file)
+    try:
+        body = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from error
+    documents = [each for each in yaml_documents(body, file) if each is not None]
+    if len(documents) != 1:
+        raise UsageError(f"{file}: a scenario is one document, and here are {len(documents)}")
+    quiet()
+    try:
+        return understood(documents[0], folder=path.parent)
+    except ScenarioError as error:
+        raise UsageError(f"{file}: {error}") from error
+
+
+def _check_company(order: "Order") -> None:
+    """Names of faults and sabotages are known before the first run begins."""
+    from growth.sim.company import company
+
+    try:
+        company(order)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------------
+
+
+def _everywhere(orders: Sequence["Order"], jobs: int) -> list["Order"]:
+    """For each run one that is not disturbed, which says how many writes there are, and then one for each of them."""
+    outcomes, _ = _performed(orders, jobs)
+    found: list[Order] = []
+    for order, outcome in _paired(orders, outcomes):
+        found += [dataclasses.replace(order, crash_after=n) for n in range(outcome.writes + 1)]
+        note(f"seed {order.seed}: {outcome.writes} writes, and as many runs")
+    return found
+
+
+def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], float]:
+    """The outcomes as they came, and how many seconds all cores together worked."""
+    from growth.ports import SystemClock
+    from growth.sim.campaign import perform
+
+    clock = SystemClock()
+    began = told = clock.monotonic()
+    worked = _core_seconds()
+    outcomes: list[Outcome] = []
+    terminal = sys.stderr.isatty()
+    for outcome in perform(orders, jobs=jobs):
+        outcomes.append(outcome)
+        now = clock.monotonic()
+        if len(orders) > 1 and (terminal or now - told >= QUIET_SECONDS):
+            told = now
+            broken = sum(len(each.violations) for each in outcomes)
+            line = f"{len(outcomes)} of {len(orders)} runs, {broken} violations, {now - began:.0f} s"
+            print(
+                f"\r{line}  " if terminal else f"growth: {line}",
+                end="" if terminal else "\n",
+                file=sys.stderr,
+                flush=True,
+            )
+    if terminal and len(orders) > 1:
+        print(file=sys.stderr)
+    return outcomes, _core_seconds() - worked
+
+
+def _shrunk(asked: _Asked, orders: Sequence["Order"], outcomes: list["Outcome"]) -> tuple[_Asked, list["Outcome"]]:
+    """The first run that broke a promise is made again with ever fewer faults, and its story is that of the smallest."""
+    broken = min((each for each in outcomes if each.violations), key=lambda each: each.seed, default=None)
+    if broken is None or asked.crash_everywhere:
+        return asked, outcomes
+    from growth.sim.runs import run
+    from growth.sim.shrinking import shrunk
+
+    (order,) = (each for each in orders if each.seed == broken.seed)
+    note(f"seed {order.seed} broke a promise: looking for the faults that it takes")
+    smaller, outcome = shrunk(order, broken.violations[0].invariant, run, runs=MOST_TRIES)
+    if outcome is None:
+        return asked, outcomes
+    told = [dataclasses.replace(each, violations=outcome.violations) if each is broken else each for each in outcomes]
+    return dataclasses.replace(asked, smaller=(order.seed, smaller.faults)), told
+
+
+def _core_seconds() -> float:
+    """What this process and its ended children have used."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def _paired(orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> Iterator[tuple["Order", "Outcome"]]:
+    by_order = {(outcome.seed, outcome.crash_after): outcome for outcome in outcomes}
+    return ((order, by_order[order.seed, order.crash_after]) for order in orders)
+
+
+# -- results ----------------------------------------------------------------------------------------------------------------
+
+
+def _print(summary: "Summary", extra: dict[str, object]) -> None:
+    rows: list[tuple[str, object]] = [
+        ("seeds", summary.seeds),
+        ("virtual hours", f"{summary.hours:g}"),
+        ("steps", f"{summary.steps:,}"),
+        ("peak machines, median", f"{summary.peak_machines:g}"),
+        ("peak pods, median", f"{summary.peak_pods:g}"),
+        ("machines bought", summary.scale_ups),
+        ("machines given back", summary.scale_downs),
+        ("cost", str(summary.cost)),
+        ("pod-seconds pending", f"{summary.pending_seconds:,.0f}"),
+        ("evictions", summary.evictions),
+        ("violations", len(summary.violations)),
+        ("trace", summary.digest),
+    ]
+    if "writePoints" in extra:
+        rows.append(("write points visited", extra["writePoints"]))
+    print_table(("what", "value"), rows)
+    if summary.faults:
+        print()
+        print_table(("fault", "struck while it mattered"), summary.faults.items())
+    for each in summary.violations:
+        print(f"\nseed {each.seed}, {each.at:.2f} s: {each.invariant}")
+        print("\n".join(f"  {line}" for line in each.story.splitlines()))
+
+
+def _tell_replays(asked: _Asked, orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> None:
+    """The commands that repeat what was broken; the first of them with as few faults as still break it."""
+    from growth.sim.runs import run
+    from growth.sim.shrinking import shrunk
+
+    broken = [(order, outcome) for order, outcome in _paired(orders, outcomes) if outcome.violations]
+    for seed in sorted({order.seed for order, _ in broken}):
+        note(f"a promise was broken; repeat it with: {asked.replay(seed)}")
+    order, outcome = broken[0]
+    if asked.faults == "none" or asked.crash_everywhere:
+        return
+    note(f"looking for the fewest faults that still break it with seed {order.seed}")
+    first = outcome.violations[0]
+    smaller, told = shrunk(order, first.invariant, run, runs=SHRINKING_RUNS)
+    if told is not None:
+        story = next(each.story for each in told.violations if each.invariant == first.invariant)
+        note(f"this is enough: {dataclasses.replace(asked, faults=smaller.faults).replay(order.seed)}")
+        print("\n".join(f"  {line}" for line in story.splitlines()), file=sys.stderr)

@@ -1,0 +1,111 @@
+"""Many runs, side by side in processes, and what they amount to.
+
+Each run is a process's whole work for its time: nothing is shared, so the order in which they end changes no outcome.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # noqa: TID251 - processes, and no threads
+from multiprocessing import get_context  # noqa: TID251 - the same
+
+import structlog
+
+from growth.sim.runs import run
+from growth.sim.scenario.model import Order, Outcome, Violation
+from growth.units.money import Money
+
+CRITICAL = 50  # structlog's highest: thousands of simulated processes have nothing to say to a log
+
+
+def perform(orders: Sequence[Order], *, jobs: int = 1) -> Iterator[Outcome]:
+    """The outcomes, as they come. With one job everything runs in this very process."""
+    if jobs == 1 or len(orders) == 1:
+        quiet()
+        yield from map(run, orders)
+        return
+    # Fresh processes: a fork would inherit the event loops and threads of whoever called.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=quiet) as pool:
+        waiting = {pool.submit(run, order) for order in orders}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def quiet() -> None:
+    """Turns logging off in this process."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(CRITICAL))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All runs together. Peaks are medians over the runs; the hash is over the runs' hashes, in the order of seeds."""
+
+    seeds: int
+    hours: float
+    steps: int
+    peak_machines: float
+    peak_pods: float
+    faults: dict[str, int]
+    violations: tuple[Violation, ...]
+    cost: Money
+    pending_seconds: float
+    evictions: int
+    scale_ups: int
+    scale_downs: int
+    without_scaling: tuple[int, ...]
+    """Seeds in which nothing was bought, or nothing given back."""
+    digest: str
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "seeds": self.seeds,
+            "hours": self.hours,
+            "steps": self.steps,
+            "world": {"peakMachines": self.peak_machines, "peakPods": self.peak_pods},
+            "faults": self.faults,
+            "violations": [
+                {"seed": each.seed, "invariant": each.invariant, "at": each.at, "story": each.story}
+                for each in self.violations
+            ],
+            "cost": {"amount": self.cost.exact, "currency": self.cost.currency},
+            "podSeconds": {"pending": round(self.pending_seconds, 3)},
+            "evictions": self.evictions,
+            "scaleUps": self.scale_ups,
+            "scaleDowns": self.scale_downs,
+            "traceHash": self.digest,
+        }
+
+
+def summed(outcomes: Iterable[Outcome]) -> Summary:
+    """`outcomes` in whatever order they came; at least one."""
+    runs = sorted(outcomes, key=lambda each: (each.seed, each.crash_after))
+    faults: collections.Counter[str] = collections.Counter()
+    for each in runs:
+        faults.update(each.faults)
+    if len(runs) == 1:
+        digest = runs[0].digest
+    else:
+        digest = hashlib.blake2b("".join(each.digest for each in runs).encode(), digest_size=16).hexdigest()
+    return Summary(
+        seeds=len(runs),
+        hours=round(sum(each.hours for each in runs), 6),
+        steps=sum(each.steps for each in runs),
+        peak_machines=statistics.median(each.peak_machines for each in runs),
+        peak_pods=statistics.median(each.peak_pods for each in runs),
+        faults=dict(sorted(faults.items())),
+        violations=tuple(violation for each in runs for violation in each.violations),
+        cost=Money(sum(each.cost for each in runs), runs[0].currency),
+        pending_seconds=sum(each.pending_seconds for each in runs),
+        evictions=sum(each.evictions for each in runs),
+        scale_ups=sum(each.scale_ups for each in runs),
+        scale_downs=sum(each.scale_downs for each in runs),
+        without_scaling=tuple(each.seed for each in runs if not each.scale_ups or not each.scale_downs),
+        digest=digest,
+    )

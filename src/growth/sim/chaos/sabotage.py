@@ -1,0 +1,346 @@
+"""Deliberate bugs, one for each invariant: a check that catches none is worth nothing.
+
+Each is a patch of the product's code while a run lasts, or a wrapper at one of its ports; never a branch in the product.
+Some need something in the world to work on: settings, objects or faults, which they bring along.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from unittest import mock
+
+import msgspec
+
+from growth.api import names
+from growth.api.clouds import MachineNotFound
+from growth.api.core import CONFIG_MAP
+from growth.api.kinds import Json
+from growth.api.pods import POD
+from growth.cluster.pools import Usage
+from growth.cluster.state import State
+from growth.controllers import emptiness as emptiness_controller
+from growth.controllers.collection.controller import Collection
+from growth.controllers.decisions import Decisions
+from growth.controllers.provisioning import booking, demand, passes
+from growth.controllers.termination.drains import Drained, Drains
+from growth.controllers.termination.endings import Endings
+from growth.kube.errors import NotFound
+from growth.kube.events import Recorder
+from growth.kube.informer import Informer
+from growth.planning import emptiness, occupants
+from growth.planning.budgets import Allowance
+from growth.providers.kwok import records
+from growth.providers.kwok.provider import KwokProvider
+from growth.sim.network import NetworkApi
+from growth.sim.scenario import manifests
+from growth.sim.scenario.model import Order, PodShape, Scenario
+
+Apply = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sabotage:
+    """A bug. `breaks` is the invariant that must catch it; `faults`, where said, take the place of the order's."""
+
+    breaks: str
+    bug: str
+    apply: Apply
+    faults: str | None = None
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    objects: tuple[Json, ...] = ()
+    edit: Callable[[Json], Json] = lambda body: body
+    hours: float = 0.5
+    """As long as it takes to show."""
+
+    def prepared(self, order: Order) -> Order:
+        """The order with what the bug needs to show."""
+        scenario: Scenario = msgspec.structs.replace(
+            order.scenario,
+            settings={**order.scenario.settings, **self.settings},
+            objects=(*map(self.edit, order.scenario.objects), *self.objects),
+        )
+        return dataclasses.replace(
+            order, scenario=scenario, faults=order.faults if self.faults is None else self.faults
+        )
+
+
+@contextlib.contextmanager
+def applied(name: str) -> Iterator[None]:
+    """The bug of this name is in the product while the context lasts; none for an empty name."""
+    with SABOTAGES[name].apply() if name else contextlib.nullcontext():
+        yield
+
+
+def prepared(order: Order) -> Order:
+    """The order as its sabotage needs it. ValueError for a name that there is not."""
+    if order.sabotage and order.sabotage not in SABOTAGES:
+        raise ValueError(f"there is no sabotage {order.sabotage!r}; choose one of: {', '.join(SABOTAGES)}")
+    return SABOTAGES[order.sabotage].prepared(order) if order.sabotage else order
+
+
+def _replaced(*changes: tuple[object, str, Any]) -> Apply:
+    @contextlib.contextmanager
+    def apply() -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for target, name, value in changes:
+                stack.enter_context(mock.patch.object(target, name, value))
+            yield
+
+    return apply
+
+
+def _returns(value: Any) -> Callable[..., Any]:
+    def stub(*_: Any, **__: Any) -> Any:
+        return value
+
+    return stub
+
+
+def _answers(value: Any) -> Callable[..., Any]:
+    async def stub(*_: Any, **__: Any) -> Any:
+        return value
+
+    return stub
+
+
+# -- the bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def _another_name_each_time() -> Apply:
+    """Machines are called by a number, not by their claim: a repeated purchase finds no first machine."""
+    real, numbers = records.config_map, itertools.count(1)
+
+    def config_map(record: Any, *, cluster: str) -> Json:
+        body = real(record, cluster=cluster)
+        body["metadata"]["name"] += f"-{next(numbers)}"
+        return body
+
+    return _replaced((KwokProvider, "_existing", _answers(None)), (records, "config_map", config_map))
+
+
+async def _every_record(self: Any) -> list[Any]:
+    listed = await self._api.list(CONFIG_MAP, namespace=self._namespace, labels=names.KWOK_MACHINE_LABEL)
+    return list(listed.items)
+
+
+async def _any_record(self: Any, claim: str) -> Any:
+    try:
+        return await self._api.get(CONFIG_MAP, records.record_name(claim), namespace=self._namespace)
+    except NotFound:
+        raise MachineNotFound(claim) from None
+
+
+async def _delete_instead(self: Any, name: str, *, namespace: str, uid: str = "", **_: Any) -> None:
+    await self.delete(POD, name, namespace=namespace, uid=uid)
+
+
+async def _slow_list(self: Any) -> None:
+    """The autoscaler's first list of nodes takes a minute."""
+    if self.kind.plural in {"nodes", "nodeclaims"} and isinstance(self._api, NetworkApi):
+        await asyncio.sleep(60.0)
+    await _REAL_LIST(self)
+
+
+def _is_whole(self: Any) -> Any:
+    """The autoscaler's caches are never waited for."""
+    return None if isinstance(self._api, NetworkApi) else _REAL_UNSYNCED(self)
+
+
+_REAL_LIST: Final = Informer._list  # noqa: SLF001 - a patch of the product's inside
+_REAL_UNSYNCED: Final = Informer.unsynced
+_REAL_GET: Final = NetworkApi.get
+_REAL_RECORD: Final = Decisions.record
+
+
+async def _gone_at_once(self: Any, suspects: Any) -> Any:
+    """Whatever the cloud does not list is gone, and nobody is asked again."""
+    for claim in suspects:
+        self._missing[claim.metadata.uid] = 0.0
+    return suspects
+
+
+async def _asks_again(self: Any, kind: Any, name: str, *, namespace: str = "") -> Any:
+    for _ in range(60):
+        await _REAL_GET(self, kind, name, namespace=namespace)
+    return await _REAL_GET(self, kind, name, namespace=namespace)
+
+
+def _forgets_some(pending: Any, marked: Any, sort: Any) -> Any:
+    """Pods of one workload are never planned for."""
+    return _REAL_RIPE([pod for pod in pending if not pod.name.startswith("forgotten")], marked, sort)
+
+
+_REAL_RIPE: Final = demand.ripe
+
+
+def _says_it_again(self: Any, spec: Any) -> bool:
+    self._last.clear()
+    self._before = {}
+    return bool(_REAL_RECORD(self, spec))
+
+
+def _lonely() -> tuple[Json, ...]:
+    """A workload with a pool of its own: no other's machine will do."""
+    taint = {"key": "lonely", "value": "true", "effect": "NoSchedule"}
+    shape = PodShape(spec={"nodeSelector": {"lonely": "true"}, "tolerations": [{**taint, "operator": "Equal"}]})
+    pool = manifests.node_pool("lonely", labels={"lonely": "true"}, taints=(taint,))
+    return pool, manifests.deployment("forgotten", 2, shape)
+
+
+def _huge_pod() -> Json:
+    container = {"name": "main", "image": "simulated", "resources": {"requests": {"cpu": "5000"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "too-large", "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+
+
+def _with_budget(body: Json, nodes: str) -> Json:
+    """A NodePool with this budget; other objects as they are."""
+    if body["kind"] != "NodePool":
+        return body
+    disruption = {**body["spec"]["disruption"], "budgets": [{"nodes": nodes}]}
+    return {**body, "spec": {**body["spec"], "disruption": disruption}}
+
+
+def _spare_room() -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "more-room", "namespace": "default"},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 150},
+    }
+
+
+SABOTAGES: Final[Mapping[str, Sabotage]] = {
+    "forget-the-machine": Sabotage(
+        breaks="leak",
+        bug="a claim is let go without a word to the cloud",
+        apply=_replaced((Endings, "_take_down", _answers(None))),
+    ),
+    "numbered-machines": Sabotage(
+        breaks="one machine",
+        bug="machines are named by a number and not by their claim",
+        apply=_another_name_each_time(),
+        faults="cloud-answer-lost=0.5",
+    ),
+    "whose-machines": Sabotage(
+        breaks="foreign",
+        bug="nobody looks which cluster a machine is of",
+        apply=_replaced((KwokProvider, "_records", _every_record), (KwokProvider, "_record", _any_record)),
+        faults="other-cluster=20",
+    ),
+    "no-budget": Sabotage(
+        breaks="budget",
+        bug="pools' budgets are not read",
+        apply=_replaced(
+            (emptiness, "allowance", _returns(Allowance(None))),
+            (emptiness_controller, "allowance", _returns(Allowance(None))),
+        ),
+        faults="none",
+        edit=lambda body: _with_budget(body, "1"),
+    ),
+    "delete-pods": Sabotage(
+        breaks="pdb",
+        bug="pods are deleted and not evicted",
+        apply=_replaced((NetworkApi, "evict", _delete_instead)),
+        faults="deleted-by-hand=40,pdb-zero=20",
+    ),
+    "no-protection": Sabotage(
+        breaks="do-not-disrupt",
+        bug="the annotation do-not-disrupt is not read",
+        apply=_replaced((occupants, "protection", _returns(occupants.UNPROTECTED))),
+        faults="deleted-by-hand=60",
+    ),
+    "no-drain": Sabotage(
+        breaks="drain",
+        bug="a Node counts as drained at once",
+        apply=_replaced((Drains, "step", _answers(Drained(None)))),
+        faults="deleted-by-hand=20",
+    ),
+    "hasty-start": Sabotage(
+        breaks="unsynced",
+        bug="a cache says that it is whole before its first list has come",
+        apply=_replaced((Informer, "unsynced", _is_whole), (Informer, "_list", _slow_list)),
+        faults="crash=6",
+    ),
+    "silence-is-none": Sabotage(
+        breaks="unknown",
+        bug="what a list does not show is taken for gone",
+        apply=_replaced(
+            (Collection, "_gone", _gone_at_once),
+            (Collection, "_nodes_of", _answers([])),
+        ),
+        faults="list-partial=1",
+    ),
+    "never-mind-the-pods": Sabotage(
+        breaks="replacement",
+        bug="every node counts as empty",
+        apply=_replaced((emptiness, "empty", _returns(True)), (emptiness_controller, "empty", _returns(True))),
+        faults="none",
+    ),
+    "forget-what-is-coming": Sabotage(
+        breaks="limit",
+        bug="what a pool uses already is not counted",
+        apply=_replaced((Usage, "of", _returns({}))),
+        faults="none",
+    ),
+    "free-of-charge": Sabotage(
+        breaks="cap",
+        bug="what runs already is not counted against the cap of money",
+        apply=_replaced((booking.Prices, "of", _returns(0))),
+        faults="none",
+        settings={"maxHourly": "1"},
+    ),
+    "ask-sixty-times": Sabotage(
+        breaks="calls",
+        bug="every question is asked sixty times",
+        apply=_replaced((NetworkApi, "get", _asks_again)),
+        faults="none",
+    ),
+    "forget-some-pods": Sabotage(
+        breaks="bound",
+        bug="some pods are never planned for",
+        apply=_replaced((passes, "ripe", _forgets_some)),
+        faults="none",
+        objects=_lonely(),
+    ),
+    "keep-the-finalizer": Sabotage(
+        breaks="ended",
+        bug="a claim's finalizer is never taken off",
+        apply=_replaced((Endings, "_release_claim", _answers(None))),
+        faults="none",
+    ),
+    "remove-the-spare": Sabotage(
+        breaks="calm",
+        bug="machines that keep spare room are removed as empty",
+        apply=_replaced((State, "kept_for_buffer", _returns(False))),
+        faults="none",
+        objects=(_spare_room(),),
+        hours=1.0,
+    ),
+    "repeat-yourself": Sabotage(
+        breaks="idle",
+        bug="every pass writes its Decision, whatever the last one said",
+        apply=_replaced((Decisions, "record", _says_it_again)),
+        faults="none",
+    ),
+    "say-nothing": Sabotage(
+        breaks="reasons",
+        bug="neither events nor Decisions are written",
+        apply=_replaced((Recorder, "event", _returns(None)), (Decisions, "record", _returns(False))),
+        faults="none",
+        objects=(_huge_pod(),),
+    ),
+    "keep-dead-claims": Sabotage(
+        breaks="settled",
+        bug="claims whose machine or Node is gone are never collected",
+        apply=_replaced((Collection, "_gone", _answers(())), (Collection, "_without_node", _answers(()))),
+        faults="machine-vanishes=20",
+    ),
+}

@@ -1,0 +1,74 @@
+"""What an invariant is, and what it may know."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Protocol
+
+from growth.sim.invariants.books import Books
+from growth.sim.seams import Step
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that was broken, when (virtual seconds), and the objects that it is about, by name."""
+
+    invariant: str
+    at: float
+    said: str
+    about: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Complaint:
+    """What an invariant says; `about` are names of objects whose story is worth telling."""
+
+    said: str
+    about: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Case:
+    """The state of affairs. `heard` are the kinds that a process has been answered a whole list of, by its identity.
+
+    `by_hand` are UIDs of objects that somebody else than Growth interfered with; promises about them are void where said.
+    `calm_since` is when load and faults ended, None before.
+    """
+
+    books: Books
+    now: float = 0.0
+    calm_since: float | None = None
+    heard: dict[str, set[str]] = dataclasses.field(default_factory=dict)
+    by_hand: dict[str, str] = dataclasses.field(default_factory=dict)
+    bound_at: dict[str, float] = dataclasses.field(default_factory=dict)
+    """By the pod's UID."""
+    sent: float = 0.0
+    """When the request that made the last change left its process."""
+
+
+class Invariant(Protocol):
+    """`step` judges one change, after the books have seen it; `state` the whole, now and then and at the end."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def promise(self) -> str: ...
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]: ...
+
+    def state(self, case: Case) -> Iterator[Complaint]: ...
+
+
+class Quiet:
+    """The base of invariants that judge only steps or only states."""
+
+    name: str = ""
+    promise: str = ""
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        del step, case
+        yield from ()
+
+    def state(self, case: Case) -> Iterator[Complaint]:
+        del case
+        yield from ()

@@ -1,0 +1,275 @@
+"""Liveness: what must be true in the end, when load and faults have been over for a while. Each class is one promise."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.kinds import Json
+from growth.api.nodes import Node
+from growth.api.pods import Pod
+from growth.sim.invariants.books import (
+    CLAIMS,
+    NODES,
+    PODS,
+    POOL_LABEL,
+    POOLS,
+    Books,
+    annotations,
+    deleting,
+    finished,
+    has_condition,
+    holds_node,
+    node_of,
+    owner_kinds,
+    provider_id_of,
+    tainted,
+)
+from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.invariants.safety import begins_to_go, voluntary
+from growth.sim.predicates import Host, Scene, refusals
+from growth.sim.seams import Step
+from growth.units.resources import amount_of
+
+# So long after everything else has come to rest a removal and a purchase contradict each other.
+REST_SECONDS: Final = 600.0
+# Nothing was written in the last minutes of an idle cluster.
+IDLE_SECONDS: Final = 240.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is asked of the server once, at the end: events and the newest Decisions as raw objects."""
+
+    events: Sequence[Json] = ()
+    decisions: Sequence[Json] = ()
+    catalogue: Catalogue | None = None
+    refuges: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class AtTheEnd(Quiet):
+    """An invariant that is judged once."""
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del case, ending
+        yield from ()
+
+
+class Bound(AtTheEnd):
+    name = "bound"
+    promise = "every pod that could run somewhere runs"
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        books = case.books
+        for pod in books.all(PODS):
+            if not _pending(pod):
+                continue
+            pool = self._satisfiable(pod, books, ending)
+            if pool:
+                name = pod["metadata"]["name"]
+                yield Complaint(f"pod {name} is pending, and NodePool {pool} could have a machine for it", (name, pool))
+
+    def _satisfiable(self, pod: Json, books: Books, ending: Ending) -> str:
+        if ending.catalogue is None:
+            return ""
+        asked = msgspec.convert(pod, Pod, strict=False)
+        hosts = [Host.of(msgspec.convert(each, Node, strict=False)) for each in books.all(NODES) if not deleting(each)]
+        for host in hosts:
+            host.pods += [
+                msgspec.convert(each, Pod, strict=False) for each in books.pods_on.get(host.name, {}).values()
+            ]
+        for pool in books.all(POOLS):
+            for kind in ending.catalogue.types:
+                for offering in kind.offerings:
+                    fresh = _fresh(pool, kind, offering)
+                    if fresh is None or not _has_room(pool, kind, books):
+                        continue
+                    if not refusals(asked, fresh, Scene(hosts=[*hosts, fresh])):
+                        return str(pool["metadata"]["name"])
+        return ""
+
+
+class Ended(AtTheEnd):
+    name = "ended"
+    promise = "every deletion comes to its end, unless a pod may not leave"
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del ending
+        for which, word in ((CLAIMS, "claim"), (NODES, "Node")):
+            for each in case.books.all(which):
+                if deleting(each) and not self._excused(each, which, case.books):
+                    name = each["metadata"]["name"]
+                    yield Complaint(f"{word} {name} is still going", (name,))
+
+    @staticmethod
+    def _excused(item: Json, which: tuple[str, str], books: Books) -> bool:
+        nodes = books.nodes_of(item) if which == CLAIMS else [item]
+        return any(
+            annotations(pod).get("karpenter.sh/do-not-disrupt") == "true" or holds_node(pod)
+            for node in nodes
+            for pod in books.pods_on.get(node["metadata"]["name"], {}).values()
+        )
+
+
+class Calm(AtTheEnd):
+    name = "calm"
+    promise = "nothing is bought again that was removed while nothing else changed"
+
+    def __init__(self) -> None:
+        self._removed = ""
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if case.calm_since is None or case.now < case.calm_since + REST_SECONDS:
+            return
+        if voluntary(step, case.books) is not None:
+            self._removed = step.key[1]
+        elif begins_to_go(step) and step.which in {CLAIMS, NODES}:
+            self._removed = ""  # a machine that failed is replaced, whatever was removed before
+        elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
+            said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
+            yield Complaint(said, (step.key[1], self._removed))
+
+
+class Idle(AtTheEnd):
+    name = "idle"
+    promise = "an idle cluster is not written to"
+
+    def __init__(self) -> None:
+        self._last: tuple[float, str] = (0.0, "")
+        self._before: tuple[float, str] = (0.0, "")
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if step.actor.is_growth and step.which != ("coordination.k8s.io", "leases"):
+            self._before, self._last = self._last, (case.now, f"{step.verb} {step.which[1]} {step.key[1]}")
+        yield from ()
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del ending
+        at, what = self._last
+        if case.now - at < IDLE_SECONDS:
+            yield Complaint(f"{what} {case.now - at:.0f} s before the end, {self._before[1]} before that")
+
+
+class Reasons(AtTheEnd):
+    name = "reasons"
+    promise = "every pending pod and every empty node that stays has a reason that people can read"
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        told = {(each.get("regarding") or {}).get("uid", "") for each in ending.events}
+        kept = " ".join(
+            f"{entry.get('example', '')} {entry.get('reason', '')}"
+            for each in ending.decisions
+            for entry in (*each["spec"].get("kept", ()), *each["spec"].get("unschedulable", ()))
+        )
+        books = case.books
+        for pod in books.all(PODS):
+            meta = pod["metadata"]
+            if _pending(pod) and meta["uid"] not in told and meta["name"] not in kept:
+                yield Complaint(f"pod {meta['name']} is pending and nobody says why", (meta["name"],))
+        for node in books.all(NODES):
+            meta = node["metadata"]
+            ours = provider_id_of(node) in books.provider_ids and has_condition(node, "Ready")
+            pods = books.pods_on.get(meta["name"], {}).values()
+            empty = not any(not finished(pod) and not owner_kinds(pod) & {"DaemonSet", "Node"} for pod in pods)
+            if ours and empty and not deleting(node) and meta["uid"] not in told and meta["name"] not in kept:
+                yield Complaint(f"Node {meta['name']} is empty and stays, and nobody says why", (meta["name"],))
+
+
+class Settled(AtTheEnd):
+    name = "settled"
+    promise = "in the end machines, claims and Nodes are the same set, and no mark of ours is left on a Node"
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del ending
+        books = case.books
+        for claim in books.all(CLAIMS):
+            name = claim["metadata"]["name"]
+            if deleting(claim):
+                continue
+            if "karpenter.sh/termination" not in claim["metadata"].get("finalizers", ()):
+                yield Complaint(f"claim {name} could go before its machine: it has no finalizer", (name,))
+            machine, nodes = books.machine_of(claim), books.nodes_of(claim)
+            if machine is None:
+                yield Complaint(f"claim {name} has no machine", (name,))
+            elif not nodes and has_condition(claim, "Registered"):
+                yield Complaint(f"claim {name} has no Node", (name,))
+            elif not has_condition(claim, "Initialized"):
+                yield Complaint(f"claim {name} is not initialised", (name,))
+        for node in books.all(NODES):
+            name, provider_id = node["metadata"]["name"], provider_id_of(node)
+            ours = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
+            if provider_id in books.provider_ids and not ours:
+                yield Complaint(f"Node {name} has no claim", (name,))
+            if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
+                yield Complaint(f"Node {name} is still marked as disrupted", (name,))
+
+
+def _pending(pod: Json) -> bool:
+    """Whether the pod waits for a place; what belongs to one node only is that node's business."""
+    if node_of(pod) or finished(pod) or deleting(pod) or pod["spec"].get("schedulingGates"):
+        return False
+    return not owner_kinds(pod) & {"DaemonSet", "Node"}
+
+
+def _fresh(pool: Json, kind: InstanceType, offering: Offering) -> Host | None:
+    """A new machine of the pool; None where the pool does not sell it."""
+    template = pool["spec"]["template"]
+    has = {key: values[0] for key, values in kind.labels_of_today.items()}
+    has |= {"topology.kubernetes.io/zone": offering.zone, "karpenter.sh/capacity-type": offering.capacity_type}
+    has |= {POOL_LABEL: pool["metadata"]["name"], **(template.get("metadata", {}).get("labels") or {})}
+    if offering.price is None or offering.reservation:
+        return None
+    for each in template["spec"].get("requirements", ()):
+        if not _meets(each, has.get(each["key"])):
+            return None
+    node: Json = {
+        "metadata": {"name": "fresh", "labels": {**has, "kubernetes.io/hostname": "fresh"}},
+        "spec": {"taints": template["spec"].get("taints", [])},
+    }
+    host = Host.of(msgspec.convert(node, Node))
+    host.allocatable = kind.allocatable
+    return host
+
+
+def _meets(requirement: Json, value: str | None) -> bool:
+    values = requirement.get("values", ())
+    match requirement["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return value is not None and int(value) > int(values[0])
+        case "Lt":
+            return value is not None and int(value) < int(values[0])
+        case "Gte":
+            return value is not None and int(value) >= int(values[0])
+        case "Lte":
+            return value is not None and int(value) <= int(values[0])
+        case _:
+            return False
+
+
+def _has_room(pool: Json, kind: InstanceType, books: Books) -> bool:
+    """Whether the pool's limits allow one more machine of this type."""
+    claims = books.claims_of(pool["metadata"]["name"])
+    for resource, limit in pool["spec"].get("limits", {}).items():
+        if resource == "nodes":
+            if len(claims) >= int(limit):
+                return False
+            continue
+        used = sum(
+            amount_of(resource, str(each.get("status", {}).get("capacity", {}).get(resource, "0"))) for each in claims
+        )
+        if used + kind.capacity.get(resource, 0) > amount_of(resource, str(limit)):
+            return False
+    return not deleting(pool)
+
+
+LIVENESS: Final = (Bound, Ended, Calm, Idle, Reasons, Settled)

@@ -1,0 +1,156 @@
+"""One run of a simulated world from an order to its outcome.
+
+    0 ─────────── busy: load, faults ─────────── quiet_from ───── in peace: everything must come right ───── end
+
+Whatever breaks inside is an outcome, not an exception: a promise of the autoscaler that was broken, a process that ended
+by itself, a deadlock.
+"""
+
+import asyncio
+import dataclasses
+import pathlib
+from collections.abc import Callable
+from typing import Final
+
+from growth.operator.settings import read
+from growth.operator.wiring import Role
+from growth.providers.catalogues import builtin
+from growth.sim import kernel as sim
+from growth.sim.chaos import sabotage
+from growth.sim.company import Company, company
+from growth.sim.kernel import Kernel, SimulationError
+from growth.sim.scenario import trace
+from growth.sim.scenario.load import Load, seconds
+from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
+from growth.sim.scenario.trace import Life
+from growth.sim.seams import Step
+from growth.sim.world.tally import Tally, Totals, prices_of
+from growth.sim.world.world import World, WorldSettings
+
+LOOK_SECONDS: Final = 10.0
+NAMES: Final = ("growth-a", "growth-b", "growth-c")
+# What is broken where the run itself could not go on.
+BY_ITSELF: Final = "no process ends by itself"
+STUCK: Final = "the run goes on"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ended:
+    totals: Totals
+    writes: int
+    violations: tuple[Violation, ...]
+
+
+def run(order: Order, *, tell: Callable[[float], None] = lambda _: None) -> Outcome:
+    """`tell` hears the virtual seconds that have passed, now and then."""
+    with sabotage.applied(order.sabotage):
+        return _run(sabotage.prepared(order), tell)
+
+
+def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
+    settings = _settings(order)
+    with_it = company(order)
+    traces = _traces(order)
+    tally = Tally(prices_of(settings.catalogue))
+    kernels: list[Kernel] = []
+
+    async def main(kernel: Kernel) -> _Ended:
+        kernels.append(kernel)
+        world = World(kernel, settings, seams=with_it.seams)
+        world.quiet_from = order.busy_seconds
+        world.witness.listeners.append(tally)
+        points = _Points(world, order.crash_after)
+        world.witness.listeners.append(points)
+        with_it.attach(world)
+        await world.begin()
+        await world.create(order.scenario.objects)
+        load = Load(world, order.scenario, until=order.busy_seconds, traces=traces)
+        world.run(load.run(), with_it.disturb(world))
+        world.start()
+        found = await _watch(world, order, with_it, tell)
+        if not found and not with_it.violations:
+            await with_it.finish(world)
+        return _Ended(tally.totals(kernel.time()), points.count, found)
+
+    violations: tuple[Violation, ...] = ()
+    digest, steps, writes, now = "", 0, 0, 0.0
+    try:
+        done = sim.run(main, seed=order.seed)
+        totals, writes, violations = done.value.totals, done.value.writes, done.value.violations
+        digest, steps, now = done.digest, done.steps, done.seconds
+    except SimulationError as error:
+        (kernel,) = kernels
+        digest, steps, now = kernel.trace.digest, kernel.steps, kernel.time()
+        totals = tally.totals(now)
+        violations = (Violation(seed=order.seed, invariant=STUCK, at=now, story=f"{type(error).__name__}: {error}"),)
+    return Outcome(
+        seed=order.seed,
+        crash_after=order.crash_after,
+        steps=steps,
+        writes=writes,
+        hours=now / 3600.0,
+        peak_machines=totals.peak_machines,
+        peak_pods=totals.peak_pods,
+        scale_ups=totals.bought,
+        scale_downs=totals.given_back,
+        pending_seconds=totals.pending_seconds,
+        evictions=totals.evictions,
+        cost=totals.cost,
+        currency=settings.catalogue.currency,
+        digest=digest,
+        faults=dict(with_it.counts),
+        violations=(*with_it.violations, *violations),
+    )
+
+
+async def _watch(world: World, order: Order, with_it: Company, tell: Callable[[float], None]) -> tuple[Violation, ...]:
+    """Lets the time pass; ends early where something is found."""
+    end = order.hours * 3600.0
+    while (now := world.kernel.time()) < end:
+        if now >= world.quiet_from and not world.over.is_set():
+            world.over.set()
+        until = end if world.over.is_set() else world.quiet_from
+        await asyncio.sleep(min(LOOK_SECONDS, until - now))
+        tell(world.kernel.time())
+        if with_it.violations:
+            return ()
+        try:
+            world.check()
+        except AssertionError as error:
+            return (Violation(seed=order.seed, invariant=BY_ITSELF, at=world.kernel.time(), story=str(error)),)
+    return ()
+
+
+def _settings(order: Order) -> WorldSettings:
+    growth = read(order.scenario.flags(), {})
+    return WorldSettings(
+        growth=growth, catalogue=builtin(growth.process.kwok_catalogue), replicas=NAMES[: order.replicas]
+    )
+
+
+class _Points:
+    """Counts the writes of the autoscaler, renewals of the Lease left out, and ends the process that made the n-th."""
+
+    def __init__(self, world: World, crash_after: int) -> None:
+        self.count = 0
+        self._world = world
+        self._crash_after = crash_after
+
+    def __call__(self, step: Step) -> None:
+        if step.actor.role in {None, Role.ELECTOR} or not step.direct:
+            return
+        self.count += 1
+        if self.count == self._crash_after:
+            for replica in self._world.replicas:
+                if replica.process is not None and replica.process.name == step.actor.process:
+                    replica.process.crash()
+
+
+def _traces(order: Order) -> dict[str, tuple[Life, ...]]:
+    return {
+        work.name: trace.window(
+            trace.read(pathlib.Path(work.file)), since=seconds(work.since), lasts=seconds(work.lasts), limit=work.limit
+        )
+        for work in order.scenario.workloads
+        if isinstance(work, Recorded)
+    }

@@ -1,0 +1,275 @@
+"""A scenario from a seed: pools, workloads of every kind, budgets, priorities, volumes, and a burst that comes and goes.
+
+Each one has a pool of its own for the burst, so that machines are bought and given back in every run; the rest differs
+from seed to seed. Everything that is asked for can be had: what stays pending is the autoscaler's doing.
+"""
+
+from typing import Any, Final
+
+from growth.api.kinds import Json
+from growth.sim.ports import SimRandom
+from growth.sim.scenario import manifests
+from growth.sim.scenario.model import Batch, Burst, Cron, PodShape, Rollout, Scenario, Waves, Workload, busy_seconds
+
+CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+DEDICATED: Final = "example.com/dedicated"
+IMPORTANT: Final = "important"
+PATIENT: Final = "patient"
+
+
+def generate(seed: int, *, hours: float = 1.0) -> Scenario:
+    """Equal seeds and hours give equal scenarios."""
+    random = SimRandom(seed, "scenario")
+    busy = busy_seconds(hours)
+    workloads: list[Workload] = [
+        _burst(random.stream("burst"), busy),
+        *_waves(random.stream("waves"), busy),
+        _rollout(random.stream("rollout"), busy),
+        _batch(random.stream("batch"), busy),
+        _cron(random.stream("cron"), busy),
+    ]
+    if random.chance(0.5):
+        workloads.append(_stateful(random.stream("stateful"), busy))
+    return Scenario(
+        hours=hours,
+        objects=(*_policies(), *_pools(random.stream("pools")), _agent(), *_extras(random.stream("extras"))),
+        workloads=tuple(workloads),
+    )
+
+
+def small(seed: int) -> Scenario:
+    """One scale-up and one scale-down, and nothing else: for runs that are made again for every write."""
+    random = SimRandom(seed, "small")
+    pods = random.between(8, 12)
+    requirement = _in(CPU_LABEL, "4", "8")
+    return Scenario(
+        hours=0.5,
+        objects=(manifests.node_pool("default", requirements=(_on_demand(), requirement), consolidate_after="30s"),),
+        workloads=(Burst(name="app", pods=pods, at="30s", lasts="5m", pod=PodShape(cpu="1", memory="1Gi")),),
+    )
+
+
+# -- pools and policies -----------------------------------------------------------------------------------------------------
+
+
+def _pools(random: SimRandom) -> tuple[Json, ...]:
+    """One for all, one for the burst, and sometimes one that is preferred and small."""
+    general = manifests.node_pool(
+        "general",
+        requirements=(
+            _in(CPU_LABEL, *random.choice((("2", "4"), ("4",), ("2", "4", "8")))),
+            _in("kubernetes.io/arch", *random.choice((("amd64",), ("arm64",), ("amd64", "arm64")))),
+            *random.choice(((), (_on_demand(),))),
+        ),
+        limits=random.choice((None, {"nodes": "80"}, {"nodes": "60", "cpu": "400"})),
+        consolidate_after=random.choice(("20s", "60s", "2m")),
+        budgets=random.choice((({"nodes": "100%"},), ({"nodes": "30%"},), ({"nodes": "5"},))),
+    )
+    dedicated = manifests.node_pool(
+        "dedicated",
+        requirements=(_in(CPU_LABEL, "4"), _on_demand()),
+        taints=({"key": DEDICATED, "value": "burst", "effect": "NoSchedule"},),
+        labels={DEDICATED: "burst"},
+        limits={"nodes": "40"},
+        consolidate_after=random.choice(("10s", "30s", "60s")),
+    )
+    if not random.chance(0.3):
+        return general, dedicated
+    preferred = manifests.node_pool(
+        "preferred",
+        requirements=(_in(CPU_LABEL, "8"), _on_demand()),
+        limits={"nodes": str(random.between(1, 3))},
+        weight=10,
+        consolidate_after="60s",
+    )
+    return general, dedicated, preferred
+
+
+def _policies() -> tuple[Json, ...]:
+    return (
+        manifests.storage_class(),
+        manifests.priority_class(IMPORTANT, 1000),
+        manifests.priority_class(PATIENT, -10, preemptionPolicy="Never"),
+    )
+
+
+def _agent() -> Json:
+    """What every node runs besides."""
+    shape = PodShape(cpu="50m", memory="64Mi", spec={"tolerations": [{"operator": "Exists"}]})
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": manifests.pod_template("agent", shape),
+        },
+    }
+
+
+def _extras(random: SimRandom) -> tuple[Json, ...]:
+    """Budgets of the workloads, and now and then kept room and corrected prices."""
+    found: list[Json] = [
+        _budget("web", maxUnavailable="25%"),
+        _budget("api", minAvailable=random.choice((1, "50%"))),
+    ]
+    if random.chance(0.25):
+        buffer = {
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+            "kind": "CapacityBuffer",
+            "metadata": {"name": "spare", "namespace": manifests.NAMESPACE},
+            "spec": {
+                "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"},
+                "percentage": random.between(10, 30),
+            },
+        }
+        found.append(buffer)
+    if random.chance(0.25):
+        found.append(
+            {
+                "apiVersion": "karpenter.sh/v1alpha1",
+                "kind": "NodeOverlay",
+                "metadata": {"name": "dearer"},
+                "spec": {"requirements": [_in(CPU_LABEL, "2")], "priceAdjustment": random.choice(("+20%", "-10%"))},
+            }
+        )
+    return tuple(found)
+
+
+def _budget(app: str, **spec: Any) -> Json:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": app, "namespace": manifests.NAMESPACE},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+
+
+# -- workloads --------------------------------------------------------------------------------------------------------------
+
+
+def _burst(random: SimRandom, busy: float) -> Burst:
+    """On machines of its own, which are empty when it is over."""
+    toleration = {"key": DEDICATED, "operator": "Equal", "value": "burst", "effect": "NoSchedule"}
+    return Burst(
+        name="burst",
+        pods=random.between(80, 110),
+        at=_after(random.uniform(0.05, 0.3) * busy),
+        lasts=_after(random.uniform(0.2, 0.35) * busy),
+        pod=PodShape(
+            cpu=random.choice(("800m", "900m", "1100m")),
+            memory=random.choice(("512Mi", "1Gi")),
+            spec={"nodeSelector": {DEDICATED: "burst"}, "tolerations": [toleration]},
+        ),
+    )
+
+
+def _waves(random: SimRandom, busy: float) -> tuple[Waves, ...]:
+    web = Waves(
+        name="web",
+        low=random.between(4, 12),
+        high=random.between(40, 70),
+        period=_after(random.uniform(0.3, 0.6) * busy),
+        steps=random.between(2, 5),
+        pod=PodShape(
+            cpu=random.choice(("250m", "400m", "600m")),
+            memory=random.choice(("256Mi", "512Mi")),
+            spec={"topologySpreadConstraints": [_spread("web", ZONE_LABEL, random.choice(("DoNotSchedule", "Any")))]},
+        ),
+    )
+    cache = Waves(
+        name="cache",
+        low=2,
+        high=random.between(5, 9),
+        period=_after(random.uniform(0.4, 0.8) * busy),
+        steps=2,
+        pod=PodShape(cpu="300m", memory="1Gi", spec={"affinity": _apart("cache")}),
+    )
+    return web, cache
+
+
+def _rollout(random: SimRandom, busy: float) -> Rollout:
+    options: tuple[Json, ...] = (
+        {},
+        {"priorityClassName": IMPORTANT},
+        {"affinity": _near("web")},
+        {"topologySpreadConstraints": [_spread("api", HOSTNAME_LABEL, "Any")]},
+    )
+    return Rollout(
+        name="api",
+        replicas=random.between(10, 20),
+        every=_after(random.uniform(0.3, 0.5) * busy),
+        pod=PodShape(cpu=random.choice(("200m", "500m")), memory="256Mi", spec=random.choice(options)),
+    )
+
+
+def _stateful(random: SimRandom, busy: float) -> Rollout:
+    """Pods with volumes, which are tied to the zones where they were made."""
+    return Rollout(
+        name="store",
+        replicas=random.between(2, 5),
+        every=_after(random.uniform(0.4, 0.7) * busy),
+        pod=PodShape(cpu="500m", memory="1Gi", volume="10Gi"),
+    )
+
+
+def _batch(random: SimRandom, busy: float) -> Batch:
+    pods = random.between(20, 50)
+    return Batch(
+        name="batch",
+        pods=pods,
+        parallelism=random.choice((0, pods // 2)),
+        runs=_after(random.uniform(0.03, 0.1) * busy),
+        at=_after(random.uniform(0.1, 0.5) * busy),
+        pod=PodShape(cpu="500m", memory="512Mi", spec={"priorityClassName": PATIENT}),
+    )
+
+
+def _cron(random: SimRandom, busy: float) -> Cron:
+    return Cron(
+        name="report",
+        pods=random.between(1, 5),
+        every=_after(random.uniform(0.1, 0.3) * busy),
+        runs=_after(random.uniform(20.0, 90.0)),
+        at="20s",
+        pod=PodShape(cpu="1", memory="512Mi", annotations=random.choice(({}, {"karpenter.sh/do-not-disrupt": "true"}))),
+    )
+
+
+# -- words ------------------------------------------------------------------------------------------------------------------
+
+
+def _after(seconds: float) -> str:
+    return f"{max(1, round(seconds))}s"
+
+
+def _in(key: str, *values: str) -> Json:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def _on_demand() -> Json:
+    return _in("karpenter.sh/capacity-type", "on-demand")
+
+
+def _spread(app: str, key: str, unsatisfiable: str) -> Json:
+    return {
+        "maxSkew": 1 if key == ZONE_LABEL else 2,
+        "topologyKey": key,
+        "whenUnsatisfiable": unsatisfiable if unsatisfiable == "DoNotSchedule" else "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": app}},
+    }
+
+
+def _apart(app: str) -> Json:
+    """No two on one node."""
+    term = {"topologyKey": HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _near(app: str) -> Json:
+    """Rather in a zone with those."""
+    term = {"topologyKey": ZONE_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
+    preferred = [{"weight": 50, "podAffinityTerm": term}]
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

@@ -1,0 +1,243 @@
+"""Where a simulated world can be disturbed and where it can be watched: every opening between its parts, in one place.
+
+`Seams` are for those who disturb: each method is given what is at an opening and answers with what is to be there
+instead. `Witness` is for those who watch: it hands every change of the server's objects, with who made it, to listeners
+at the moment when it happens, before anybody else can act on it.
+
+    autoscaler's process ── connection ── network (rates) ── server_side ──┐
+    the provider in it ── provider ───────────────────────────────────────┤ MemoryServer ── Witness ── listeners
+    scheduler, controllers, kubelets, cloud ── part ──────────────────────┘
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from growth.api.kinds import Json, Kind
+from growth.kube.api import Api, PatchType
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.kube.memory.store import Change
+from growth.operator.wiring import Role
+from growth.providers.contract import CloudProvider
+from growth.sim.kernel import Kernel
+from growth.sim.network import GOOD, Faults
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Actor:
+    """Who speaks to the server: a part of the world by its name, or one life of a replica of the autoscaler."""
+
+    name: str
+    process: str = ""
+    """The life's identity, such as growth-a-3; empty for parts of the world."""
+    role: Role | None = None
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether this is the autoscaler; its provider's calls (`Role.CLOUD`) are its own too."""
+        return self.role is not None
+
+
+NOBODY: Final = Actor("nobody")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One change of one object. `old` is None where it was added, `new` where it is gone. Neither may be changed.
+
+    A request changes several objects where owners go: `verb` and `asked` (plural, namespace, name) say what it was.
+    """
+
+    number: int
+    at: float
+    revision: int
+    actor: Actor
+    verb: str
+    asked: tuple[str, str, str]
+    which: tuple[str, str]
+    """Group and plural."""
+    key: tuple[str, str]
+    old: Json | None
+    new: Json | None
+    last: Json
+    """The object as of this change, its final state where it is gone."""
+
+    @property
+    def direct(self) -> bool:
+        """Whether the request named this very object, or made it."""
+        return self.asked[:2] == (self.which[1], self.key[0]) and self.asked[2] in {self.key[1], ""}
+
+
+Listener = Callable[[Step], None]
+
+
+class Seams:
+    """What is put at the openings; this one leaves all of them as they are."""
+
+    def connection(self, api: Api, actor: Actor) -> Api:
+        """Inside the autoscaler's process, before the network: what its code is handed."""
+        del actor
+        return api
+
+    def network(self, actor: Actor) -> Faults:
+        """The rates of a new connection; they may be exchanged later at `NetworkApi.faults`."""
+        del actor
+        return GOOD
+
+    def server_side(self, api: Api, actor: Actor) -> Api:
+        """Behind the network, where requests arrive; must wait for nothing."""
+        del actor
+        return api
+
+    def provider(self, provider: CloudProvider, actor: Actor) -> CloudProvider:
+        """The cloud as the autoscaler's code sees it."""
+        del actor
+        return provider
+
+    def part(self, api: Api, actor: Actor) -> Api:
+        """The API of a part of the world: scheduler, workloads, budgets, nodes, kubelets, cloud, load, admin."""
+        del actor
+        return api
+
+
+PLAIN: Final = Seams()
+
+
+class Witness:
+    """Follows one server. `listeners` are called in order with every change, in the order of revisions."""
+
+    def __init__(self, kernel: Kernel, server: MemoryServer) -> None:
+        self.listeners: list[Listener] = []
+        self.steps = 0
+        self._kernel = kernel
+        self._server = server
+        self._actor = NOBODY
+        self._verb = ""
+        self._asked = ("", "", "")
+        server.follow(self._changed)
+
+    def api(self, actor: Actor, *, user: str) -> MemoryApi:
+        """The server as this actor uses it."""
+        return _Witnessed(self, self._server, actor, user=user)
+
+    def begin(self, actor: Actor, verb: str, asked: tuple[str, str, str]) -> None:
+        """A request is about to be performed, all at once."""
+        self._actor, self._verb, self._asked = actor, verb, asked
+
+    def end(self) -> None:
+        self._actor, self._verb, self._asked = NOBODY, "", ("", "", "")
+
+    def _changed(self, which: tuple[str, str], change: Change) -> None:
+        self.steps += 1
+        if not self.listeners:
+            return
+        step = Step(
+            number=self.steps,
+            at=self._kernel.time(),
+            revision=change.revision,
+            actor=self._actor,
+            verb=self._verb,
+            asked=self._asked,
+            which=which,
+            key=change.key,
+            old=None if change.previous is None else change.previous.object,
+            new=None if change.type == "DELETED" else change.stored.object,
+            last=change.stored.object,
+        )
+        for listener in self.listeners:
+            listener(step)
+
+
+class _Witnessed(MemoryApi):
+    """Calls of a `MemoryApi` wait for nothing, so whatever changes during one was changed by it."""
+
+    def __init__(self, witness: Witness, server: MemoryServer, actor: Actor, *, user: str) -> None:
+        super().__init__(server, user=user)
+        self._witness = witness
+        self._actor = actor
+
+    async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
+        self._witness.begin(self._actor, "create", (kind.plural, namespace if kind.namespaced else "", ""))
+        try:
+            return await super().create(kind, body, namespace=namespace)
+        finally:
+            self._witness.end()
+
+    async def update(
+        self, kind: Kind[T], name: str, body: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
+    ) -> T:
+        self._witness.begin(self._actor, "update", (kind.plural, namespace if kind.namespaced else "", name))
+        try:
+            return await super().update(kind, name, body, namespace=namespace, subresource=subresource)
+        finally:
+            self._witness.end()
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        name: str,
+        patch: Mapping[str, Any] | tuple[Json, ...],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        patch_type: PatchType = PatchType.MERGE,
+        revision: str = "",
+        uid: str = "",
+    ) -> T:
+        self._witness.begin(self._actor, "patch", (kind.plural, namespace if kind.namespaced else "", name))
+        try:
+            return await super().patch(
+                kind,
+                name,
+                patch,
+                namespace=namespace,
+                subresource=subresource,
+                patch_type=patch_type,
+                revision=revision,
+                uid=uid,
+            )
+        finally:
+            self._witness.end()
+
+    async def delete(
+        self,
+        kind: Kind[T],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        revision: str = "",
+        grace_seconds: int | None = None,
+        propagation: str = "Background",
+    ) -> None:
+        self._witness.begin(self._actor, "delete", (kind.plural, namespace if kind.namespaced else "", name))
+        try:
+            await super().delete(
+                kind,
+                name,
+                namespace=namespace,
+                uid=uid,
+                revision=revision,
+                grace_seconds=grace_seconds,
+                propagation=propagation,
+            )
+        finally:
+            self._witness.end()
+
+    async def evict(self, name: str, *, namespace: str, uid: str = "", grace_seconds: int | None = None) -> None:
+        self._witness.begin(self._actor, "evict", ("pods", namespace, name))
+        try:
+            await super().evict(name, namespace=namespace, uid=uid, grace_seconds=grace_seconds)
+        finally:
+            self._witness.end()
+
+    async def bind(self, name: str, *, namespace: str, node: str, uid: str = "") -> None:
+        self._witness.begin(self._actor, "bind", ("pods", namespace, name))
+        try:
+            await super().bind(name, namespace=namespace, node=node, uid=uid)
+        finally:
+            self._witness.end()

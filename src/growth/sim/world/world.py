@@ -1,0 +1,176 @@
+"""The whole simulated world in one object: a cluster, its cloud, and replicas of the real autoscaler in processes.
+
+    kernel (virtual time) ─► MemoryServer ◄─ scheduler, workloads, budgets, nodes, kubelets   (`cluster`)
+                                 ▲  ▲ ◄───── the KWOK cloud's own half                        (`cloud`)
+                                 │  └─────── replicas: `growth run`, unchanged, each a process (`replicas`)
+                                 └── witness: every change, with who made it, to listeners
+
+Those who disturb put themselves at `seams` (given at the start), or act on `replicas` (crash, freeze, network rates,
+clock), `cloud.faults`, `cluster.kubelets` and `admin` while it runs. Those who watch append to `witness.listeners`.
+`over` is set when the load and the disturbances are to end; what follows is calm.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+from growth.api.core import NAMESPACE
+from growth.api.crds import all_crds
+from growth.api.instance_types import Catalogue
+from growth.api.kinds import Json, Kind
+from growth.api.nodeclasses import KWOK_NODE_CLASS
+from growth.kube.api import Api
+from growth.kube.errors import KubeError, NotFound
+from growth.kube.lease import LeaseLost
+from growth.kube.memory import MemoryServer
+from growth.operator.checks import identity_of
+from growth.operator.settings import Settings
+from growth.providers.catalogues import builtin
+from growth.providers.kwok.kubelets import KubeletSettings
+from growth.providers.kwok.registrar import RegistrarSettings
+from growth.sim.kernel import Kernel
+from growth.sim.ports import SimClock, SimRandom
+from growth.sim.process import Exit, Fate
+from growth.sim.replica import KwokCloud, Replica, settings_of
+from growth.sim.seams import PLAIN, Seams
+from growth.sim.world.cluster import SimCluster
+
+NAMESPACE_OF_GROWTH: Final = "growth"
+DEFINITION: Kind[Json] = Kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
+)
+# Machines as a cloud brings them up: half a minute to a minute and a half. Leases of Nodes bypass the store.
+# One worker each: calls of the server in process wait for nothing.
+KUBELETS: Final = KubeletSettings(
+    node_ready=(2.0, 20.0), pod_start=(0.5, 5.0), pod_stop=(0.5, 10.0), heartbeat=0.0, workers=1
+)
+CLOUD: Final = RegistrarSettings(deletion=5.0, node_removal=2.0, workers=1)
+REGISTRATION_DELAY: Final = "30s"
+RESTART_SECONDS: Final = 5.0
+# A replica's clock is this wrong at most.
+SKEW_SECONDS: Final = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WorldSettings:
+    """How the world is set up. `replicas` are the names of the autoscaler's replicas; one of them leads."""
+
+    growth: Settings = dataclasses.field(default_factory=settings_of)
+    catalogue: Catalogue = dataclasses.field(default_factory=lambda: builtin("kwok"))
+    replicas: tuple[str, ...] = ("growth-a", "growth-b")
+    kubelets: KubeletSettings = KUBELETS
+    cloud: RegistrarSettings = CLOUD
+    registration_delay: str = REGISTRATION_DELAY
+
+
+class World:
+    """Make it inside a run of the kernel, `await begin()`, add objects through `admin`, then `start()` the replicas."""
+
+    def __init__(self, kernel: Kernel, settings: WorldSettings | None = None, *, seams: Seams = PLAIN) -> None:
+        self.settings = settings or WorldSettings()
+        self.kernel = kernel
+        self.seams = seams
+        self.random = SimRandom(kernel.seed, "world")
+        self.cluster = SimCluster(kernel, kubelets=self.settings.kubelets, seams=seams)
+        self.server = self.cluster.server
+        self.witness = self.cluster.witness
+        self.admin = self.cluster.admin
+        self.over = asyncio.Event()
+        self.quiet_from = 0.0
+        """From when on (virtual seconds) the load and the disturbances rest."""
+        self.changed_at = 0.0
+        """When the load last changed something."""
+        self.identity = ""
+        """The cluster's identity in the cloud; known after `begin`."""
+        self.replicas = [self._replica(name) for name in self.settings.replicas]
+        self._cloud: KwokCloud | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def cloud(self) -> KwokCloud:
+        assert self._cloud is not None, "the cloud is there after begin()"
+        return self._cloud
+
+    async def begin(self) -> None:
+        """Our kinds, our namespace and the node class `default`; scheduler, controllers, kubelets and cloud run."""
+        for body in all_crds():
+            await self.admin.create(DEFINITION, body)
+        await self.admin.create(NAMESPACE, {"metadata": {"name": NAMESPACE_OF_GROWTH}})
+        node_class: Json = {
+            "metadata": {"name": "default"},
+            "spec": {"nodeRegistrationDelay": self.settings.registration_delay},
+        }
+        await self.admin.create(KWOK_NODE_CLASS, node_class)
+        self.identity = await identity_of(self.admin)
+        self.cluster.start()
+        self._cloud = KwokCloud.of(
+            self.kernel,
+            self.server,
+            cluster=self.identity,
+            namespace=NAMESPACE_OF_GROWTH,
+            settings=self.settings.cloud,
+            api=self.cluster.api("cloud", user="growth-kwok"),
+        )
+        self._tasks.append(self._cloud.start(self.kernel))
+
+    def start(self) -> None:
+        """The replicas of the autoscaler begin, and begin again whenever they end."""
+        for replica in self.replicas:
+            keeping = replica.keep(restart_seconds=RESTART_SECONDS)
+            self._tasks.append(self.kernel.create_task(keeping, name=f"keep {replica.name}"))
+
+    def check(self) -> None:
+        """Raises when a part of the world has ended, or the autoscaler in a way that its contract does not know."""
+        for task in (*self._tasks, *self.cluster.tasks):
+            if task.done():
+                task.result()
+        for replica in self.replicas:
+            for end in replica.exits:
+                if end.fate is Fate.RETURNED or not _is_contracted(end):
+                    raise AssertionError(f"{replica.name} ended by itself: {end.error!r}") from end.error
+
+    def run(self, *coroutines: Any) -> None:
+        """Something else that goes on in the world, outside of every process."""
+        for coroutine in coroutines:
+            self._tasks.append(self.kernel.create_task(coroutine))
+
+    def _replica(self, name: str) -> Replica:
+        skew = self.random.stream(f"clock {name}").uniform(-SKEW_SECONDS, SKEW_SECONDS)
+        return Replica(
+            self.kernel,
+            self.server,
+            name=name,
+            settings=self.settings.growth,
+            catalogue=self.settings.catalogue,
+            clock=SimClock(self.kernel, skew_seconds=skew),
+            seams=self.seams,
+            witness=self.witness,
+        )
+
+    async def create(self, bodies: Sequence[Json], *, api: Api | None = None) -> None:
+        """Objects of any kind that the server serves, as `kubectl create` would; in the namespace `default` by default."""
+        for body in bodies:
+            kind, _, namespace = self.named(body)
+            await (api or self.admin).create(kind, body, namespace=namespace)
+
+    def named(self, body: Json) -> tuple[Kind[Json], str, str]:
+        """The kind, name and namespace of a manifest; `NotFound` for a kind that is not served."""
+        return named(self.server, body)
+
+
+def named(server: MemoryServer, body: Json) -> tuple[Kind[Json], str, str]:
+    """The kind, name and namespace of a manifest; `NotFound` for a kind that the server does not serve."""
+    group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+    wanted = (group, version, body.get("kind", ""))
+    found = next((each for each in server.catalogue if (each.group, each.version, each.kind) == wanted), None)
+    if found is None:
+        raise NotFound(f"the cluster serves no {wanted[2] or 'kind'} of {body.get('apiVersion') or 'no apiVersion'}")
+    kind: Kind[Json] = Kind(group, version, found.kind, found.plural, namespaced=found.namespaced, type=dict)
+    metadata = body.get("metadata") or {}
+    return kind, metadata.get("name", ""), metadata.get("namespace", "default") if found.namespaced else ""
+
+
+def _is_contracted(end: Exit) -> bool:
+    """A crash is somebody's doing; a lost Lease, and a server that does not answer at the start, end it by design."""
+    return end.fate is Fate.CRASHED or isinstance(end.error, LeaseLost | KubeError)

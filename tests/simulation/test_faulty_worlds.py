@@ -1,0 +1,35 @@
+"""Whole worlds in which everything goes wrong, some of the many that `growth simulate` plays; no promise is broken."""
+
+import functools
+
+import msgspec
+import pytest
+
+from growth.sim.chaos.rates import FAULTS
+from growth.sim.runs import run
+from growth.sim.scenario.generate import generate
+from growth.sim.scenario.model import Order, Outcome
+
+SEEDS = 20
+HOURS = 0.4
+# Machines that never join are given up within the ten minutes that are left in peace.
+SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m"}
+
+
+@functools.cache
+def played(seed: int) -> Outcome:
+    scenario = msgspec.structs.replace(generate(seed, hours=HOURS), settings=SETTINGS)
+    return run(Order(seed=seed, scenario=scenario, hours=HOURS, faults="all"))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
+    """Machines are bought and given back, all faults strike, and every invariant holds."""
+    outcome = played(seed)
+    assert outcome.violations == (), outcome.violations[0].story
+    assert min(outcome.scale_ups, outcome.scale_downs) > 0
+
+
+def test_every_kind_of_fault_struck() -> None:
+    """While something was in flight, in these worlds together."""
+    assert {kind for seed in range(SEEDS) for kind in played(seed).faults} == set(FAULTS)

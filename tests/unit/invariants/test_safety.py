@@ -1,0 +1,229 @@
+"""Each invariant sees its promise broken in a history where it is, and is silent in one where it is not."""
+
+import msgspec
+
+from growth.api.kinds import Json
+from growth.sim.invariants import safety
+from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS, Books
+from growth.sim.invariants.counts import Limits, Money
+from growth.sim.ledger import NO_CAPS, Caps
+from tests.unit.invariants.histories import (
+    ADMIN,
+    CLOUD,
+    CLUSTER,
+    GROWTH,
+    History,
+    claim,
+    going,
+    machine,
+    node,
+    pod,
+    pool,
+    running,
+)
+
+
+def test_a_claim_that_we_let_go_before_its_machine_leaks_it() -> None:
+    """Whose finalizer somebody else took off is another matter: that machine has time."""
+    for by, verb, said in ((GROWTH, "patch", 1), (ADMIN, "patch", 0), (GROWTH, "delete", 0)):
+        history = running(safety.Leak())
+        history.remove(CLAIMS, claim(), by=by, verb=verb)
+        assert len(history.said) == said
+
+
+def test_a_machine_without_a_claim_is_gone_in_time() -> None:
+    """In storms there is more time; one that was asked to go, or is held back for people, is not forgotten."""
+    for state, held, at, said in (
+        ("running", "", 800.0, 0),
+        ("running", "", 3000.0, 1),
+        ("deleting", "", 3000.0, 0),
+        ("running", "machine kwok://one", 3000.0, 0),
+    ):
+        history = running(safety.Leak())
+        history.remove(CLAIMS, claim())
+        history.put(CONFIG_MAPS, machine(state=state))
+        body: Json = {"metadata": {"name": "growth-collection", "namespace": "growth"}, "data": {"machines": held}}
+        history.put(CONFIG_MAPS, body, by=GROWTH)
+        history.look(1.0)
+        history.look(at)
+        assert len(history.said) == said, (state, held, at)
+    history = running(safety.Leak())
+    history.remove(CLAIMS, claim())
+    history.look(1.0)
+    history.case.calm_since = 100.0
+    history.look(1100.0)
+    assert len(history.said) == 1
+
+
+def test_a_claim_has_one_machine_ever() -> None:
+    """Also when the first is gone by then, unless others took it away."""
+    history = running(safety.OneMachine())
+    history.put(CONFIG_MAPS, machine("one-again", claim_uid="uid-one"), by=CLOUD)
+    history.look(1.0)
+    assert len(history.said) == 2
+    history = running(safety.OneMachine())
+    history.remove(CONFIG_MAPS, machine())
+    history.case.by_hand["uid-one"] = "taken"
+    history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD)
+    assert history.said == []
+
+
+def test_what_is_not_ours_is_left_alone() -> None:
+    """Nodes of no machine of ours, machines of other clusters, claims of other providers, pods on foreign Nodes."""
+    history = running(safety.Foreign())
+    foreign = node("foreign", provider_id="other://1")
+    theirs = machine("theirs", cluster="other")
+    claimed = claim("theirs", group="karpenter.k8s.aws")
+    settings: Json = {"metadata": {"name": "coredns", "namespace": "kube-system"}, "data": {}}
+    guest = pod("guest", on="foreign")
+    for which, body in (
+        (NODES, foreign),
+        (CONFIG_MAPS, theirs),
+        (CLAIMS, claimed),
+        (CONFIG_MAPS, settings),
+        (PODS, guest),
+    ):
+        history.put(which, body)
+    assert history.said == []
+    history.put(NODES, going(foreign), by=GROWTH, verb="delete")
+    history.put(CONFIG_MAPS, machine("theirs", cluster="other", state="deleting"), by=CLOUD)
+    history.put(CLAIMS, going(claimed), by=GROWTH, verb="delete")
+    history.put(CONFIG_MAPS, {**settings, "data": {"a": "b"}}, by=GROWTH)
+    history.put(PODS, going(guest), by=GROWTH, verb="evict")
+    assert len(history.said) == 5
+    history.put(NODES, going(node()), by=GROWTH, verb="delete")
+    assert len(history.said) == 5, "our own Node is ours"
+
+
+def test_budgets_bound_what_goes_at_once() -> None:
+    """The second of two goes while the budget is one; what others took down counts too, once that could be known."""
+    history = running(safety.Budget(), "one", "two", budget="1")
+    history.put(CLAIMS, going(claim("one")), by=GROWTH, verb="delete")
+    assert history.said == []
+    history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete")
+    assert len(history.said) == 1
+    for later, said in ((5.0, 0), (100.0, 1)):
+        history = running(safety.Budget(), "one", "two", budget="1")
+        history.put(NODES, node("one", ready=False, tainted=True))
+        history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete", at=later)
+        assert len(history.said) == said
+
+
+def test_a_pod_of_a_budget_is_evicted_and_not_deleted() -> None:
+    """And no machine is taken from under it."""
+    budget: Json = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    }
+    web = pod(labels={"app": "web"})
+    for verb, said in (("delete", 1), ("evict", 0)):
+        history = running(safety.DisruptionBudgets())
+        history.put(BUDGETS, budget)
+        history.put(PODS, web)
+        history.put(PODS, going(web), by=GROWTH, verb=verb, at=100.0)
+        assert len(history.said) == said
+    history = running(safety.DisruptionBudgets())
+    history.put(BUDGETS, budget)
+    history.put(PODS, web)
+    history.put(CONFIG_MAPS, machine(state="deleting"), by=CLOUD, at=100.0)
+    assert len(history.said) == 1
+
+
+def test_what_is_marked_is_not_disrupted() -> None:
+    """Neither is the pod evicted nor its node removed."""
+    marked = pod(do_not_disrupt="true")
+    history = running(safety.DoNotDisrupt())
+    history.put(PODS, marked)
+    history.put(PODS, going(marked), by=GROWTH, verb="evict", at=100.0)
+    assert len(history.said) == 1
+    history = running(safety.DoNotDisrupt())
+    history.put(NODES, node(tainted=True, annotations={"karpenter.sh/do-not-disrupt": "true"}))
+    history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete")
+    assert len(history.said) == 1
+
+
+def test_a_machine_goes_after_its_pods() -> None:
+    """A pod that came in the last moment, or that belongs to the node, holds nothing up."""
+    for bound, owner, said in ((0.0, "ReplicaSet", 1), (99.9, "ReplicaSet", 0), (0.0, "DaemonSet", 0)):
+        history = running(safety.Drained())
+        body = pod()
+        body["metadata"]["ownerReferences"] = [{"kind": owner}]
+        history.put(PODS, body)
+        history.case.bound_at["uid-pod-web"] = bound
+        history.put(CONFIG_MAPS, machine(state="deleting"), by=CLOUD, at=100.0)
+        assert len(history.said) == said, (bound, owner)
+
+
+def test_who_has_not_heard_of_everything_does_nothing() -> None:
+    """Neither buys nor disrupts."""
+    history = History(safety.Unsynced(), heard={"pods", "nodes"})
+    history.put(CLAIMS, claim("new", initialized=False), by=GROWTH)
+    assert history.said == ["growth-a-1 bought new and had not heard of nodeclaims, nodepools"]
+    history = running(safety.Unsynced())
+    history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete")
+    assert history.said == []
+    history.case.heard.clear()
+    history.put(CLAIMS, claim("two"), by=ADMIN)
+    history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+    history.put(NODES, node("two"))
+    history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete")
+    assert len(history.said) == 1
+
+
+def test_what_is_well_is_marked_before_it_goes() -> None:
+    """A node that is not ready, or whose machine is gone, needs no mark."""
+    for tainted, ready, there, said in (
+        (False, True, True, 1),
+        (True, True, True, 0),
+        (False, False, True, 0),
+        (False, True, False, 0),
+    ):
+        history = running(safety.Unknown(), tainted=tainted)
+        history.put(NODES, node(tainted=tainted, ready=ready))
+        if not there:
+            history.remove(CONFIG_MAPS, machine())
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (tainted, ready, there)
+
+
+def test_pods_have_their_next_place_first() -> None:
+    """A node with pods is removed only when a younger machine of its pool is up."""
+    for younger, said in ((False, 1), (True, 0)):
+        history = running(safety.Replacement())
+        history.put(PODS, pod())
+        if younger:
+            history.put(CLAIMS, claim("next", creationTimestamp="2030-01-07T09:00:00Z"), by=GROWTH)
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said
+
+
+def test_limits_and_caps_hold() -> None:
+    """One claim more than the limit is one too many, and so is one coin."""
+    history = History(Limits(NO_CAPS))
+    history.put(POOLS, pool(nodes="1"))
+    history.put(CLAIMS, claim("one"), by=GROWTH)
+    assert history.said == []
+    history.put(CLAIMS, claim("two"), by=GROWTH)
+    assert history.said == ["NodePool default: 2 of 1"]
+    history = History(Money(Caps(max_hourly=15, prices={("small", "a", "on-demand"): 10})))
+    for name in ("one", "two"):
+        body = claim(name)
+        body["spec"]["requirements"] = []
+        history.put(CLAIMS, body, by=GROWTH)
+    assert len(history.said) == 1
+
+
+def test_books_kept_and_books_derived_agree() -> None:
+    """What was kept change by change is what the same objects give all at once; a change that was missed shows."""
+    history = running(safety.Leak(), "one", "two")
+    history.put(PODS, pod())
+    history.put(PODS, pod("other", on="two"))
+    history.remove(PODS, pod())
+    kept = history.case.books
+    derived = Books(CLUSTER)
+    for which, objects in kept.objects.items():
+        for key, body in objects.items():
+            derived.see(which, key, None, msgspec.json.decode(msgspec.json.encode(body)))
+    assert kept.differences(derived) == []
+    derived.see(PODS, ("default", "late"), None, pod("late"))
+    assert kept.differences(derived) == ["pods: [('default', 'late')]", "pods by node"]
