@@ -82,7 +82,7 @@ def simulate(
     summary = summed(outcomes)
     extra: dict[str, object] = {}
     if crash_everywhere:
-        extra["writePoints"] = sum(outcome.writes >= order.crash_after for order, outcome in _paired(orders, outcomes))
+        extra["writePoints"] = sum(0 < outcome.crash_after <= outcome.writes for outcome in outcomes)
     if output == "json":
         print_json({**summary.as_json(), **extra})
     else:
@@ -269,6 +269,7 @@ def _paired(orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> Iterato
 def _print(summary: "Summary", extra: dict[str, object]) -> None:
     rows: list[tuple[str, object]] = [
         ("seeds", summary.seeds),
+        ("runs", summary.runs),
         ("virtual hours", f"{summary.hours:g}"),
         ("steps", f"{summary.steps:,}"),
         ("peak machines, median", f"{summary.peak_machines:g}"),
