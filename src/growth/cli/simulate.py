@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from growth.cli.errors import FAILED, UsageError
+from growth.cli.errors import RunFailed, UsageError
 from growth.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def simulate(
     if summary.violations:
         sys.stdout.flush()
         _tell_replays(asked, orders, outcomes)
-        raise SystemExit(FAILED)
+        broken = sorted({each.invariant for each in summary.violations})
+        raise RunFailed(f"{len(summary.violations)} violations: {', '.join(broken)}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
