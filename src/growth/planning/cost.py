@@ -62,7 +62,7 @@ UNSETTLED = 16
 EQUAL = 100
 # When machines come one by one, so many pods of a thousand may be left to a second purchase.
 FEW = 4
-# What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
+# For pods that are left over one machine is bought where it costs at most so many percent of several.
 SECOND = 120
 
 
@@ -336,7 +336,9 @@ class Search:
         return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
 
     def _more(self, over: Sequence[str], worth: Floats) -> list[Drawn]:
-        """Machines for the pods: one, if that is not much dearer than several."""
+        """Machines for the pods: one, if that is not much dearer than several; none for nobody."""
+        if not over:
+            return []
         counts = self._counts(over)
         several = draw(self._goods, counts, worth, columns=np.ones(len(self._goods.columns), dtype=np.bool_))
         one = whole(self._goods, counts)
@@ -355,7 +357,8 @@ class Search:
 
     def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
         """What the plan costs with a second purchase for the pods that are left over."""
-        return self._cost(trial) + int(round(float(self._counts(over) @ worth), 3)) * SECOND // 100
+        more = sum(each.shelf.options[each.option].price + self._node_cost for each in self._more(over, worth))
+        return self._cost(trial) + more
 
     def _kept(self, trial: Trial, over: set[str]) -> list[Drawn]:
         """The machines of a plan as drawings, without the pods that would be left over."""
