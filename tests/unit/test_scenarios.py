@@ -54,7 +54,7 @@ def test_a_scenario_without_a_pool_gets_one_for_everything() -> None:
         ({"workloads": [{**WAVES, "pod": {"cpu": "lots"}}]}, "workloads[0].pod.cpu", "'lots' is not a quantity"),
         (
             {"workloads": [{**WAVES, "pod": {"spec": {"containers": []}}}]},
-            "workloads[0].pod (Deployment web)",
+            "workloads[0].pod (Pod web)",
             "containers",
         ),
         ({"faults": {"gremlins": 1}}, "faults", "there is no fault 'gremlins'"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from growth.cli.errors import FAILED, UsageError
+from growth.cli.errors import RunFailed, UsageError
 from growth.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def simulate(
     summary = summed(outcomes)
     extra: dict[str, object] = {}
     if crash_everywhere:
-        extra["writePoints"] = sum(outcome.writes >= order.crash_after for order, outcome in _paired(orders, outcomes))
+        extra["writePoints"] = sum(0 < outcome.crash_after <= outcome.writes for outcome in outcomes)
     if output == "json":
         print_json({**summary.as_json(), **extra})
     else:
@@ -94,7 +94,8 @@ def simulate(
     if summary.violations:
         sys.stdout.flush()
         _tell_replays(asked, orders, outcomes)
-        raise SystemExit(FAILED)
+        broken = sorted({each.invariant for each in summary.violations})
+        raise RunFailed(f"{len(summary.violations)} violations: {', '.join(broken)}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -269,6 +270,7 @@ def _paired(orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> Iterato
 def _print(summary: "Summary", extra: dict[str, object]) -> None:
     rows: list[tuple[str, object]] = [
         ("seeds", summary.seeds),
+        ("runs", summary.runs),
         ("virtual hours", f"{summary.hours:g}"),
         ("steps", f"{summary.steps:,}"),
         ("peak machines, median", f"{summary.peak_machines:g}"),

@@ -48,6 +48,7 @@ class Summary:
     """All runs together. Peaks are medians over the runs; the hash is over the runs' hashes, in the order of seeds."""
 
     seeds: int
+    runs: int
     hours: float
     steps: int
     peak_machines: float
@@ -66,6 +67,7 @@ class Summary:
     def as_json(self) -> dict[str, object]:
         return {
             "seeds": self.seeds,
+            "runs": self.runs,
             "hours": self.hours,
             "steps": self.steps,
             "world": {"peakMachines": self.peak_machines, "peakPods": self.peak_pods},
@@ -94,7 +96,8 @@ def summed(outcomes: Iterable[Outcome]) -> Summary:
     else:
         digest = hashlib.blake2b("".join(each.digest for each in runs).encode(), digest_size=16).hexdigest()
     return Summary(
-        seeds=len(runs),
+        seeds=len({each.seed for each in runs}),
+        runs=len(runs),
         hours=round(sum(each.hours for each in runs), 6),
         steps=sum(each.steps for each in runs),
         peak_machines=statistics.median(each.peak_machines for each in runs),

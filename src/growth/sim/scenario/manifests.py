@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.providers.kwok.kubelets import RUN_ANNOTATION
-from growth.sim.scenario.model import Batch, Burst, Cron, PodShape, Recorded, Rollout, Waves, Workload
+from growth.sim.scenario.model import PodShape, Recorded, Workload
 
 STORAGE_CLASS: Final = "simulated"
 DRIVER: Final = "csi.simulated"
@@ -63,14 +63,12 @@ def job(name: str, app: str, shape: PodShape, *, pods: int, parallelism: int, ru
 
 
 def sample(workload: Workload) -> Json | None:
-    """An object like those that the workload will make, to be looked at before the run; None for a trace."""
-    match workload:
-        case Waves(name=name, pod=shape) | Burst(name=name, pod=shape) | Rollout(name=name, pod=shape):
-            return deployment(name, 1, shape)
-        case Cron(name=name, pod=shape, runs=runs) | Batch(name=name, pod=shape, runs=runs):
-            return job(name, name, shape, pods=1, parallelism=1, runs=runs)
-        case Recorded():
-            return None
+    """A pod like those that the workload will have, to be looked at before the run; None for a trace."""
+    if isinstance(workload, Recorded):
+        return None
+    template = pod_template(workload.name, workload.pod)
+    metadata = {"name": workload.name, "namespace": NAMESPACE, **template["metadata"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 def storage_class() -> Json:

@@ -64,10 +64,21 @@ def understood(raw: Any, *, folder: pathlib.Path) -> Scenario:
         scenario,
         workloads=tuple(_beside(work, f"workloads[{at}]", folder) for at, work in enumerate(scenario.workloads)),
     )
-    if not any(body.get("kind") == "NodePool" for body in scenario.objects):
-        scenario = msgspec.structs.replace(scenario, objects=(*scenario.objects, manifests.node_pool("default")))
+    scenario = msgspec.structs.replace(scenario, objects=(*scenario.objects, *_needed(scenario)))
     _lay_before_a_server(scenario)
     return scenario
+
+
+def _needed(scenario: Scenario) -> Iterator[Json]:
+    """What the scenario relies on and does not say itself."""
+    if not any(body.get("kind") == "NodePool" for body in scenario.objects):
+        yield manifests.node_pool("default")
+    known = {
+        (body.get("metadata") or {}).get("name") for body in scenario.objects if body.get("kind") == "StorageClass"
+    }
+    volumes = any(not isinstance(work, Recorded) and work.pod.volume for work in scenario.workloads)
+    if volumes and manifests.STORAGE_CLASS not in known:
+        yield manifests.storage_class()
 
 
 def _check_settings(scenario: Scenario) -> None:
