@@ -33,10 +33,10 @@ UP_SECONDS: Final = (0.5, 6.0)
 DOWN_SECONDS: Final = (1.0, 12.0)
 SETTLE_SECONDS: Final = 180.0
 TOLD_EVERY: Final = 10  # kills: a long campaign says how far it is
-# A short lease, so that the next life begins soon, and an eye on empty nodes, so that scale-downs are under way too.
+# A short lease, so that the next life begins soon, and empty nodes go soon, so that scale-downs are under way too.
 OPTIONS: Final = (
     *("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms"),
-    *("--disruption-poll", "1s"),
+    *autoscaler.QUICK,
 )
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/growth/leases/growth-leader-election"
 

@@ -19,7 +19,6 @@ from growth.sim.scenario.model import Order
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=50, help="how many seeds are tried for each at most")
-    parser.add_argument("--hours", type=float, default=0.5)
     parser.add_argument("--only", default="", help="one sabotage, by its name")
 
 
@@ -33,7 +32,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         rows.append({"invariant": sabotage.breaks, "sabotage": name, "seed": "-" if seed is None else seed})
         print(f"bench: {name}: {'not caught' if seed is None else f'seed {seed}'}", file=sys.stderr)
     without = sorted(set(ALL) - {each.breaks for each in SABOTAGES.values()})
-    return {"hours": options.hours, "without_sabotage": ", ".join(without) or "none", "sabotages": rows}
+    return {"without_sabotage": ", ".join(without) or "none", "sabotages": rows}
 
 
 def failed(result: dict[str, Any]) -> bool:
@@ -42,8 +41,8 @@ def failed(result: dict[str, Any]) -> bool:
 
 def _caught(name: str, invariant: str, options: argparse.Namespace) -> int | None:
     for seed in range(options.seeds):
-        scenario = generate(seed, hours=options.hours)
-        outcome = run(Order(seed=seed, scenario=scenario, hours=options.hours, faults="all", sabotage=name))
+        hours = SABOTAGES[name].hours
+        outcome = run(Order(seed=seed, scenario=generate(seed, hours=hours), hours=hours, faults="all", sabotage=name))
         if any(each.invariant == invariant for each in outcome.violations):
             return seed
     return None

@@ -117,6 +117,10 @@ class Running:
         return self._process.wait()
 
 
+# Settings for those who wait for machines to go: an eye on empty nodes, and no long look before they are believed so.
+QUICK: Final = ("--disruption-poll", "1s", "--nomination", "5s", "--delete-poll", "1s")
+
+
 def growth(
     plane: Plane, *options: str, number: int = 0, user: str = GROWTH, kwok_user: str = "growth-kwok", log_name: str = ""
 ) -> Running:

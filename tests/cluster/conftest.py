@@ -15,6 +15,6 @@ def autoscaled(plane: Plane) -> Iterator[Autoscaled]:
     """Growth runs on the plane and is ready; a node class `default` is there, and no pool."""
     server = Desk(plane)
     autoscaler.prepare(server, autoscaler.GROWTH)
-    with autoscaler.stopped_at_last(autoscaler.growth(plane)) as process:
+    with autoscaler.stopped_at_last(autoscaler.growth(plane, *autoscaler.QUICK)) as process:
         process.wait_ready()
         yield Autoscaled(plane, process, server)

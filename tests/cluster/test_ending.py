@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bench.owning.autoscaler import QUICK
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
 from tests.cluster.servers import Server
@@ -129,7 +130,7 @@ def cluster(plane: Plane) -> Iterator[Cluster]:
     server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
     server.kubectl("create", "namespace", "growth")
     server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(NODE_CLASS))
-    with growth_run(plane, "--kwok-controller") as growth:
+    with growth_run(plane, "--kwok-controller", *QUICK) as growth:
         found = Cluster(plane, growth)
         for name, (replicas, template, annotations) in POOLS.items():
             found.apply(_pool(name, template), _deployment(name, replicas, annotations))

@@ -6,8 +6,10 @@ import subprocess
 
 import yaml
 
+from bench.owning.autoscaler import QUICK
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.crds import all_crds
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.overlays import NODE_OVERLAY
 from tests.cluster.servers import Server
 from tests.good_objects import KWOK_CLASS, need, node_pool, obj
@@ -74,11 +76,13 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
         obj(CAPACITY_BUFFER, {"podTemplateRef": {"name": "spare"}, "replicas": 1}, name="by-template"),
         obj(CAPACITY_BUFFER, {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 1}),
     ]
-    everything = [POOL, NODE_CLASS, overlay, pod_template, *buffers, deployment(6)]
+    unserved = obj(GROWTH_POOL, {"serverTypes": [{"name": "c-4x-amd64-linux", "max": 1}]})
+    everything = [POOL, NODE_CLASS, unserved, overlay, pod_template, *buffers, deployment(6)]
     server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(everything))
     # kwok plays the plane's marked nodes; ours are not marked, so that the stand-in's rights are tried too.
     with growth_run(
         plane,
+        *QUICK,
         *("--kwok-kubeconfig", str(acting_as(plane, "growth-kwok"))),
         kubeconfig=acting_as(plane, "growth"),
     ) as growth:
@@ -98,7 +102,8 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
             items = json.loads(server.kubectl("get", kind, "-o", "json"))["items"]
             return all(item.get("status", {}).get("conditions") for item in items)
 
-        until(lambda: all(map(told, ("capacitybuffers", "nodeoverlays", "nodepools"))), what="every status", of=growth)
+        kinds = ("capacitybuffers", "nodeoverlays", "nodepools", "growthpools")
+        until(lambda: all(map(told, kinds)), what="every status", of=growth)
         server.kubectl("delete", "nodepool", "example", "--wait=false")
         until(lambda: not left(), what="the last machine gone", of=growth)
         assert growth.stop() == 0

@@ -102,7 +102,7 @@ def test_it_looks_on_beside_karpenter_and_counts_as_karpenter_does(plane: Plane,
         written = {each.resource for each in (*seen.writes_of("growth"), *seen.writes_of("growth-kwok"))}
         assert written == {"decisions"}
 
-    with autoscaler.stopped_at_last(autoscaler.growth(plane)) as process:
+    with autoscaler.stopped_at_last(autoscaler.growth(plane, *autoscaler.QUICK)) as process:
         process.wait_ready()
         ours = up_and_down(Autoscaled(plane, process, server), "ours", process)
         text = process.scrape()

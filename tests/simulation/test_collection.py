@@ -15,8 +15,8 @@ from growth.controllers.collection.controller import COLLECTED, FAILED, HELD, UN
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.termination import Termination
-from tests.simulation.ending import add_owned, add_pod, left, pods, start_kubelets
-from tests.simulation.owning import Stage, on_stage
+from tests.simulation.ending import CLASS_LABEL, add_owned, add_pod, left, pods, start_kubelets
+from tests.simulation.owning import BlindApi, Stage, on_stage
 
 
 def leak(stage: Stage, name: str, *, age: float | None = 3600, **more: Any) -> CloudMachine:
@@ -132,6 +132,31 @@ def test_unknown_is_not_zero() -> None:
     assert left_over == ["lost", "web-0", "web-1", "web-2", "web-3"]
     assert claims == 4
     assert failed >= 5
+
+
+def test_nothing_is_collected_while_nodes_cannot_be_seen() -> None:
+    """A machine whose Node came while the watch was broken might run pods: it waits until Nodes are known again."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await prepare(stage)
+        await stage.start(Collection(stage.env), Termination(stage.env))
+        assert isinstance(stage.env.api, BlindApi)
+        stage.env.api.blind.append(NODE)
+        await asyncio.sleep(900)  # until the server ends the watch
+        assert not stage.env.state.nodes.synced
+        await stage.join("late", provider_id="scripted://lost", labels={CLASS_LABEL: "default"}, taints=())
+        await stage.admin.patch(NODE, "late", {"metadata": {"finalizers": [names.TERMINATION_FINALIZER]}})
+        await add_pod(stage, "p", node="late", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        leak(stage, "lost")
+        await asyncio.sleep(600)
+        seen = [machines(stage)]
+        stage.env.api.blind.clear()
+        await asyncio.sleep(600)
+        assert (await stage.node("late")).metadata.deletion_timestamp is not None, "its pods are asked to leave"
+        return [*seen, machines(stage)]
+
+    everything = ["lost", "web-0", "web-1", "web-2", "web-3"]
+    assert on_stage(body, api=BlindApi).value == [everything, everything]
 
 
 def test_a_claim_goes_when_its_machine_was_not_found_twice() -> None:

@@ -162,6 +162,21 @@ def test_an_event_that_the_server_forgot_is_made_again() -> None:
     assert sim.run(main, seed=1).value == [2]
 
 
+def test_no_secret_is_told() -> None:
+    """What a message should not have held is cut out, whoever wrote it, also where the cut would fall into it."""
+
+    async def main(kernel: Kernel) -> list[str]:
+        world = World(kernel)
+        world.recorder.event(POOL, "Failed", "refused: Authorization: Bearer abcdef0123456789 was wrong")
+        world.recorder.event(POD, "Failed", "x" * 1000 + " password=abcdef0123456789abcdef0123456789")
+        await asyncio.sleep(5)
+        return [each.message for each in await world.told()]
+
+    told = sim.run(main, seed=1).value
+    assert len(told) == 2
+    assert not any("abc" in message for message in told)
+
+
 def test_long_messages_are_cut_between_characters() -> None:
     """A message is at most 1024 bytes, still valid text, and shows that it was cut."""
 

@@ -11,9 +11,9 @@ from growth.sim.scenario.generate import generate
 from growth.sim.scenario.model import Order, Outcome
 
 SEEDS = 20
-HOURS = 0.6
-# Machines that never join are given up within the quarter of an hour that is left in peace.
-SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "4m"}
+HOURS = 0.4
+# Machines that never join are given up within the ten minutes that are left in peace.
+SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m"}
 
 
 @functools.cache

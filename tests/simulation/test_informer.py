@@ -12,6 +12,7 @@ from growth.api.crds import all_crds
 from growth.api.kinds import Json, Kind
 from growth.api.meta import ObjectMeta
 from growth.api.overlays import NODE_OVERLAY
+from growth.kube.errors import TooManyRequests
 from growth.kube.informer import Informer, Informers, Why, unchanged
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.kube.store import Change, Deleted, Entry, Key, Store
@@ -292,3 +293,29 @@ def test_a_kind_that_is_not_installed_counts_as_empty_until_it_is() -> None:
     seen, changes = sim.run(main, seed=1).value
     assert seen == ["missing True, 0 objects", "missing False, 1 objects", "missing True, 0 objects"]
     assert changes == ["Added", "Deleted"]
+
+
+def test_a_server_that_asks_for_an_hour_is_asked_again_sooner() -> None:
+    """A cache must not be blind for as long as some proxy likes."""
+
+    class Busy(MemoryApi):
+        """Refuses the first list."""
+
+        refused = 0
+
+        async def list(self, kind: Kind[Any], **how: Any) -> Any:
+            if not self.refused:
+                self.refused += 1
+                raise TooManyRequests("come back tomorrow", retry_after_seconds=3600)
+            return await super().list(kind, **how)
+
+    async def main(kernel: Kernel) -> bool:
+        clock, random = SimClock(kernel), SimRandom(kernel.seed, "test")
+        api = Busy(MemoryServer(clock, random.stream("server")))
+        informers = Informers(api, clock=clock, random=random)
+        followed = informers.watch(CONFIG_MAP)
+        kernel.create_task(informers.run(), name="informers")
+        await asyncio.sleep(70)
+        return followed.synced
+
+    assert sim.run(main, seed=1).value

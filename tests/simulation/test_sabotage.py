@@ -8,7 +8,6 @@ from growth.sim.runs import run
 from growth.sim.scenario.generate import generate
 from growth.sim.scenario.model import Order
 
-HOURS = 0.5
 # The first seed that shows the bug; `python -m bench sabotage` finds it anew.
 SEEDS = {"no-protection": 5}
 
@@ -21,6 +20,6 @@ def test_every_invariant_has_a_sabotage() -> None:
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_every_sabotage_is_caught(name: str) -> None:
     """By the invariant that it breaks, though others may see it too."""
-    seed = SEEDS.get(name, 0)
-    outcome = run(Order(seed=seed, scenario=generate(seed, hours=HOURS), hours=HOURS, faults="all", sabotage=name))
+    seed, hours = SEEDS.get(name, 0), SABOTAGES[name].hours
+    outcome = run(Order(seed=seed, scenario=generate(seed, hours=hours), hours=hours, faults="all", sabotage=name))
     assert SABOTAGES[name].breaks in {each.invariant for each in outcome.violations}

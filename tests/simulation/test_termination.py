@@ -4,6 +4,8 @@ import asyncio
 import datetime as dt
 import functools
 
+import pytest
+
 from growth.api import names
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
@@ -537,6 +539,45 @@ def test_a_node_of_ours_without_a_claim_is_drained_and_let_go() -> None:
         return await pods(stage), await left(stage)
 
     assert on_stage(body).value == ([], (0, 0, 1)), "the machine is left to collection"
+
+
+@pytest.mark.parametrize("provider_id", ["scripted://other", ""])
+def test_a_node_that_only_says_it_is_a_claim_s_is_let_go_alone(provider_id: str) -> None:
+    """A copy of a Node names the claim as its owner and is another machine's, or nobody's: the claim stays."""
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], bool]:
+        claim = await add_owned(stage)
+        await join_owned(stage, "copy", claim, provider_id=provider_id)
+        await stage.start(Termination(stage.env))
+        await stage.admin.delete(NODE, "copy")
+        await asyncio.sleep(60)
+        return await left(stage), await stage.has_claim()
+
+    assert on_stage(body).value == ((1, 1, 1), True)
+
+
+def test_deleting_a_node_without_provider_id_ends_the_claim_that_has_taken_it() -> None:
+    """The claim names the Node and the Node the claim: that is enough."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        claim = await add_owned(stage)
+        await stage.admin.patch(NODE, "node-of-web-1", {"metadata": {"finalizers": None}})
+        await stage.admin.delete(NODE, "node-of-web-1")
+        await join_owned(stage, "node-of-web-1", claim, provider_id="")
+        await stage.start(Termination(stage.env))
+        await stage.admin.delete(NODE, "node-of-web-1")
+        await asyncio.sleep(60)
+        return await left(stage)
+
+    assert on_stage(body).value == NOTHING
+
+
+async def join_owned(stage: Stage, name: str, claim: NodeClaim, *, provider_id: str) -> None:
+    """A Node with the claim's marks."""
+    await stage.join(name, provider_id=provider_id, labels=claim.metadata.labels, taints=())
+    owner = {"apiVersion": NODE_CLAIM.api_version, "kind": "NodeClaim", "name": "web-1", "uid": claim.metadata.uid}
+    metadata = {"finalizers": [names.TERMINATION_FINALIZER], "ownerReferences": [owner]}
+    await stage.admin.patch(NODE, name, {"metadata": metadata})
 
 
 def test_what_belongs_to_others_is_never_touched() -> None:

@@ -1,5 +1,6 @@
 """Which offering a cloud buys for a claim."""
 
+import dataclasses
 import itertools
 
 from growth.api import names
@@ -77,6 +78,18 @@ def test_only_what_the_claim_allows_fits_and_has_a_price() -> None:
     cheap = {names.MAX_PRICE_ANNOTATION: "0.0000001"}
     assert "dear/z1/spot" not in bought(annotations=cheap)
     assert bought(need(names.ARCH_LABEL, "s390x")) == []
+
+
+def test_resources_that_the_cloud_does_not_know_do_not_rule_out_machines() -> None:
+    """What an overlay promised is not the cloud's to refuse; what the cloud itself counts is."""
+    plain, with_gpu = kind("plain", Offering("z1", "spot", 1)), kind("gpu", Offering("z1", "spot", 2))
+    sold = catalogue(plain, dataclasses.replace(with_gpu, capacity={**with_gpu.capacity, "example.com/gpu": 1}))
+
+    def bought(**requests: str) -> list[str]:
+        return [str(each) for each in choices(claim("c", resources={"requests": requests}), sold)]
+
+    assert bought(**{"example.com/dongle": "1"}) == ["plain/z1/spot", "gpu/z1/spot"]
+    assert bought(**{"example.com/gpu": "1"}) == ["gpu/z1/spot"]
 
 
 def test_labels_of_the_pool_itself_do_not_rule_out_machines() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from growth.operator.metrics import Scrapes, exposition, new_metrics
 from growth.sim import kernel as sim
@@ -190,6 +191,25 @@ def test_a_large_scrape_is_gathered_in_steps() -> None:
         families += family is not None
     assert (seen, families) == (5000, 1)
     assert longest <= SERIES_A_STEP
+
+
+def test_a_gauge_that_cannot_be_read_is_left_out() -> None:
+    """Whether its reader fails or gives other labels than were declared, everything else is told."""
+    _, metrics = fresh()
+    metrics.set(NODES, 7)
+
+    def broken() -> Reading:
+        raise ZeroDivisionError
+
+    def mistaken() -> Reading:
+        return [({"other": "label"}, 1.0)]
+
+    for wrong in (broken, mistaken):
+        metrics.read(LIMIT, wrong)
+        with capture_logs() as lines:
+            names = [family.name for family in metrics.collect()]
+        assert names == [NODES.name]
+        assert [line["metric"] for line in lines] == [LIMIT.name]
 
 
 def test_two_scrapes_do_not_mix() -> None:

@@ -68,6 +68,8 @@ class Decisions:
                     raise
                 except KubeError as error:
                     self._failed(error)
+                except Exception:  # noqa: BLE001 - a history with a gap is better than no autoscaler
+                    _log.exception("a bug in us: a decision was not written")
             self._wake.clear()
             if not self._queue:
                 await self._wake.wait()

@@ -18,6 +18,7 @@ from growth.api.kinds import Json
 from growth.api.overlays import NODE_OVERLAY, NodeOverlay
 from growth.cluster.assemble import Picture, composed
 from growth.controllers.environment import Environment
+from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.changes import change
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
 from growth.kube.store import Change, Changed
@@ -30,6 +31,9 @@ _log = logger("overlays")
 SETTLE_SECONDS: Final = 1.0
 # Prices change without anything in the cluster changing.
 AGAIN_SECONDS: Final = 300.0
+
+# After a look that failed, or a status that could not be written.
+RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=AGAIN_SECONDS, jitter=0.2)
 
 _CONDITIONS: Final = (names.VALIDATION_SUCCEEDED,)
 
@@ -52,33 +56,48 @@ class Overlays:
             self._wake.set()
 
     async def run(self) -> None:
-        state = self._env.state
-        await state.wait_synced()
+        await self._env.state.wait_synced()
+        backoff = Backoff(self._env.random, RETRY)
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
             await asyncio.sleep(SETTLE_SECONDS)
-            if self._env.settings.observe or not len(state.overlays.store):
-                continue
-            if state.catalogue is None or not state.synced:
+            done = False
+            try:
+                done = await self._look()
+            except (GateClosed, ConfigError):
+                raise
+            except Exception:  # noqa: BLE001 - an odd overlay must not end everything else
+                _log.exception("a bug in us: overlays could not be judged, will try again")
+            if done:
+                backoff.reset()
+            else:
+                await asyncio.sleep(backoff.next())
                 self._wake.set()
+
+    async def _look(self) -> bool:
+        """Writes down what is not written yet; whether all of it could be."""
+        state = self._env.state
+        if self._env.settings.observe or not len(state.overlays.store):
+            return True
+        if state.catalogue is None or not state.synced:
+            return False
+        picture = dataclasses.replace(state.picture(self._env.clock.now()), pending=())
+        problems = await self._env.compute.run(_problems, picture)
+        done = True
+        for overlay in picture.overlays:
+            try:
+                await self._tell(overlay, problems.get(overlay.metadata.name))
+            except (GateClosed, ConfigError):
+                raise
+            except NotFound:
                 continue
-            picture = dataclasses.replace(state.picture(self._env.clock.now()), pending=())
-            problems = await self._env.compute.run(_problems, picture)
-            for overlay in picture.overlays:
-                try:
-                    await self._tell(overlay, problems.get(overlay.metadata.name))
-                except (GateClosed, ConfigError):
-                    raise
-                except NotFound:
-                    continue
-                except KubeError as error:
-                    _log.warning(
-                        "an overlay's status was not written", NodeOverlay=overlay.metadata.name, error=str(error)
-                    )
-                    self._wake.set()
+            except KubeError as error:
+                _log.warning("an overlay's status was not written", NodeOverlay=overlay.metadata.name, error=str(error))
+                done = False
+        return done
 
     async def _tell(self, overlay: NodeOverlay, problem: OverlayProblem | None) -> None:
         now = self._env.clock.now()

@@ -22,7 +22,10 @@ library's exceptions, and so that the server in process raises the very same.
     └── ConfigError              the kubeconfig or the credentials cannot be used
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+# What a server or a proxy asks for beyond that is not believed: whoever waits would be blind for as long.
+LONGEST_WAIT_SECONDS: Final = 60.0
 
 
 class KubeError(Exception):
@@ -49,6 +52,10 @@ class ApiError(KubeError):
         self.reason = reason or type(self).__name__
         self.details = details or {}
         self.retry_after_seconds = retry_after_seconds
+
+    def pause(self, own: float) -> float:
+        """How long to wait before asking again: our `own` time, or longer where the server asks for it, within reason."""
+        return max(own, min(self.retry_after_seconds or 0.0, LONGEST_WAIT_SECONDS))
 
 
 class BadRequest(ApiError):

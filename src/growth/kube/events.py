@@ -17,6 +17,7 @@ from growth.api.meta import ObjectReference
 from growth.kube.api import Api
 from growth.kube.errors import GateClosed, KubeError, NotFound, OutcomeUnknown, TooManyRequests
 from growth.ports import Clock, Random
+from growth.telemetry.redaction import redacted_text
 from growth.units import print_time
 
 # The API server refuses longer messages.
@@ -105,8 +106,11 @@ class Recorder:
         return RecorderStatistics(**self._counts)
 
     def event(self, about: ObjectReference, reason: str, message: str, *, type: str = NORMAL) -> None:  # noqa: A002 - the field's name
-        """Tells something about an object: `reason` in CamelCase, `message` for people, at most 1024 bytes of it."""
-        message = _shortened(message)
+        """Tells something about an object: `reason` in CamelCase, `message` for people, at most 1024 bytes of it.
+
+        Secrets that can be recognised are cut out, so that an error of the outside may be told as it is.
+        """
+        message = _shortened(redacted_text(message))
         key = (about.api_version, about.kind, about.namespace, about.name, about.uid, reason, message)
         now, wall = self._clock.monotonic(), self._clock.now()
         known = self._known.get(key)
@@ -186,7 +190,7 @@ class Recorder:
                 known.told = 0
                 continue
             except TooManyRequests as error:
-                await asyncio.sleep(max(error.retry_after_seconds or 0.0, self._settings.retry_seconds * attempt))
+                await asyncio.sleep(error.pause(self._settings.retry_seconds * attempt))
             except KubeError as error:
                 if not _worth_another(error):
                     known.told = count

@@ -214,7 +214,7 @@ class Informer(Generic[T, S]):
                 pause = self._backoff.next()
             except TooManyRequests as error:
                 self._lost(Why.DISCONNECTED, error)
-                pause = max(error.retry_after_seconds or 0.0, self._backoff.next())
+                pause = error.pause(self._backoff.next())
             except (KubeError, _Closed) as error:
                 self._lost(Why.DISCONNECTED, error)
                 pause = self._backoff.next()

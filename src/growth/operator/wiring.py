@@ -45,7 +45,6 @@ REPEATS: Final = {names.FAILED_SCHEDULING: 300.0, names.UNCONSOLIDATABLE: 900.0}
 
 # Between two questions to a server that does not answer: nobody else asks it then, and it is soon back as a rule.
 ASKING: Final = BackoffSettings(base_seconds=0.5, cap_seconds=10.0, jitter=0.5)
-LONGEST_WAIT_SECONDS: Final = 60.0
 
 LEADING: Final = Gauge("growth_leading", "1 while this process holds the Lease and acts, else 0.")
 
@@ -191,8 +190,7 @@ class Autoscaler:
             except KubeError as error:
                 if not may_pass(error):
                     raise
-                told = error.retry_after_seconds if isinstance(error, ApiError) else None
-                pause = max(backoff.next(), min(told or 0.0, LONGEST_WAIT_SECONDS))
+                pause = error.pause(backoff.next()) if isinstance(error, ApiError) else backoff.next()
                 self._waiting = f"the API server does not say {what}: {describe(error)}"
                 _log.warning("waiting for the API server", unknown=what, error=describe(error), again=round(pause, 1))
                 await asyncio.sleep(pause)

@@ -64,8 +64,9 @@ def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
     """Every offering that the claim allows and that has a price, cheapest first, ties by name and place.
 
     Keys that nothing in the catalogue knows are the pool's own labels: the Node gets them from the claim, whatever the
-    machine is. Whether an offering can be had now is not asked here. `MoneyError` for a `growth.dev/max-price` that is
-    no amount.
+    machine is. Resources that nothing in the catalogue knows come from elsewhere (an overlay told planning, a device
+    plugin will tell the Node), so no type is refused for them. Whether an offering can be had now is not asked here.
+    `MoneyError` for a `growth.dev/max-price` that is no amount.
     """
     known = {key for kind in catalogue.types for key in kind.labels}
     known |= {key for kind in catalogue.types for offering in kind.offerings for key in offering.labels}
@@ -73,7 +74,8 @@ def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
     asked = [each for each in claim.spec.requirements if _today(each.key) in known]
     listed = _listed(asked)
     most = most_to_pay(claim, catalogue.currency)
-    need = amounts(claim.spec.resources.requests)
+    counted = {name for kind in catalogue.types for name in kind.capacity}
+    need = {name: amount for name, amount in amounts(claim.spec.resources.requests).items() if name in counted}
     found: list[Choice] = []
     for kind in catalogue.types:
         if (listed is not None and kind.name not in listed) or not fits(need, kind.allocatable):

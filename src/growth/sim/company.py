@@ -1,6 +1,7 @@
 """Who is with the autoscaler in its world: those who make things go wrong, and those who watch that nothing breaks."""
 
 import asyncio
+import collections
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -22,6 +23,7 @@ from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 # So long after a list of leaks was held back the simulated people have looked at it and confirm it.
 CONFIRM_SECONDS: Final = 600.0
 LOOK_SECONDS: Final = 15.0
+SCRAPE_SECONDS: Final = 60.0
 
 
 class Company(Protocol):
@@ -90,6 +92,7 @@ class Everybody:
 
     async def disturb(self, world: World) -> None:
         confirming = world.kernel.create_task(_confirm(world), name="a person who confirms")
+        world.run(_scrape(world))
         await self._injector.disturb(world)
         self._auditor.calm()
         await confirming
@@ -128,6 +131,15 @@ async def _confirm(world: World) -> None:
                 since = ("", 0.0)
         except KubeError:
             continue
+
+
+async def _scrape(world: World) -> None:
+    """Somebody reads the metrics of the replicas, as Prometheus does."""
+    while True:
+        await asyncio.sleep(SCRAPE_SECONDS)
+        for replica in world.replicas:
+            if replica.metrics is not None and replica.process is not None and not replica.process.dead:
+                collections.deque(replica.metrics.collect(), maxlen=0)
 
 
 def company(order: Order) -> Company:

@@ -32,6 +32,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.samples import Sample
 
+from growth.telemetry.logs import logger
+
+_log = logger("metrics")
+
 # Karpenter's bounds for durations, in seconds: dashboards compute quantiles from them.
 DURATION_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
@@ -240,14 +244,22 @@ class Metrics:
                 recent = [(key, held.quantiles(), held.count, held.total) for key, held in self._recent[metric].items()]
                 yield functools.partial(_summary, metric, recent)
             elif isinstance(metric, Gauge) and metric in self._readers:
-                read: list[tuple[Mapping[str, str], float]] = []
-                for series in self._readers[metric]():
-                    read.append(series)
-                    if not len(read) % SERIES_A_STEP:
-                        yield None
-                yield functools.partial(_read, metric, read)
+                yield from self._reading(metric)
             elif isinstance(metric, Counter | Gauge):
                 yield functools.partial(_numbers, metric, dict(self._numbers[metric]))
+
+    def _reading(self, gauge: Gauge) -> Iterator[Family | None]:
+        """A gauge that cannot be read is left out: the others are what people look at to find out why."""
+        read: dict[Labels, tuple[Mapping[str, str], float]] = {}
+        try:
+            for number, (labels, value) in enumerate(self._readers[gauge](), start=1):
+                read[_key(gauge, labels)] = (labels, value)
+                if not number % SERIES_A_STEP:
+                    yield None
+        except Exception:  # noqa: BLE001 - whatever it is, the other metrics must be told
+            _log.exception("a bug in us: a metric cannot be read", metric=gauge.name)
+            return
+        yield functools.partial(_read, gauge, read)
 
     def collect(self) -> Iterator[Metric]:
         """For a registry: everything at once, the series of a metric in order of their labels."""
@@ -266,10 +278,9 @@ def _numbers(metric: Counter | Gauge, numbers: Mapping[Labels, float]) -> Metric
     return family
 
 
-def _read(metric: Gauge, series: Reading) -> Metric:
+def _read(metric: Gauge, read: Mapping[Labels, tuple[Mapping[str, str], float]]) -> Metric:
     """Thousands of series at every scrape: the labels are taken as the reader gives them, and not made anew."""
     family = GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
-    read = {_key(metric, labels): (labels, value) for labels, value in series}
     family.samples += [
         Sample(metric.name, cast("dict[str, str]", labels), value)
         for _, (labels, value) in sorted(read.items(), key=itemgetter(0))

@@ -49,6 +49,9 @@ FAILED: Final = Counter(
 )
 METRICS: Final[tuple[Declaration, ...]] = (HELD, UNREADABLE, COLLECTED, FAILED)
 
+# How soon to look again while Nodes cannot be seen.
+UNSYNCED_SECONDS: Final = 30.0
+
 MACHINES: Final = "machine"
 CLAIMS: Final = "nodeclaim"
 
@@ -88,6 +91,10 @@ class Collection:
     async def _sweep(self) -> float:
         """One sweep; in how many seconds the next one is due."""
         env, settings = self._env, self._env.settings
+        if not env.state.nodes.synced:
+            # Whether a machine has a Node that must be drained first is not known: see `_remove_machine`.
+            _log.info("nothing is collected while Nodes cannot be seen", again=UNSYNCED_SECONDS)
+            return UNSYNCED_SECONDS
         machines = await env.provider.list()
         claims = [each for each in await every(env.api, NODE_CLAIM) if serves(env.provider, each.spec.node_class_ref)]
         orphans = self._orphans(machines, claims)

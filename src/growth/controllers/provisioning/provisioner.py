@@ -26,11 +26,8 @@ from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.controllers.provisioning.purchases import Done, Purchases
 from growth.controllers.provisioning.slicing import slices
 from growth.controllers.provisioning.telling import Teller
-from growth.kube.errors import (
-    ConfigError,
-    GateClosed,
-    KubeError,
-)
+from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.solve import Options
@@ -50,11 +47,17 @@ FILLED_SECONDS: Final = 2.0
 REPLAN_SECONDS: Final = 60.0
 # Within this time another plan is made, if the last one left anything to look at again.
 NEXT_PLAN_SECONDS: Final = REPLAN_SECONDS + 2 * RECHECK_SECONDS
+# The same for pods whose claims the server refuses: each look costs it a reservation and as many refusals.
+REFUSED: Final = BackoffSettings(base_seconds=RECHECK_SECONDS, cap_seconds=300.0, jitter=0.2)
 # How long the search for the cheapest plan should take on one core: this much, and this much for each pod.
 PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
+# While the cluster or the cloud is not known, that is logged again after so long.
+WAITING_SECONDS: Final = 60.0
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
+# After one of our own: nobody mends it meanwhile, but the cluster may change.
+DEFECT: Final = BackoffSettings(base_seconds=FAILED_SECONDS, cap_seconds=60.0, jitter=0.2)
 
 
 class Headroom(Protocol):
@@ -104,6 +107,9 @@ class Provisioner:
             packer="cost" if settings.packer == "cost" else "first-fit",
             flexibility=settings.max_price_percent,
         )
+        self._backoff = Backoff(env.random, DEFECT)
+        self._refused = Backoff(env.random, REFUSED)
+        self._waited: tuple[list[str], float] = ([], 0.0)  # for what, and when it was last told
         self._seen = -1  # the state's changes that the last pass knew of
         self._planned_at = 0.0
         self._open = False  # whether the last pass left something to look at again
@@ -152,33 +158,35 @@ class Provisioner:
             collected = await self._batch.closed(self._again_in())
             try:
                 await self._pass(collected=collected)
+                self._backoff.reset()
             except (GateClosed, ConfigError):
                 raise
             except KubeError as error:
                 _log.warning("provisioning failed, will try again", error=str(error))
-                await self._later()
+                await self._later(FAILED_SECONDS)
             except Exception:  # noqa: BLE001 - a pass that fails must not be the last
-                _log.exception("a bug in us: provisioning failed, will try again")
-                await self._later()
+                pause = self._backoff.next()
+                _log.exception("a bug in us: provisioning failed, will try again", again=pause)
+                await self._later(pause)
 
     def _again_in(self) -> float | None:
         if self._settling:
             return SETTLING_SECONDS
-        return self._recheck if self._open else None
+        return min(self._recheck, RECHECK_SECONDS) if self._open else None  # held pods may be released at any time
 
-    async def _later(self) -> None:
-        await asyncio.sleep(FAILED_SECONDS)
+    async def _later(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         self.trigger("failure")
 
     async def _pass(self, *, collected: bool) -> None:
         env = self._env
         unsynced = env.state.unsynced()
         if unsynced or env.state.catalogue is None:
-            what = [str(each) for each in unsynced] or ["what the cloud sells"]
-            _log.info("waiting on cluster sync", unsynced=what)
+            self._tell_waiting([str(each.kind) for each in unsynced] or ["what the cloud sells"])
             await asyncio.sleep(SETTLING_SECONDS)
             self.trigger("sync")
             return
+        self._waited = ([], 0.0)
         await self._purchases.look_for_overdue()
         virtual = tuple(self._headroom.demands())
         changes = env.state.changes
@@ -188,7 +196,8 @@ class Provisioner:
         self._settling = sifted.settling
         for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
             env.state.nominate(name, seconds=env.settings.nomination)
-        due = now - self._planned_at >= (self._recheck if changes != self._seen else REPLAN_SECONDS)
+        unchanged = changes == self._seen
+        due = now - self._planned_at >= (max(REPLAN_SECONDS, self._recheck) if unchanged else self._recheck)
         if not (collected or sifted.released or due):
             return
         self._seen, self._planned_at = changes, now
@@ -208,6 +217,14 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual)
+
+    def _tell_waiting(self, what: list[str]) -> None:
+        """When it begins or changes, and then now and then: the watchdog tells the rest."""
+        told, at = self._waited
+        now = self._env.clock.monotonic()
+        if what != told or now - at >= WAITING_SECONDS:
+            self._waited = (what, now)
+            _log.info("waiting on cluster sync", unsynced=what)
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
@@ -295,6 +312,10 @@ class Provisioner:
         self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
         real = any(key in answer.pods for each in plan.filled for key in each.pods)
         self._recheck = FILLED_SECONDS if real else RECHECK_SECONDS
+        if done.futile:
+            self._recheck = self._refused.next()
+        elif done.created:
+            self._refused.reset()
         self._decide(answer, plan, done, unplaced)
         if done.again:
             _log.info("the plan is made again", reason=done.again)

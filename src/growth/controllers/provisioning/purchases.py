@@ -35,11 +35,15 @@ PARALLEL: Final = 32
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """What came of the orders: created claims, those that failed or were refused with the reason."""
+    """What came of the orders: created claims, those that failed or were refused with the reason.
+
+    `futile` when the server was asked for claims and gave none.
+    """
 
     created: tuple[Order, ...] = ()
     refused: tuple[tuple[Order, str], ...] = ()
     again: str = ""
+    futile: bool = False
 
 
 class Purchases:
@@ -109,7 +113,8 @@ class Purchases:
         created, failed = await self._create_all(reserved, currency=answer.snapshot.currency)
         self._reserving.give_up({order.name for order, _ in failed})
         again = "some claims could not be created" if failed or reserved.refused else ""
-        return Done(created, (*expected.refused, *reserved.refused, *failed), again if created else "")
+        refused = (*expected.refused, *reserved.refused, *failed)
+        return Done(created, refused, again if created else "", futile=bool(failed) and not created)
 
     async def _create_all(
         self, reserved: Reserved, *, currency: str

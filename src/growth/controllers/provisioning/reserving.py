@@ -22,6 +22,8 @@ from growth.controllers.provisioning.claims import Order
 from growth.kube.errors import AlreadyExists, Conflict, Gone, NotFound, OutcomeUnknown
 
 ATTEMPTS: Final = 5
+# Longer than a reservation that nobody uses stands, on any clock.
+GIVEN_UP_SECONDS: Final = 300.0
 _PAGE: Final = 500
 _RESERVED_KEY: Final = "reserved"
 
@@ -44,13 +46,16 @@ class Reserving:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._given_up: set[str] = set()  # names that we reserved and shall not create
+        # Names that we reserved and shall not create, and until when (monotonic) others believe them to come.
+        self._given_up: dict[str, float] = {}
         settings = env.settings
         self._caps = Caps(nodes=settings.max_nodes, hourly=settings.max_hourly)
 
     def give_up(self, wanted: Set[str]) -> None:
         """These names will not be created: whoever reserves next may use their room."""
-        self._given_up |= wanted
+        now = self._env.clock.monotonic()
+        self._given_up = {name: until for name, until in self._given_up.items() if until > now}
+        self._given_up |= dict.fromkeys(wanted, now + GIVEN_UP_SECONDS)
 
     def expected_refusals(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
         """What the caps will refuse as far as the cache knows. Nothing is written where nothing can be bought."""

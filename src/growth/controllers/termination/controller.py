@@ -101,15 +101,13 @@ class Termination:
         return self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
 
     def _claims_of(self, node: Node) -> tuple[NodeClaim, ...]:
-        """By provider ID, or by name where one of the two does not know it."""
+        """By provider ID, or by what they say of each other where one of the two does not know it."""
         store = self._env.state.claims.store
         found = store.find("provider", node.spec.provider_id) if node.spec.provider_id else ()
         if found:
             return found
         owners = (store.get(each.name) for each in node.metadata.owner_references if each.kind == NODE_CLAIM.kind)
-        return tuple(
-            claim for claim in owners if claim is not None and claim.status.provider_id in {"", node.spec.provider_id}
-        )
+        return tuple(claim for claim in owners if claim is not None and _is_of(node, claim))
 
     # Claims.
 
@@ -178,8 +176,12 @@ class Termination:
 
     async def _has_claim(self, node: Node) -> bool:
         """Asked of the server: the cache may be late."""
-        owners = {each.uid for each in node.metadata.owner_references}
-        for claim in await every(self._env.api, NODE_CLAIM):
-            if claim.metadata.uid in owners or claim.status.provider_id == node.spec.provider_id != "":
-                return True
-        return False
+        return any(_is_of(node, claim) for claim in await every(self._env.api, NODE_CLAIM))
+
+
+def _is_of(node: Node, claim: NodeClaim) -> bool:
+    """Whether the Node is of the claim's machine. That it names the claim as its owner is not enough: Nodes are copied."""
+    if node.spec.provider_id and claim.status.provider_id:
+        return node.spec.provider_id == claim.status.provider_id
+    owned = any(each.uid == claim.metadata.uid for each in node.metadata.owner_references)
+    return owned and claim.status.node_name in {"", node.metadata.name}

@@ -15,7 +15,7 @@ from growth.api.pods import POD
 from growth.controllers.environment import Environment
 from growth.controllers.termination.metrics import EVICTION_REQUESTS, PODS_DRAINED
 from growth.kube.backoff import BackoffSettings
-from growth.kube.errors import ApiError, Conflict, GateClosed, KubeError, NotFound, TooManyRequests
+from growth.kube.errors import ApiError, ConfigError, Conflict, GateClosed, KubeError, NotFound, TooManyRequests
 from growth.kube.queue import WorkQueue
 from growth.planning import occupants
 from growth.telemetry.logs import logger
@@ -77,13 +77,16 @@ class Evictions:
                     self._held.pop(eviction.uid, None)
                 else:
                     self._queue.retry(eviction)
-            except GateClosed:
+            except (GateClosed, ConfigError):
                 raise
             except KubeError as error:
                 again = self._queue.retry(eviction)
                 _log.warning(
                     "will try again", Pod=f"{eviction.namespace}/{eviction.name}", error=str(error), again=again
                 )
+            except Exception:  # noqa: BLE001 - an odd pod must not keep the others from leaving
+                again = self._queue.retry(eviction)
+                _log.exception("a bug in us; this pod waits", Pod=f"{eviction.namespace}/{eviction.name}", again=again)
             finally:
                 self._queue.done(eviction)
 

@@ -227,8 +227,13 @@ class Hands:
             {"spec": {"disruption": {"consolidateAfter": f"{random.between(10, 90)}s"}}},
             {"spec": {"disruption": {"budgets": [{"nodes": random.choice(("20%", "50%", "100%", "3"))}]}}},
             {"spec": {"weight": random.between(1, 50)}},
+            {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}},
         )
         await self.world.admin.patch(NODE_POOL, name, random.choice(changes))
+        unpaused: Json = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
+        self._later(
+            random.uniform(20.0, 120.0), lambda: self._quietly(self.world.admin.patch(NODE_POOL, name, unpaused))
+        )
         return True
 
     async def foreign_node(self, random: SimRandom) -> bool:

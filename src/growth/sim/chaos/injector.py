@@ -10,23 +10,24 @@ import contextvars
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from growth.api.core import CONFIG_MAP
+from growth.api.kinds import Json
 from growth.kube.api import Api
-from growth.kube.errors import KubeError
+from growth.kube.errors import KubeError, NotFound
 from growth.operator.wiring import Role
 from growth.providers.contract import CloudProvider
-from growth.providers.kwok.faults import Faults as CloudFaults
-from growth.providers.kwok.faults import NoCapacity
+from growth.providers.kwok.faults import FAULTS_CONFIG_MAP
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.chaos.clouds import LyingCloud, repriced
 from growth.sim.chaos.hands import STRIKES, Hands
 from growth.sim.chaos.joins import Joins
 from growth.sim.chaos.network import KINDS, network_faults
-from growth.sim.chaos.rates import FAULTS, HOUR
+from growth.sim.chaos.rates import CREATE, FAULTS, HOUR, JOIN
 from growth.sim.invariants.books import CONFIG_MAPS, NODES, Books
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
 from growth.sim.seams import Actor, Seams, Step
-from growth.sim.world.world import World
+from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
 HOUR_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 1.0
@@ -53,6 +54,7 @@ class Injector(Seams):
         self._stock: dict[str, None] = {}
         self._absent: dict[str, float] = {}  # claims whose machines do not join, and until when
         self._prices: dict[str, float] = {}
+        self._told: dict[str, str] = {}
         self._mending: dict[int, Callable[[], Awaitable[object]]] = {}
         self._mended = 0
         self._tasks: list[asyncio.Task[object]] = []
@@ -68,10 +70,10 @@ class Injector(Seams):
             self.log.append((self._world.kernel.time(), f"{kind}{' ' + what if what else ''}"))
 
     def _strikes_now(self, kind: str) -> bool:
-        """Draws for one opportunity; those are there only when something is in flight."""
+        """Draws for one opportunity. A purchase, a deletion or a machine that joins is in flight by itself."""
         struck = self._stream(kind).chance(self._rates.get(kind, 0.0)) and not self._over
         if struck:
-            self._count(kind, matters=True)
+            self._count(kind, matters=FAULTS[kind].unit in {CREATE, JOIN} or self._books().busy())
         return struck
 
     def _stream(self, kind: str) -> SimRandom:
@@ -129,24 +131,28 @@ class Injector(Seams):
                 self._absent[claim] = float("inf")
             elif self._strikes_now("slow-join"):
                 self._absent[claim] = step.at + slow
-            self._tell_cloud()
         elif step.which == NODES and step.new is None and step.key[1] not in self._joins.names:
             self._joins.names.append(step.key[1])
 
-    def _tell_cloud(self) -> None:
-        world = self._world
-        assert world is not None
+    async def _tell_cloud(self, world: World) -> None:
+        """As people do: in the ConfigMap of the cloud's faults."""
         now = world.kernel.time()
-        parts = (each.split("/") for each in self._stock)
-        world.cloud.faults.fixed = CloudFaults(
-            no_capacity=tuple(NoCapacity((one[0], one[1], one[2])) for one in parts),
-            never_register=tuple(claim for claim, until in self._absent.items() if until > now),
-            stuck_delete=tuple(self._stuck),
-        )
+        data = {
+            "noCapacity": "\n".join(self._stock),
+            "neverRegister": "\n".join(claim for claim, until in self._absent.items() if until > now),
+            "stuckDelete": "\n".join(self._stuck),
+        }
+        if data == self._told:
+            return
+        self._told = data
+        body: Json = {"metadata": {"name": FAULTS_CONFIG_MAP}, "data": data}
+        try:
+            await world.admin.patch(CONFIG_MAP, FAULTS_CONFIG_MAP, body, namespace=NAMESPACE_OF_GROWTH)
+        except NotFound:
+            await world.admin.create(CONFIG_MAP, body, namespace=NAMESPACE_OF_GROWTH)
 
     async def disturb(self, world: World) -> None:
         """Until `world.over`; then everything is mended that would not mend by itself."""
-        self._tell_cloud()
         hands = Hands(
             world,
             self._books(),
@@ -167,7 +173,7 @@ class Injector(Seams):
 
     async def _keep_cloud(self, world: World) -> None:
         while not world.over.is_set():
-            self._tell_cloud()
+            await self._tell_cloud(world)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _strike_often(self, kind: str, rate: float, hands: Hands) -> None:
@@ -209,7 +215,7 @@ class Injector(Seams):
         self._stuck.clear()
         self._stock.clear()
         self._absent = {claim: until for claim, until in self._absent.items() if until == float("inf")}
-        self._tell_cloud()
+        await self._tell_cloud(world)
         for mend in tuple(self._mending.values()):
             await mend()
         self._mending.clear()

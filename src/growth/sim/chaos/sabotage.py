@@ -35,7 +35,8 @@ from growth.planning.budgets import Allowance
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
-from growth.sim.scenario.model import Order, Scenario
+from growth.sim.scenario import manifests
+from growth.sim.scenario.model import Order, PodShape, Scenario
 
 Apply = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -51,6 +52,8 @@ class Sabotage:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     objects: tuple[Json, ...] = ()
     edit: Callable[[Json], Json] = lambda body: body
+    hours: float = 0.5
+    """As long as it takes to show."""
 
     def prepared(self, order: Order) -> Order:
         """The order with what the bug needs to show."""
@@ -166,8 +169,8 @@ async def _asks_again(self: Any, kind: Any, name: str, *, namespace: str = "") -
 
 
 def _forgets_some(pending: Any, marked: Any, sort: Any) -> Any:
-    """Pods whose names end in certain letters are never planned for."""
-    return _REAL_RIPE([pod for pod in pending if pod.name[-1] not in "bcdfgh"], marked, sort)
+    """Pods of one workload are never planned for."""
+    return _REAL_RIPE([pod for pod in pending if not pod.name.startswith("forgotten")], marked, sort)
 
 
 _REAL_RIPE: Final = demand.ripe
@@ -177,6 +180,14 @@ def _says_it_again(self: Any, spec: Any) -> bool:
     self._last.clear()
     self._before = {}
     return bool(_REAL_RECORD(self, spec))
+
+
+def _lonely() -> tuple[Json, ...]:
+    """A workload with a pool of its own: no other's machine will do."""
+    taint = {"key": "lonely", "value": "true", "effect": "NoSchedule"}
+    shape = PodShape(spec={"nodeSelector": {"lonely": "true"}, "tolerations": [{**taint, "operator": "Equal"}]})
+    pool = manifests.node_pool("lonely", labels={"lonely": "true"}, taints=(taint,))
+    return pool, manifests.deployment("forgotten", 2, shape)
 
 
 def _huge_pod() -> Json:
@@ -202,7 +213,7 @@ def _spare_room() -> Json:
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
         "metadata": {"name": "more-room", "namespace": "default"},
-        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 30},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 40},
     }
 
 
@@ -297,6 +308,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="some pods are never planned for",
         apply=_replaced((passes, "ripe", _forgets_some)),
         faults="none",
+        objects=_lonely(),
     ),
     "keep-the-finalizer": Sabotage(
         breaks="ended",
@@ -307,9 +319,10 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "remove-the-spare": Sabotage(
         breaks="calm",
         bug="machines that keep spare room are removed as empty",
-        apply=_replaced((State, "kept_for_buffer", _returns(False))),
+        apply=_replaced((State, "kept_for_buffer", _returns(False)), (State, "nominated", _returns(False))),
         faults="none",
         objects=(_spare_room(),),
+        hours=1.0,
     ),
     "repeat-yourself": Sabotage(
         breaks="idle",

@@ -28,7 +28,7 @@ from growth.sim.invariants.books import (
     tainted,
 )
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.safety import voluntary
+from growth.sim.invariants.safety import begins_to_go, voluntary
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -119,13 +119,14 @@ class Calm(AtTheEnd):
 
     def __init__(self) -> None:
         self._removed = ""
-        self._found: list[Complaint] = []
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         if case.calm_since is None or case.now < case.calm_since + REST_SECONDS:
             return
         if voluntary(step, case.books) is not None:
             self._removed = step.key[1]
+        elif begins_to_go(step) and step.which in {CLAIMS, NODES}:
+            self._removed = ""  # a machine that failed is replaced, whatever was removed before
         elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
             said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
             yield Complaint(said, (step.key[1], self._removed))

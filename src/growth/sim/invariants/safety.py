@@ -45,7 +45,7 @@ NEWS_SECONDS: Final = 30.0
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
 
 
-def _begins_to_go(step: Step) -> bool:
+def begins_to_go(step: Step) -> bool:
     """Whether the change is the request that the object go."""
     return (
         step.verb == "delete"
@@ -57,7 +57,7 @@ def _begins_to_go(step: Step) -> bool:
 
 def voluntary(step: Step, books: Books) -> Json | None:
     """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
-    if not step.actor.is_growth or step.which != CLAIMS or not _begins_to_go(step):
+    if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
         return None
     claim = step.last
     machine = books.machine_of(claim)
@@ -227,7 +227,7 @@ class Protected(Quiet):
         if not step.actor.is_growth or step.old is None:
             return
         books = case.books
-        if step.which == PODS and step.verb == "delete" and _begins_to_go(step):
+        if step.which == PODS and step.verb == "delete" and begins_to_go(step):
             node = books.find(NODES, step.last["spec"].get("nodeName", ""))
             if node is not None and not self._past_deadline(_claim_of(node, books)):
                 yield step.old, "deleted past the eviction"
