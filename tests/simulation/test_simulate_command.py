@@ -128,9 +128,9 @@ def test_the_process_dies_after_every_write_in_turn(tmp_path: pathlib.Path, caps
 
 TRACES = """
 from growth.sim.campaign import perform
-from growth.sim.scenario.generate import generate
+from growth.sim.scenario.generate import small
 from growth.sim.scenario.model import Order
-orders = [Order(seed=seed, scenario=generate(seed, hours=0.1), hours=0.1, faults="all") for seed in range(20)]
+orders = [Order(seed=seed, scenario=small(seed), hours=0.3, faults="all") for seed in range(20)]
 print(" ".join(outcome.digest for outcome in perform(orders)))
 """
 

@@ -48,7 +48,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "two-leaders": Fault(HOUR, 6.0, "the Lease is taken from a leader that does not know it"),
     "clock-jump": Fault(HOUR, 6.0, "the wall clock jumps by up to ten minutes"),
     # The cloud.
-    "list-stale": Fault(LIST, 0.25, "the cloud lists what was there a minute ago"),
+    "list-stale": Fault(LIST, 0.5, "the cloud lists what was there a minute ago"),
     "list-partial": Fault(LIST, 0.25, "some machines are missing from the list"),
     "list-empty": Fault(LIST, 0.2, "the list is empty and no error is said"),
     "not-found": Fault(GET, 0.3, "404 for a machine that runs"),

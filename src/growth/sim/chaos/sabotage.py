@@ -213,7 +213,7 @@ def _spare_room() -> Json:
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
         "kind": "CapacityBuffer",
         "metadata": {"name": "more-room", "namespace": "default"},
-        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 150},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}, "replicas": 40},
     }
 
 
@@ -319,7 +319,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "remove-the-spare": Sabotage(
         breaks="calm",
         bug="machines that keep spare room are removed as empty",
-        apply=_replaced((State, "kept_for_buffer", _returns(False))),
+        apply=_replaced((State, "kept_for_buffer", _returns(False)), (State, "nominated", _returns(False))),
         faults="none",
         objects=(_spare_room(),),
         hours=1.0,
