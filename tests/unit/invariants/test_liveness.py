@@ -75,7 +75,7 @@ def test_what_waits_and_what_stays_has_a_reason() -> None:
         reasons = liveness.Reasons()
         history = running(reasons)
         history.put(PODS, pending())
-        events = [{"regarding": {"uid": uid}} for uid in ("uid-pod-lost", "uid-node-one")] if told else []
+        events = [{"involvedObject": {"uid": uid}} for uid in ("uid-pod-lost", "uid-node-one")] if told else []
         assert len(judged(reasons, history, events=events)) == said
 
 

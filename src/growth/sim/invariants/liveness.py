@@ -157,7 +157,7 @@ class Reasons(AtTheEnd):
     promise = "every pending pod and every empty node that stays has a reason that people can read"
 
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
-        told = {(each.get("regarding") or {}).get("uid", "") for each in ending.events}
+        told = {(each.get("involvedObject") or {}).get("uid", "") for each in ending.events}
         kept = " ".join(
             f"{entry.get('example', '')} {entry.get('reason', '')}"
             for each in ending.decisions
