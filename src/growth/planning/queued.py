@@ -40,11 +40,12 @@ THINNED: Final = 7
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
 ALONE: Final = 6
 SURPLUS: Final = 3
-# Of machines of one type with some others, so many too few are tried, and so many generations of such plans.
+# Of machines of one type with a few others: so many too few are tried, so many generations of such plans, and others of
+# so many sizes.
 FEWER: Final = 3
 UNIFORM: Final = 3
 HALVES: Final = 6
-OTHERS: Final = 2
+OTHERS: Final = 3
 # Where fewer plans can be looked at in a generation, they are not.
 WORTHWHILE: Final = 20
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
@@ -92,7 +93,7 @@ def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
 
 
 def uniform(goods: Market, queue: Ints, worth: Floats, *, column: int, most: int) -> list[Drawing]:
-    """Machines of one column and one or two others, nobody left over, at no more than so much; none where there are none.
+    """Machines of one column and up to three others, nobody left over, at no more than so much; none where there are none.
 
     Such a plan changes little when demand changes a little: by a machine, and by those others.
     """
@@ -155,10 +156,9 @@ class _Search:
         small = self._by_price[: self._rank[column] + 1]
         counts = range(max(1, number - FEWER), number + SURPLUS)
         waiting: dict[Plan, None] = {}
-        for choice in (few, small):
-            rests = [
-                rest for many in range(OTHERS + 1) for rest in itertools.combinations_with_replacement(choice, many)
-            ]
+        for choice, most_others in ((few, OTHERS), (small, OTHERS - 1)):
+            numbers = range(most_others + 1)
+            rests = [rest for many in numbers for rest in itertools.combinations_with_replacement(choice, many)]
             plans = (
                 plan for rest in rests for many in counts for plan in ((column,) * many + rest, rest + (column,) * many)
             )

@@ -116,14 +116,14 @@ def test_who_may_not_go_everywhere_is_bound_where_it_may(seed: int, monkeypatch:
 
 
 def test_a_uniform_plan_is_of_one_type_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but two machines are of the column, all pods are on them, and it costs no more than it may."""
+    """All but three machines are of the column, all pods are on them, and it costs no more than it may."""
     _, _, goods, queue = question(3, monkeypatch)
     many = np.tile(queue, 5)
     worth = np.full(len(goods.classes), 50_000_000.0)
     column = int(goods.prices.argmax())
     most = 60 * int(goods.prices[column])
     found = uniform(goods, many, worth, column=column, most=most)
-    assert sum(each.column != column for each in found) <= 2 < len(found)
+    assert sum(each.column != column for each in found) <= 3 < len(found)
     assert sum(int(each.pods.sum()) for each in found) == len(many)
     assert sum(int(goods.prices[each.column]) for each in found) <= most
     assert uniform(goods, many, worth, column=column, most=1) == []
