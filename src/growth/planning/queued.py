@@ -43,7 +43,7 @@ SURPLUS: Final = 3
 # Of machines of one type with a few others: so many too few are tried, so many generations of such plans, and others of
 # so many sizes.
 FEWER: Final = 3
-UNIFORM: Final = 3
+UNIFORM: Final = 2
 HALVES: Final = 6
 OTHERS: Final = 3
 # Where fewer plans can be looked at in a generation, they are not.
