@@ -345,6 +345,6 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         breaks="settled",
         bug="a finalizer that somebody took off a claim is not put back",
         apply=_replaced((decide, "held", _returns(True))),
-        faults="finalizer-by-hand=60",
+        faults="finalizer-by-hand=600",
     ),
 }
