@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -105,7 +106,8 @@ def test_a_violation_ends_with_one_and_the_command_that_repeats_it(
         violations=(),
     )
 
-    def played(order: Order) -> Outcome:
+    def played(order: Order, *, tell: Callable[[float], None]) -> Outcome:
+        tell(60.0)
         broken = Violation(seed=4, invariant="leaks", at=12.5, story="a machine\nwas forgotten")
         return dataclasses.replace(whole, seed=order.seed, violations=(broken,) if order.seed == 4 else ())
 
@@ -128,9 +130,9 @@ def test_the_process_dies_after_every_write_in_turn(tmp_path: pathlib.Path, caps
 
 TRACES = """
 from growth.sim.campaign import perform
-from growth.sim.scenario.generate import generate
+from growth.sim.scenario.generate import small
 from growth.sim.scenario.model import Order
-orders = [Order(seed=seed, scenario=generate(seed, hours=0.1), hours=0.1, faults="all") for seed in range(20)]
+orders = [Order(seed=seed, scenario=small(seed), hours=0.3, faults="all") for seed in range(20)]
 print(" ".join(outcome.digest for outcome in perform(orders)))
 """
 

@@ -161,7 +161,10 @@ class Nodes:
             return
         since = self._tainted[node.metadata.name] = {taint.key: known.get(taint.key, now) for taint in taints}
         for pod in self._pods.store.find("node", node.metadata.name):
-            late = any(now - since[taint.key] >= _tolerated(pod, taint) for taint in taints)
+            created = pod.metadata.creation_timestamp
+            # A pod that came later has its whole time.
+            age = (self._clock.now() - created).total_seconds() if created is not None else float("inf")
+            late = any(min(age, now - since[taint.key]) >= _tolerated(pod, taint) for taint in taints)
             if late and pod.metadata.deletion_timestamp is None:
                 await self._remove(pod)
 

@@ -159,8 +159,11 @@ class Volumes:
             for volume in tuple(self._volumes.store):
                 holder = volume.spec.claim_ref
                 if holder is not None and (holder.namespace, holder.name) == (namespace, name):
-                    with contextlib.suppress(NotFound):
-                        await self._api.delete(PERSISTENT_VOLUME, volume.metadata.name, uid=volume.metadata.uid)
+                    made = volume.metadata.name
+                    with contextlib.suppress(NotFound):  # a bound volume is protected
+                        released: Json = {"status": {"phase": "Released"}}
+                        await self._api.patch(PERSISTENT_VOLUME, made, released, subresource="status")
+                        await self._api.delete(PERSISTENT_VOLUME, made, uid=volume.metadata.uid)
             return
         kind = self._classes.store.get(claim.spec.storage_class_name or "")
         if kind is not None and kind.volume_binding_mode != WAITS and not claim.spec.volume_name:
