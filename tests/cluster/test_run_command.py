@@ -1,7 +1,9 @@
 """`growth run` on a real API server: how it starts, stops, hands over and refuses."""
 
+import asyncio
 import datetime as dt
 import json
+import pathlib
 import signal
 
 import pytest
@@ -10,6 +12,7 @@ import yaml
 from growth.api import names
 from growth.api.crds import all_crds
 from growth.units import print_micro_time
+from tests.cluster.lossy import LossyProxy
 from tests.cluster.servers import Server
 from tests.good_objects import KWOK_CLASS, need, node_pool
 from tests.running import growth_run, until
@@ -89,6 +92,41 @@ def test_a_lost_lease_ends_the_process_with_1(home: Plane) -> None:
         assert growth.process.wait(30) == 1
         (line,) = growth.lines("lease lost")
         assert "thief holds the lease" in line["error"]
+
+
+def test_a_server_that_is_away_at_the_start_is_waited_for(home: Plane, tmp_path: pathlib.Path) -> None:
+    """Nobody lets it in at first: it says so, is not ready, and leads soon after the door is open."""
+
+    async def law() -> None:
+        async with LossyProxy.before(home.url) as proxy:
+            proxy.block()
+            config = json.loads(home.kubeconfig_of("growth").read_text())
+            config["clusters"][0]["cluster"]["server"] = proxy.url
+            path = tmp_path / "kubeconfig"
+            path.write_text(json.dumps(config))
+            with growth_run(home, *QUICK_LEASE, kubeconfig=path) as growth:
+                told = await asyncio.to_thread(growth.wait_for, "waiting for the API server")
+                assert told["unknown"] == "which cluster this is"
+                assert (await asyncio.to_thread(growth.get, "/readyz"))[0] == 503
+                proxy.unblock()
+                await asyncio.to_thread(growth.wait_for, "leading")
+                assert await asyncio.to_thread(growth.stop) == 0
+
+    asyncio.run(law())
+
+
+def test_a_server_whose_certificate_nobody_vouches_for_is_refused_with_1(home: Plane, tmp_path: pathlib.Path) -> None:
+    """Waiting would not help: one line names the server and what is wrong with its certificate."""
+    config = json.loads(home.kubeconfig_of("growth").read_text())
+    for key in ("certificate-authority", "certificate-authority-data"):
+        config["clusters"][0]["cluster"].pop(key, None)
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    with growth_run(home, kubeconfig=path) as growth:
+        assert growth.process.wait(60) == 1
+        last = growth.text().splitlines()[-1]
+        assert last.startswith(f"growth: {home.url} shows a certificate that"), last
+        assert not growth.lines("waiting for the API server")
 
 
 def test_a_cluster_that_is_not_prepared_is_refused_with_1(home: Plane) -> None:

@@ -13,7 +13,7 @@ from growth.api.pools import PoolRef
 from growth.cluster import hashes
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
-from growth.controllers.pools import Pools
+from growth.controllers.pools import Pools, status
 from growth.controllers.pools.metrics import COST, LIMIT, UNPRICED, USAGE
 from growth.controllers.settings import ControllerSettings
 from tests.simulation.clouds import TYPE
@@ -53,6 +53,34 @@ def test_a_pool_that_can_be_bought_from_is_ready() -> None:
         assert stage.writes() == 2
 
     on_stage(body)
+
+
+def test_a_large_pool_is_counted_a_few_machines_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody else has a turn in between, and the sum is right."""
+    real, seen = status.held, []
+
+    def held(claims: Any) -> Any:
+        listed = list(claims)
+        seen.append(len(listed))
+        return real(listed)
+
+    monkeypatch.setattr(status, "held", held)
+
+    async def body(stage: Stage) -> None:
+        await stage.add_class()
+        pool = await stage.add_pool()
+        for number in range(450):
+            await stage.add_claim(f"web-{number}", pool=pool)
+            machine = {"providerID": f"scripted://web-{number}", "capacity": {"cpu": "4"}}
+            await stage.admin.patch(NODE_CLAIM, f"web-{number}", {"status": machine}, subresource="status")
+        await stage.start(Pools(stage.env))
+        await asyncio.sleep(10)
+        told = (await stage.pool()).status
+        assert (told.nodes, told.resources["nodes"], told.resources["cpu"]) == (450, "450", "1800")
+
+    on_stage(body)
+    assert sum(seen) >= 450
+    assert max(seen) <= 200
 
 
 def test_a_pool_follows_its_node_class() -> None:

@@ -5,13 +5,21 @@ import itertools
 
 from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable, InsufficientCapacity
+from growth.api.core import CONFIG_MAP
+from growth.api.events import EVENT
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
-from growth.controllers.catalogue import CatalogueReader
+from growth.api.kinds import Json
+from growth.controllers.catalogue import REFUSED, CatalogueReader
 from growth.controllers.environment import Environment
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.termination import Termination
 from growth.providers.choice import choices
+from growth.providers.kwok.faults import FAULTS_CONFIG_MAP
+from growth.sim import kernel as sim
+from growth.sim.kernel import Kernel
+from growth.sim.replica import Replica
+from growth.sim.trials.owning import stage as owning
 from tests.manifests import need
 from tests.simulation.buying import Buyer, Stage, staged, told
 from tests.simulation.clouds import TYPE, ScriptedCloud
@@ -61,9 +69,10 @@ def test_what_was_refused_is_asked_for_again_after_three_minutes_and_not_before(
 
     async def body(stage: Stage) -> None:
         cloud = ShortCloud(SMALL)
-        await begin(stage, cloud, SMALL)
+        env = await begin(stage, cloud, SMALL)
         await asyncio.sleep(170)
         assert len(cloud.refusals) == 1
+        assert env.metrics.value(REFUSED) == 4, "one in each zone"
         (said,) = await told(stage, names.FAILED_SCHEDULING)
         assert "what could hold it cannot be bought now (c-2x-amd64-linux in test-zone-a" in said
         await asyncio.sleep(430)
@@ -102,3 +111,23 @@ def test_stock_that_is_back_is_bought_when_the_time_has_lapsed() -> None:
         assert len(cloud.machines) == 1
 
     staged(body)
+
+
+def test_a_cluster_whose_cloud_has_nothing_is_quiet_until_stock_is_back() -> None:
+    """The whole autoscaler on the KWOK cloud: few claims while there is none, and a machine within minutes afterwards."""
+
+    async def main(kernel: Kernel) -> int:
+        stage = owning.Stage(kernel)
+        await stage.prepare(owning.Pool())
+        nothing: Json = {"metadata": {"name": FAULTS_CONFIG_MAP}, "data": {"noCapacity": "*/*/*"}}
+        await stage.admin.create(CONFIG_MAP, nothing, namespace=owning.GROWTH_NAMESPACE)
+        Replica(kernel, stage.cluster.server).start()
+        await stage.deploy("web", 5)
+        await asyncio.sleep(900)
+        refused = [each for each in (await stage.admin.list(EVENT)).items if each.reason == "InsufficientCapacityError"]
+        await stage.admin.delete(CONFIG_MAP, FAULTS_CONFIG_MAP, namespace=owning.GROWTH_NAMESPACE)
+        await stage.settle(pods=5, seconds=240)
+        return len(refused)
+
+    # Every three minutes all is tried, tier by tier: a claim may cost little more than what was planned for it.
+    assert 5 <= sim.run(main, seed=1, limit_seconds=100_000).value <= 4 * 900 / 180

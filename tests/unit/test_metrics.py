@@ -204,12 +204,18 @@ def test_a_gauge_that_cannot_be_read_is_left_out() -> None:
     def mistaken() -> Reading:
         return [({"other": "label"}, 1.0)]
 
+    metrics.prepare(broken_steps)
     for wrong in (broken, mistaken):
         metrics.read(LIMIT, wrong)
         with capture_logs() as lines:
             names = [family.name for family in metrics.collect()]
         assert names == [NODES.name]
-        assert [line["metric"] for line in lines] == [LIMIT.name]
+        assert [line.get("metric") or line["what"] for line in lines] == ["broken_steps", LIMIT.name]
+
+
+def broken_steps() -> Iterator[None]:
+    yield
+    raise ZeroDivisionError
 
 
 def test_two_scrapes_do_not_mix() -> None:

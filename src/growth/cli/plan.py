@@ -52,7 +52,7 @@ def plan(
     packer: Annotated[
         Literal["first-fit", "cost"],
         Parameter(help="How pods are packed: for the least cost, or in Karpenter's order."),
-    ] = "first-fit",
+    ] = "cost",
     node_cost: Annotated[
         float, Parameter(help="What a machine costs an hour beside its price: fewer and larger ones are bought.")
     ] = 0.0,

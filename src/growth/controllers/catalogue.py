@@ -24,7 +24,8 @@ _log = logger("catalogue")
 RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter=0.2)
 
 AGE: Final = Gauge("growth_catalogue_age_seconds", "Seconds since the cloud last told what it sells.")
-METRICS: Final[tuple[Declaration, ...]] = (AGE,)
+REFUSED: Final = Gauge("growth_offerings_refused", "Offerings that the cloud refused lately: plans leave them out.")
+METRICS: Final[tuple[Declaration, ...]] = (AGE, REFUSED)
 
 
 class CatalogueReader:
@@ -38,6 +39,7 @@ class CatalogueReader:
         self._shortages = Shortages(env.clock)
         self._backoff = Backoff(env.random, RETRY)
         env.metrics.read(AGE, self._age)
+        env.metrics.read(REFUSED, lambda: [({}, float(len(self._shortages)))])
 
     def refused(self, claim: NodeClaim) -> bool:
         """The cloud has nothing of what the claim allows: no plan asks for it for a while, from this moment on.

@@ -1,11 +1,11 @@
 """The `cost` packer: a search among plans for the cheapest that kube-scheduler would really fill.
 
-First fit is tried first, so the result is never worse. Then machines are drawn (`drawing`) by what pods are worth
-(`bound`, `patterns`), freely and with machines of one type only, and each drawing is packed by the feasibility code. The
-cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are added, and the cheapest plan
-after that wins. Among plans that are not much dearer (one part in 25) one wins that would change little if demand changed
-a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then the one
-wins whose largest machine holds the fewest pods.
+First fit is tried first, so the result is never worse. Then come machines that suit kube-scheduler's queue (`queued`),
+machines of one type, and machines drawn (`drawing`) by what pods are worth (`bound`, `patterns`); each proposal is packed
+by the feasibility code. The cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are
+added, and the cheapest plan after that wins. Among plans that are hardly dearer, or near the bound, one wins that would
+change little if demand changed a little: many machines, and most of them alike. Plans within one part in a hundred are
+equal otherwise, and then the one wins whose largest machine holds the fewest pods.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
@@ -30,30 +30,39 @@ from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
-from growth.planning.queued import queued
+from growth.planning.queued import queued, uniform
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # A search takes time as pods times machines. Where there is more of that it is not begun: first fit's plan is the answer.
 MOST_WORK = 4_000_000
 # How many attempts with machines of one type only.
 ALIKE = 4
-# Drawings of one pass: so many pods are drawn in all, in so many drawings at least.
-DRAWN_PODS, FEWEST_DRAWN = 3_000, 2
+# Drawings of one pass: so many pods are drawn in all, in so many drawings at least and at most. The least where the
+# search by the queue knows everything: it finds more.
+DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN = 3_000, 2, 6
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
+# How machines come, turn by turn.
+ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
 BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
-# A plan that stays as it is when demand changes a little wins over those that save less than one part in so many.
-CALM = 25
+# A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
+FINE = 17
+# Nothing is drawn by other means where a plan is so near to the bound.
+NEAR = 25
+# So many machines of one type are calm.
+MANY = 9
 # The share of machines that may change when a plan is said to stay as it is.
-UPHEAVAL = Fraction(1, 4)
+UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
 ROUNDS = 6
 # A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
-UNSETTLED = 8
+UNSETTLED = 16
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
-# What is bought for a few pods alone is not filled well: a second purchase costs so many percent of what its pods are worth.
+# When machines come one by one, so many pods of a thousand may be left to a second purchase.
+FEW = 4
+# For pods that are left over one machine is bought where it costs at most so many percent of several.
 SECOND = 120
 
 
@@ -112,7 +121,7 @@ class Found:
 
 class Search:
     """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan; `queue`
-    is its order of pods.
+    is its order of pods; `limited` where a pool has limits.
     """
 
     def __init__(
@@ -125,6 +134,7 @@ class Search:
         queue: Sequence[str],
         resources: int,
         node_cost: int,
+        limited: bool,
     ) -> None:
         self._queue = queue
         self._pack = pack
@@ -137,9 +147,12 @@ class Search:
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
         self._pods = sum(len(each.pods) for each in classes)
         self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, self._pods)))
-        self._arrivals = (Arrival.ONE_BY_ONE, Arrival.AT_ONCE)
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
-        self._rehearsals *= 1 + self._ruled
+        if self._ruled and self._pods * FEWEST <= BOUND_PODS:
+            self._rehearsals *= 2  # one by one counts too then
+        self._few = self._pods * FEW // 1000
+        # What the quick rehearsals know: neither rules among pods nor limits nor several pools.
+        self._plain = not self._ruled and not limited and len({shelf for shelf, _ in self._goods.columns}) == 1
 
     def best(self) -> Found:
         """The cheapest plan that was found."""
@@ -151,52 +164,56 @@ class Search:
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         limit = self._limit(counts)
         worth = limit.worth
+        found = [self._at_first(first, worth)]
+        queue = self._waiting(first)
+        fine = (limit.least or 0) + (limit.least or 0) // FINE
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
-        found = [self._repaired(first, worth, most=None) or self._as_planned(first)]
-        filled = self._by_queue(first, worth)
-        promised = min([self._cost(first), *map(self._cost, filled)])
-        calmer, *calm = [self._calm(counts, worth, sort) for sort in calmest(sorts)]
-        for trial in (calmer, *filled, *calm):
-            most = min(
-                found[0].cost, promised + 2 * promised // CALM, *(each.cost + each.cost // CALM for each in found)
-            )
-            if self._rehearsals > 0 and self._order(trial) <= (first.unplaced, most):
-                repaired = self._repaired(trial, worth, most=most)
-                found += [] if repaired is None else [repaired]
-        best = min(map(self._rank, found))
-        best = (best[0], best[1] - best[1] // CALM)
-        if limit.least is None or best[1] > limit.least + limit.least // EQUAL:
+        if self._plain:
+            for calm in self._uniform(queue, worth, sorts, most=min(fine, found[0].cost)):
+                tried = self._try(calm, found, worth, calm=fine)
+                if tried is not None and tried.settled and tried.trial.upheaval <= UPHEAVAL:
+                    return tried
+            for trial in self._by_queue(queue, worth):
+                self._try(trial, found, worth, calm=0)
+        if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
+            if not self._plain:  # the queue is a hint there, and no more
+                drawn += [*self._uniform(queue, worth, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
             for trial in sorted(drawn, key=self._order):
-                if self._rehearsals <= 0 or self._order(trial) >= best:
-                    break
-                repaired = self._repaired(trial, worth, most=best[1])
-                if repaired is not None:
-                    found.append(repaired)
-                    best = min(best, self._rank(repaired))
-        return self._chosen(found)
+                self._try(trial, found, worth, calm=0)
+        return self._chosen(found, fine)
 
-    def _by_queue(self, first: Trial, worth: Floats) -> list[Trial]:
+    def _uniform(self, queue: Ints, worth: Floats, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
+        """Plans of machines of one type with few others, those that would be many but not too many."""
+        for sort in calmest(sorts):
+            if sort.machines >= MANY:
+                drawings = uniform(self._goods, queue, worth, column=sort.column, most=most)
+                if drawings:
+                    yield self._pack(self._firmly(drawings), self._rows)
+
+    def _by_queue(self, queue: Ints, worth: Floats) -> Iterator[Trial]:
         """Plans that are made for how kube-scheduler fills machines."""
+        for drawings in queued(self._goods, queue, worth):
+            yield self._pack(self._firmly(drawings), self._rows)
+
+    def _try(self, trial: Trial, found: list[Found], worth: Floats, *, calm: int) -> Found | None:
+        """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm; None if it is not."""
+        fewest = min(each.trial.unplaced for each in found)
+        most = min(max(self._cheapest(found), calm), found[0].cost if found[0].trial.unplaced == fewest else 1 << 62)
+        if self._rehearsals <= 0 or self._order(trial) > (fewest, most):
+            return None
+        repaired = self._repaired(trial, worth, most=most if trial.unplaced == fewest else None)
+        found += [] if repaired is None else [repaired]
+        return repaired
+
+    def _cheapest(self, found: Sequence[Found]) -> int:
+        return min(map(self._rank, found))[1]
+
+    def _waiting(self, first: Trial) -> Ints:
+        """The pods that need new machines, as kube-scheduler will take them: rows of the market."""
         bought = {key for claim in first.claims for key in claim.pods}
         rows = [self._row_of[key] for key in self._queue if key in bought and key in self._row_of]
-        return [
-            self._pack([dataclasses.replace(each, firm=True) for each in self._drawn(drawings)], self._rows)
-            for drawings in queued(self._goods, np.array(rows, dtype=np.int64), [worth])
-        ]
-
-    def _calm(self, counts: Ints, worth: Floats, sort: Sort) -> Trial:
-        """Machines of one sort, and for what they would leave over when they come one by one as few others as possible."""
-        drawn = self._firm(draw(self._goods, counts, worth, columns=sort.columns))
-        trial = self._pack(drawn, self._rows)
-        alike = len(drawn) - 1
-        if self._rehearse is None or alike < 1:
-            return trial
-        bought = {key for claim in trial.claims for key in claim.pods}
-        rehearsed = self._rehearse(trial.claims[:alike], Arrival.ONE_BY_ONE)
-        over = [key for key in rehearsed.left if key in bought]
-        again = self._pack([*self._kept(trial, set(over))[:alike], *self._more(over, worth)], self._rows)
-        return again if self._order(again) < self._order(trial) else trial
+        return np.array(rows, dtype=np.int64)
 
     def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
         """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
@@ -211,7 +228,8 @@ class Search:
             for sort in sorts[1:ALIKE]:
                 yield draw(self._goods, counts, worth, columns=sort.columns)
 
-        return itertools.islice(each(), max(FEWEST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))))
+        most = min(MOST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))) if not self._plain else 0
+        return itertools.islice(each(), max(FEWEST_DRAWN, most))
 
     def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
         """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
@@ -229,20 +247,21 @@ class Search:
     def _order(self, trial: Trial) -> tuple[int, int]:
         return trial.unplaced, self._cost(trial)
 
-    def _chosen(self, found: Sequence[Found]) -> Found:
-        """The cheapest; but among those that are not much dearer, and not dearer than first fit (which comes first), one
-        that would change little if demand changed a little. Among equals the one whose largest machine holds least.
+    def _chosen(self, found: Sequence[Found], fine: int) -> Found:
+        """The cheapest; but among those that are hardly dearer, or fine by themselves, and not dearer than first fit
+        (which comes first), one that would change little if demand changed a little. Among equals the one whose largest
+        machine holds least.
         """
         settled = [each for each in found if each.settled]
         if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
             found = [found[0], *settled]
         fewest, least = min(map(self._rank, found))
-        most = min(least + least // CALM, found[0].cost if found[0].trial.unplaced == fewest else least + least // CALM)
-        fine = [each for each in found if each.trial.unplaced == fewest and each.cost <= most]
-        calm = [each for each in fine if each.trial.upheaval <= UPHEAVAL]
+        first = found[0].cost if found[0].trial.unplaced == fewest else fine
+        good = [each for each in found if each.trial.unplaced == fewest]
+        calm = [each for each in good if each.cost <= min(fine, first) and each.trial.upheaval <= UPHEAVAL]
         if calm:
             return min(calm, key=lambda each: (each.trial.upheaval, each.cost))
-        equal = [each for each in fine if each.cost <= least + least // EQUAL]
+        equal = [each for each in good if each.cost <= least + least // EQUAL]
         return min(equal, key=lambda each: (each.trial.largest, each.cost))
 
     def _counts(self, keys: Iterable[str]) -> Ints:
@@ -258,10 +277,9 @@ class Search:
         none = np.zeros(self._goods.needs.shape[1], dtype=np.int64)
         return bound(self._goods, counts, heap=none, on_heap=[False] * len(counts))
 
-    def _firm(self, drawings: Sequence[Drawing]) -> list[Drawn]:
-        """The drawings as they are, but for the last machine: it is as large as what is left for it."""
-        drawn = self._drawn(drawings)
-        return [*(dataclasses.replace(each, firm=True) for each in drawn[:-1]), *drawn[-1:]]
+    def _firmly(self, drawings: Sequence[Drawing]) -> list[Drawn]:
+        """The drawings as they are, even if their pods would do with less."""
+        return [dataclasses.replace(each, firm=True) for each in self._drawn(drawings)]
 
     def _drawn(self, drawings: Sequence[Drawing]) -> list[Drawn]:
         return [
@@ -277,25 +295,37 @@ class Search:
 
         Or as far as rounds go. None where it cannot be cheaper than `most`.
         """
+        return self._settled(trial, worth, most=most)[1]
+
+    def _at_first(self, first: Trial, worth: Floats) -> Found:
+        """First fit's plan, with machines added if that is cheaper than to buy for who is left over at once."""
+        at_once, repaired = self._settled(first, worth, most=None)
+        return min((each for each in (repaired, at_once) if each is not None), key=lambda each: each.cost)
+
+    def _settled(self, trial: Trial, worth: Floats, *, most: int | None) -> tuple[Found | None, Found | None]:
+        """The plan as it is, by what happens at once; and with machines added."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
         clean = 0
         for turn in itertools.count():
-            over = self._left_over(trial, self._arrivals[turn % len(self._arrivals)])
+            arrival = ARRIVALS[turn % len(ARRIVALS)]
+            over = self._left_over(trial, arrival)
             later = self._later(trial, over, worth)
             if most is not None and later > most:
-                return None
-            clean = 0 if over else clean + 1
-            done = clean >= len(self._arrivals)
+                return None, None
+            few = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
+            clean = clean + 1 if few or not over else 0
+            done = clean >= len(ARRIVALS)
             seen.append(Found(trial, planned, machines, later, settled=done))
-            again = self._with_more(trial, over, worth) if over else trial
+            again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
                 break
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
         last = seen[-1]
-        return last if last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED else cheapest
+        fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED
+        return seen[0], last if fine else cheapest
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
         """The plan with machines for the pods that are left over; None where none can be bought.
@@ -306,7 +336,9 @@ class Search:
         return again if again.unplaced <= trial.unplaced and self._cost(again) > self._cost(trial) else None
 
     def _more(self, over: Sequence[str], worth: Floats) -> list[Drawn]:
-        """Machines for the pods: one, if that is not much dearer than several."""
+        """Machines for the pods: one, if that is not much dearer than several; none for nobody."""
+        if not over:
+            return []
         counts = self._counts(over)
         several = draw(self._goods, counts, worth, columns=np.ones(len(self._goods.columns), dtype=np.bool_))
         one = whole(self._goods, counts)
@@ -325,7 +357,8 @@ class Search:
 
     def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
         """What the plan costs with a second purchase for the pods that are left over."""
-        return self._cost(trial) + int(round(float(self._counts(over) @ worth), 3)) * SECOND // 100
+        more = sum(each.shelf.options[each.option].price + self._node_cost for each in self._more(over, worth))
+        return self._cost(trial) + more
 
     def _kept(self, trial: Trial, over: set[str]) -> list[Drawn]:
         """The machines of a plan as drawings, without the pods that would be left over."""

@@ -175,6 +175,7 @@ def _with_needed(goods: Market, counts: Ints, columns: Bools) -> Bools:
 class Sort:
     """Machines of one type, with those that some class needs: what all pods would cost on them, and how many they are."""
 
+    column: int
     columns: Bools
     cost: float
     machines: float
@@ -196,7 +197,7 @@ def alike(goods: Market, counts: Ints, *, most: int) -> list[Sort]:
     cost = np.round(goods.prices * machines / np.maximum(open_to, 1e-9), DIGITS)
     order = np.lexsort((goods.prices, cost))
     return [
-        Sort(_with_needed(goods, counts, np.arange(len(cost)) == at), float(cost[at]), float(machines[at]))
+        Sort(at, _with_needed(goods, counts, np.arange(len(cost)) == at), float(cost[at]), float(machines[at]))
         for at in order[:most].tolist()
     ]
 

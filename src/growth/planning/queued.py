@@ -1,26 +1,52 @@
 """Machines proposed with an eye on who fills them: kube-scheduler, in the order of its queue, not the packer.
 
-Two quick rehearsals on arrays stand in for `rehearsal`, which has the last word. *One by one* a machine takes the first
-pods of the queue that fit, and none of those that are left would fit on an earlier one. *At once* every pod goes to the
-machine that scores best. Plans are begun in several ways (machine after machine by what the queue would put on it;
-machines of one type only), completed for pods that are left over in either, and thinned out as long as nobody is left.
+Plans are begun in several ways: machine after machine by what the queue would put on it; machines of one type only; a
+few kinds in many proportions, from swarms to one giant with small ones beside it. All are rehearsed side by side
+(`floor`), and the best are changed a little (a machine more, less, cheaper, another, elsewhere in the order), generation
+after generation, as long as the budget lasts. What stays is cheap after the rehearsal, not before it.
 
-For pods without rules among themselves; the proposals are drawings like others. Budgets are steps.
+For pods without rules among themselves; proposals are drawings like others. Budgets are steps, and the lots that are
+drawn are always the same, so equal questions have equal answers.
 """
 
 import dataclasses
 import heapq
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from growth.planning.drawing import Drawing
+from growth.planning.floor import Floor, Plan, scored
 from growth.planning.market import Bools, Floats, Ints, Market
 
+# One step is a pod tried on a machine; a pod that is tried at all counts as so many, and so does a plan that is drawn.
+# So many steps a pod, and in all: about half a second.
+PER_POD, IN_ALL = 40_000, 40_000_000
+EFFORT, DRAWN = 2_500, 700
+# A generation may take one part of so many of the budget; how many plans it has; how many plans live on.
+GENERATIONS: Final = 8
+# Beginnings may take one part of so many.
+BEGUN: Final = 5
+FEWEST, MOST = 8, 150
+SURVIVORS: Final = 24
+# So many times more children are drawn than are rehearsed. Room beyond this share is no merit.
+LITTER: Final = 8
+ENOUGH: Final = 0.2
+# Above so many pods only every so many are searched for, about so many in all; then machines are taken out again.
+MOST_PODS, SAMPLE = 3_000, 1_500
+THINNED: Final = 7
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
-ALONE: Final = 3
+ALONE: Final = 6
 SURPLUS: Final = 3
+# Of machines of one type with some others, so many too few are tried, and so many generations of such plans.
+FEWER: Final = 3
+UNIFORM: Final = 3
+HALVES: Final = 6
+OTHERS: Final = 2
+# Where fewer plans can be looked at in a generation, they are not.
+WORTHWHILE: Final = 20
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
 # time where machines are few.
 PROMISING: Final = 5
@@ -29,325 +55,399 @@ ASKED_EVERY_TIME: Final = 60_000
 # Machines of at least so much of the largest that makes sense: a fourth of all that is bought.
 LARGE: Final = 2
 FOURTH: Final = 4
-# How many beginnings are improved, and how often.
-BEGINNINGS: Final = 2
-MOVES: Final = 6
-# Machines in all plans that are rehearsed side by side.
-WIDTH: Final = 3000
-FEWEST, MOST = 8, 200
-# Of the plans that are good at once so many are asked how they are one by one.
-ASKED: Final = 12
-# A second purchase is filled badly: so much is lost for every unit of what its pods are worth.
-SECOND: Final = 4.0
-# When machines come one by one, so many pods of a thousand may be left to a second purchase.
-FEW: Final = 4
-LATER: Final = 0.5
 # Plans of machines of a few kinds: how many are drawn, of how many kinds, how many are looked at, how small a part of
 # all the smallest machine may be, and how far above the least they may be.
-DRAWS: Final = 15_000
+DRAWS: Final = 4_000
 KINDS: Final = 4
-PARTS: Final = 4
-COMBINED: Final = 600
+COMBINED: Final = 120
 SMALLEST: Final = 40
-PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23)
-# One by one is asked of all plans at once where they have so few machines.
-FEW_MACHINES: Final = 16
-# Nothing is filled to the brim.
-SLACK: Final = 1.01
 DEARER: Final = 1.18
-# One step is a pod tried on a machine; a pod that is tried at all counts as so many. About a third of a second.
-BUDGET: Final = 8_000_000
-EFFORT: Final = 1000
-MOST_SCORE: Final = 100.0
+PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+# A second purchase is filled badly: so much is lost for every unit of what its pods are worth, and more where it is for
+# more than a few pods of a thousand.
+SECOND, MANY = 2.0, 6.0
+# In the end a plan should leave nobody over at once: so many times more is lost then. So many plans are completed.
+WHOLE: Final = 3.0
+COMPLETED: Final = 3
+FEW: Final = 4
+# Machines that come one by one are a bad day: they may cost so much more then.
+BAD_DAY: Final = 0.965
 PROPOSALS: Final = 3
 
-Plan = tuple[int, ...]  # columns in the order of arrival
 
-
-def queued(goods: Market, queue: Ints, worths: Sequence[Floats]) -> list[list[Drawing]]:
-    """Proposals for the pods of the queue (rows of the market), best first. `worths`: what pods are worth, as some say."""
+def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
+    """Proposals for the pods of the queue (rows of the market), best first. `worth`: what a pod of each row is worth."""
+    able: Bools = np.asarray(goods.allowed.any(axis=1))
+    queue = queue[able[queue]] if len(queue) else queue
     if not len(queue) or not len(goods.columns):
         return []
-    search = _Search(goods, queue, worths)
-    return [search.drawn(plan) for plan in search.best()]
+    search = _Search(goods, queue, worth)
+    if len(queue) <= MOST_PODS:
+        return search.drawn(search.best())
+    # Every so many pods stand for all: what is good for them is good for all that many times.
+    times = -(-len(queue) // SAMPLE)
+    sample = _Search(goods, queue[::times], worth)
+    plans = [tuple(column for column in plan for _ in range(times)) for plan in sample.best()[:1]]
+    return search.drawn([search.thinned(plan, times) for plan in plans])
+
+
+def uniform(goods: Market, queue: Ints, worth: Floats, *, column: int, most: int) -> list[Drawing]:
+    """Machines of one column and one or two others, nobody left over, at no more than so much; none where there are none.
+
+    Such a plan changes little when demand changes a little: by a machine, and by those others.
+    """
+    able: Bools = np.asarray(goods.allowed.any(axis=1))
+    queue = queue[able[queue]] if len(queue) else queue
+    if not len(queue) or not goods.allowed[np.unique(queue), column].all():
+        return []
+    search = _Search(goods, queue, worth)
+    plan = search.uniform(column, most)
+    return search.drawn([plan])[0] if plan else []
 
 
 class _Search:
-    def __init__(self, goods: Market, queue: Ints, worths: Sequence[Floats]) -> None:
+    def __init__(self, goods: Market, queue: Ints, worth: Floats) -> None:
         self._goods = goods
-        able: Bools = np.asarray(goods.allowed.any(axis=1))
-        self._queue = queue[able[queue]]
-        self._worths = worths
-        self._worth = worths[0]
-        self._prices = goods.prices.tolist()
-        self._floor = _Floor(goods, self._queue)
+        self._queue = queue
+        self._worth = worth
+        self._prices: list[int] = goods.prices.tolist()
+        self._floor = Floor(goods, queue)
+        self._counts = np.bincount(queue, minlength=len(goods.classes))
+        self._total = (goods.needs * self._counts[:, None]).sum(axis=0)
+        self._least = float(worth[queue].sum())
+        self._able: Bools = np.asarray((goods.whole()[self._counts > 0] > 0).all(axis=0))
+        self._by_price = sorted(range(len(self._prices)), key=lambda column: (self._prices[column], column))
+        self._rank = {column: at for at, column in enumerate(self._by_price)}
+        self._few = len(queue) * FEW // 1000
         self._steps = 0
+        self._budget = min(PER_POD * len(queue), IN_ALL)
         self._known: dict[Plan, float] = {}
-
-    def drawn(self, plan: Plan) -> list[Drawing]:
-        """The plan with its pods where they would be bound at once."""
-        (where,) = self._floor.at_once([plan])
-        rows = len(self._goods.classes)
-        pods = np.zeros((len(plan), rows), dtype=np.int64)
-        bound = where >= 0
-        np.add.at(pods, (where[bound], self._queue[bound]), 1)
-        return [Drawing(column, pods[at]) for at, column in enumerate(plan)]
+        self._whole: dict[Plan, float] = {}  # the same where nobody should be left over at once
+        self._lots = _Lots()
 
     def best(self) -> list[Plan]:
-        begun = self._beginnings()
-        self._weigh(begun)
-        mixed = self._mixed()
-        if mixed and self._steps < BUDGET:
-            self._weigh(mixed, below=min(self._known.values()))
-        begun = list(self._known)
-        for plan in sorted(begun, key=self._order)[:BEGINNINGS]:
-            self._improved(plan)
-        return [plan for plan in sorted(self._known, key=self._order)[:PROPOSALS] if plan]
+        alive = self._survivors(self._weighed(self._beginnings(), below=np.inf, upto=self._budget // BEGUN))
+        while self._steps < self._budget and alive:
+            near = self._children(alive)
+            if not near:
+                break
+            alive = self._survivors([*alive, *self._weighed(near, below=self._known[alive[-1]], upto=self._budget)])
+        whole = self._weighed(self._completed(alive), below=np.inf, upto=self._budget + self._budget // BEGUN)
+        found = sorted({*alive, *whole}, key=lambda plan: (self._whole[plan], len(plan), plan))
+        return list(dict.fromkeys((*found[: PROPOSALS - 1], alive[0]))) if alive else []
 
-    def _order(self, plan: Plan) -> tuple[float, int, Plan]:
-        return self._known.get(plan, np.inf), len(plan), plan
+    def _completed(self, alive: Sequence[Plan]) -> list[Plan]:
+        """The best plans with one machine more, each that does not make them dearer than the best that needs none."""
+        most = min(self._whole[plan] for plan in alive) if alive else 0.0
+        more = [(*plan, column) for plan in alive[:COMPLETED] for column in self._by_price]
+        return [plan for plan in more if plan not in self._known and self._price(plan) < most]
+
+    def uniform(self, column: int, most: int) -> Plan:
+        """The first plan that leaves nobody over: few others, then cheap. An empty one where there is none."""
+        asked = self._total > 0
+        number = int(np.ceil((self._total[asked] / np.maximum(self._goods.rooms[column, asked], 1)).max()))
+        at_a_time = self._at_a_time(number + OTHERS)
+        if at_a_time < WORTHWHILE:
+            return ()
+        # Halves of halves first, so that the same ones serve again when demand is a little different.
+        halves = [self._prices[column] / 2**part for part in range(1, HALVES)]
+        few = [min(self._by_price, key=lambda other: (abs(self._prices[other] - price), other)) for price in halves]
+        small = self._by_price[: self._rank[column] + 1]
+        counts = range(max(1, number - FEWER), number + SURPLUS)
+        waiting: dict[Plan, None] = {}
+        for choice in (few, small):
+            rests = [
+                rest for many in range(OTHERS + 1) for rest in itertools.combinations_with_replacement(choice, many)
+            ]
+            plans = (
+                plan for rest in rests for many in counts for plan in ((column,) * many + rest, rest + (column,) * many)
+            )
+            fine = [plan for plan in plans if self._price(plan) <= most and self._spare(plan) >= 0]
+            kinds = {plan: sum(other != column for other in plan) for plan in fine}
+            waiting.update(dict.fromkeys(sorted(fine, key=lambda plan: (kinds[plan], self._price(plan), plan))))
+        order = list(waiting)
+        for start in range(0, at_a_time * UNIFORM, at_a_time):
+            tried = self._weighed(order[start : start + at_a_time], below=np.inf, upto=self._budget)
+            whole = [plan for plan in tried if self._whole[plan] <= self._price(plan)]
+            if whole:
+                return min(whole, key=order.index)
+        return ()
+
+    def thinned(self, plan: Plan, times: int) -> Plan:
+        """The plan with as few machines as it can do with: up to so many less of those that it has most of."""
+        most = max(sorted(set(plan)), key=plan.count)
+        places = [at for at, column in enumerate(plan) if column == most]
+        gone = sorted({times * part // THINNED for part in range(THINNED + 1)} & set(range(len(places))))
+        plans = [tuple(each for at, each in enumerate(plan) if at not in set(places[len(places) - n :])) for n in gone]
+        plans = [plan, *(each for each in plans if each != plan and self._spare(each) >= 0)]
+        lost = self._lost(self._floor.at_once(plans))
+        return min(zip((lost + [self._price(each) for each in plans]).tolist(), plans, strict=True))[1]
+
+    def drawn(self, plans: Sequence[Plan]) -> list[list[Drawing]]:
+        """The plans with their pods where they would be bound at once."""
+        if not plans:
+            return []
+        found = []
+        for plan, where in zip(plans, self._floor.at_once(plans).T, strict=True):
+            pods = np.zeros((len(plan), len(self._counts)), dtype=np.int64)
+            bound = where >= 0
+            np.add.at(pods, (where[bound], self._queue[bound]), 1)
+            found.append([Drawing(column, pods[at]) for at, column in enumerate(plan)])
+        return found
+
+    # -- what plans are worth -----------------------------------------------------------------------------------------
 
     def _price(self, plan: Plan) -> int:
         return sum(self._prices[column] for column in plan)
 
+    def _weighed(self, plans: Sequence[Plan], *, below: float, upto: int) -> list[Plan]:
+        """Finds out what the plans would cost in the end; those that may be below something, and were looked at."""
+        fine: list[Plan] = []
+        for batch in self._batches(plans):
+            if self._known and self._steps >= upto:
+                break
+            prices = np.array([self._price(plan) for plan in batch], dtype=np.float64)
+            lost = self._lost(self._floor.at_once(batch))
+            self._steps += self._work(batch)
+            good = np.flatnonzero(prices + lost < below)
+            if not len(good):
+                continue
+            some = [batch[at] for at in good.tolist()]
+            slowly = prices[good] * BAD_DAY + self._lost(self._floor.one_by_one(some))
+            self._steps += self._work(some) // 2
+            for plan, price, late, slow in zip(some, prices[good], lost[good], slowly, strict=True):
+                self._known[plan] = round(max(price + late, slow), 3)
+                self._whole[plan] = round(max(price + late + WHOLE * late, slow), 3)
+            fine += some
+        return fine
+
+    def _batches(self, plans: Sequence[Plan]) -> Iterator[list[Plan]]:
+        """Plans of about the same length together, as many as a generation has."""
+        batch: list[Plan] = []
+        for plan in sorted(dict.fromkeys(plans), key=lambda plan: (len(plan), plan)):
+            if len(batch) >= max(1, self._at_a_time(len(plan))):
+                yield batch
+                batch = []
+            batch.append(plan)
+        if batch:
+            yield batch
+
+    def _at_a_time(self, machines: int) -> int:
+        return min(MOST, self._budget // GENERATIONS // (max(1, machines) * len(self._queue)))
+
+    def _work(self, plans: Sequence[Plan]) -> int:
+        return (EFFORT + len(plans) * max(map(len, plans))) * len(self._queue)
+
+    def _lost(self, where: Ints) -> Floats:
+        """What a second purchase for those that are left over would cost, plan by plan."""
+        left = where < 0
+        found: Floats = self._worth[self._queue] @ left
+        return np.where(left.sum(axis=0) <= self._few, SECOND, MANY) * found
+
+    def _survivors(self, plans: Iterable[Plan]) -> list[Plan]:
+        found = sorted(dict.fromkeys(plans), key=lambda plan: (self._known[plan], len(plan), plan))
+        if not found:
+            return []
+        number = max(FEWEST, self._at_a_time(len(found[0]))) // 2
+        return found[: min(SURVIVORS, number)]
+
+    # -- change -------------------------------------------------------------------------------------------------------
+
+    def _children(self, alive: Sequence[Plan]) -> list[Plan]:
+        """Plans that differ a little from those that are alive and cost less than their parent: the most promising.
+
+        A plan with less room to spare than the best so far will hardly hold all pods: that counts like money.
+        """
+        wanted = max(FEWEST, self._at_a_time(len(alive[0])))
+        made: dict[Plan, float] = {}
+        for _ in range(LITTER * wanted):
+            parent = alive[min(self._lots.below(len(alive)), self._lots.below(len(alive)))]
+            plan = self._changed(parent)
+            if plan and plan not in self._known:
+                made.setdefault(plan, self._known[parent])
+        self._steps += DRAWN * LITTER * wanted
+        plans = [plan for plan, most in made.items() if self._least <= self._price(plan) < most]
+        enough = min(self._spare(alive[0]), ENOUGH)
+        likely = sorted(
+            (round(self._price(plan) + self._least * max(0.0, enough - spare), 3), plan)
+            for plan in plans
+            if (spare := self._spare(plan)) >= 0
+        )
+        return [plan for _, plan in likely[:wanted]]
+
+    def _spare(self, plan: Plan) -> float:
+        """The room that is left if pods are sand, as a share of what they ask for; of the scarcest resource."""
+        asked = self._total > 0
+        room = self._goods.rooms[list(plan)].sum(axis=0)
+        return round(float((room[asked] / self._total[asked]).min()) - 1, 9)
+
+    def _changed(self, plan: Plan) -> Plan:
+        """A plan that differs from another in one or two things, by lot."""
+        lots, columns = self._lots, len(self._prices)
+        found = list(plan)
+        at, other = lots.below(len(found)), lots.below(len(found))
+        match lots.below(20):
+            case 0 | 1 | 2 | 3:  # less, or less of one and more of another
+                del found[at]
+                if found and lots.below(2):
+                    del found[lots.below(len(found))]
+                if lots.below(2):
+                    found.insert(lots.below(len(found) + 1), lots.below(columns))
+            case 4 | 5 | 6:  # more
+                found.insert(at, found[other] if lots.below(2) else lots.below(columns))
+            case 7 | 8 | 9 | 10:  # another
+                found[at] = found[other] if lots.below(3) == 0 else lots.below(columns)
+            case 11 | 12 | 13:  # a little cheaper
+                found[at] = self._by_price[max(0, self._rank[found[at]] - 1 - lots.below(3))]
+            case 14 | 15:  # two others
+                found[at] = lots.below(columns)
+                found[other] = found[at] if lots.below(2) else lots.below(columns)
+            case 16:  # several of a kind
+                kind, instead, most = found[at], lots.below(columns), 2 + lots.below(3)
+                for place in [place for place, column in enumerate(found) if column == kind][:most]:
+                    found[place] = instead
+            case 17 | 18:  # earlier or later
+                found.insert(other, found.pop(at))
+            case _:
+                found.sort(key=lambda column: self._rank[column], reverse=bool(lots.below(2)))
+        return tuple(found)
+
     # -- beginnings ---------------------------------------------------------------------------------------------------
 
     def _beginnings(self) -> list[Plan]:
-        everybody = np.arange(len(self._queue))
-        every = range(len(self._prices))
-        found: dict[Plan, None] = {}
-        for worth in self._worths:
-            self._worth = worth
-            found[self._greedy(everybody, every)] = None
-            enough = min(max(self._prices), float(worth[self._queue].sum()) / FOURTH) / LARGE
-            found[self._greedy(everybody, [at for at in every if self._prices[at] >= enough])] = None
-        self._worth = self._worths[0]
-        for column, least in self._alone():
-            found.update(dict.fromkeys((column,) * (least + more) for more in range(SURPLUS)))
-        found.pop((), None)  # pods that are worth nothing begin nothing
-        return list(found)
+        enough = min(max(self._prices), self._least / FOURTH) / LARGE
+        large = [column for column, price in enumerate(self._prices) if price >= enough]
+        found = [self._greedy(range(len(self._prices))), self._greedy(large), *self._alone(), *self._mixed()]
+        upwards = [tuple(sorted(plan, key=lambda column: self._rank[column])) for plan in found]
+        return [plan for plan in (*found, *upwards) if plan]
 
-    def _alone(self) -> Iterable[tuple[int, int]]:
-        """The types that would be cheapest alone if pods were sand, and how many machines that would be."""
-        goods = self._goods
-        counts = np.bincount(self._queue, minlength=len(goods.classes))
-        total = (goods.needs * counts[:, None]).sum(axis=0)
-        asked = total > 0
-        machines = np.ceil((total[asked] / np.maximum(goods.rooms[:, asked], 1)).max(axis=1))
-        able: Bools = np.asarray((goods.whole()[counts > 0] > 0).all(axis=0))
-        order = np.lexsort((goods.prices, goods.prices * machines))
-        for column in [int(at) for at in order if able[at]][:ALONE]:
-            yield column, int(machines[column])
+    def _alone(self) -> Iterator[Plan]:
+        """The types that would be cheapest alone if pods were sand."""
+        asked = self._total > 0
+        machines = np.ceil((self._total[asked] / np.maximum(self._goods.rooms[:, asked], 1)).max(axis=1))
+        order = np.lexsort((self._goods.prices, self._goods.prices * machines))
+        for column in [int(at) for at in order if self._able[at]][:ALONE]:
+            for more in range(SURPLUS):
+                yield (column,) * (int(machines[column]) + more)
 
     def _mixed(self) -> list[Plan]:
-        """Plans of machines of a few kinds, cheapest first; those come first that the front of the queue suits best.
+        """Plans of machines of a few kinds, some of every price.
 
         Kinds and numbers follow fixed sequences that fill the space of choices evenly.
         """
-        goods = self._goods
-        counts = np.bincount(self._queue, minlength=len(goods.classes))
-        total = (goods.needs * counts[:, None]).sum(axis=0)
-        least = float(self._worth[self._queue].sum())
-        chosen = np.array(self._kinds(least), dtype=np.int64)
-        if len(chosen) < 2 or least <= 0:
+        chosen = np.array(self._kinds(), dtype=np.int64)
+        if len(chosen) < 2 or self._least <= 0:
             return []
+        goods = self._goods
         prices = goods.prices[chosen].astype(np.float64)
         turns = np.modf(np.arange(1, DRAWS + 1)[:, None] * np.sqrt(PRIMES)[None, :])[0]
         picked = (turns[:, :KINDS] * len(chosen)).astype(np.int64)
         shares = turns[:, KINDS : 2 * KINDS] ** 2
-        budget = least * (1 + (DEARER - 1) * turns[:, -1])
+        budget = self._least * (1 + (DEARER - 1) * turns[:, -1])
         shares *= (budget / shares.sum(axis=1))[:, None]
-        each = np.floor(shares / prices[picked]).astype(np.int64)
         many = np.zeros((DRAWS, len(chosen)), dtype=np.int64)
-        np.add.at(many, (np.arange(DRAWS)[:, None], picked), each)
-        spare = budget - many @ prices
-        many[np.arange(DRAWS), picked[:, 0]] += np.maximum(np.floor(spare / prices[picked[:, 0]]), 0).astype(np.int64)
+        each = np.arange(DRAWS)
+        np.add.at(many, (each[:, None], picked), np.floor(shares / prices[picked]).astype(np.int64))
+        for kind in picked.T:  # what is left over of the money
+            spare = budget - many @ prices
+            many[each, kind] += np.maximum(np.floor(spare / prices[kind]), 0).astype(np.int64)
         cost = many @ goods.prices[chosen]
-        fine = (many @ goods.rooms[chosen] >= total * SLACK).all(axis=1)
+        fine = (many @ goods.rooms[chosen] >= self._total).all(axis=1)
         many = np.unique(np.concatenate([cost[fine, None], many[fine]], axis=1), axis=0)[:, 1:]
         many = many[:: max(1, -(-len(many) // COMBINED))]
-        # Some of every price, so that a budget that ends early has seen them.
-        many = np.concatenate([many[start::PARTS] for start in range(PARTS)])
         return [tuple(np.repeat(chosen, each).tolist()) for each in many]
 
-    def _kinds(self, least: float) -> list[int]:
-        """Columns of a middling price: of about the same size and shape that with the cheapest core; sorted by shape."""
-        cpu, memory = _scored(self._goods)
+    def _kinds(self) -> list[int]:
+        """Columns that hold every pod: of about the same size and shape that with the cheapest core; sorted by shape."""
+        cpu, memory = scored(self._goods)
         best: dict[tuple[int, int], tuple[float, int]] = {}
-        able: Bools = np.asarray(self._goods.allowed[np.unique(self._queue)].all(axis=0))
         for column, price in enumerate(self._prices):
             room = self._goods.rooms[column]
-            if not able[column] or not least / SMALLEST <= price <= least / 2 or room[cpu] <= 0 or room[memory] <= 0:
+            if not self._able[column] or not self._least / SMALLEST <= price <= self._least:
                 continue
-            shape = round(float(np.log2(room[memory] / room[cpu])))
+            shape = round(float(np.log2(max(1, room[memory]) / max(1, room[cpu]))))
             size = round(float(np.log2(max(1, price))) * 2)
-            best[shape, size] = min(best.get((shape, size), (np.inf, 0)), (price / float(room[cpu]), column))
-        first = self._goods.needs[self._queue[: len(self._queue) // 2]].sum(axis=0)
-        last = self._goods.needs[self._queue[len(self._queue) // 2 :]].sum(axis=0)
+            best[shape, size] = min(best.get((shape, size), (np.inf, 0)), (price / max(1.0, float(room[cpu])), column))
+        half = len(self._queue) // 2
+        first = self._goods.needs[self._queue[:half]].sum(axis=0)
+        last = self._goods.needs[self._queue[half:]].sum(axis=0)
         heavy = int(first[memory]) * int(last[cpu]) >= int(last[memory]) * int(first[cpu])
-        return [best[key][1] for key in sorted(best, key=lambda key: (-key[0] if heavy else key[0], key[1]))]
+        return [best[key][1] for key in sorted(best, key=lambda key: (-key[0] if heavy else key[0], -key[1]))]
 
-    def _greedy(self, waiting: Ints, columns: Iterable[int]) -> Plan:
+    def _greedy(self, columns: Sequence[int]) -> Plan:
         """Machines bought one by one, each with the most worth for its price among what the queue would put on it."""
-        allowed = list(columns)
-        pending = self._floor.pending(waiting)
+        line = _Line(self._goods, self._queue)
         plan: list[int] = []
         values: dict[int, float] = {}
+        everything = columns
         begun = self._steps
-        while pending.left:
+        while line.left:
             often = self._steps - begun < ASKED_EVERY_TIME
-            asked = allowed
+            asked: Sequence[int] = everything
             if values and len(plan) % AFRESH and not often:
                 asked = sorted(values, key=lambda at: (-values[at], at))[:PROMISING]
             best, chosen = 0.0, -1
             for column in asked:
-                taken, steps = self._floor.filled(column, pending)
+                taken, steps = line.filled(column)
                 self._steps += steps
-                value = round(
-                    sum(self._worth[row] * number for row, number in taken.items()) / max(1, self._prices[column]), 9
-                )
-                values[column] = value
-                if value > best:
-                    best, chosen = value, column
+                value = sum(self._worth[row] * number for row, number in taken.items())
+                values[column] = round(value / max(1, self._prices[column]), 9)
+                if values[column] > best:
+                    best, chosen = values[column], column
             if chosen < 0:
-                if len(asked) == len(allowed):
-                    break  # the rest fits on none of these
+                if len(everything) == len(self._prices):
+                    break  # the rest fits nowhere
+                if len(asked) == len(everything):
+                    everything = range(len(self._prices))  # the rest fits on none of these
                 values.clear()
                 continue
-            self._floor.take(chosen, pending)
+            line.take(chosen)
             plan.append(chosen)
-        if pending.left and len(allowed) < len(self._prices):
-            plan += self._greedy(pending.pods(), range(len(self._prices)))
         return tuple(plan)
 
-    # -- plans as a whole ---------------------------------------------------------------------------------------------
 
-    def _weigh(self, plans: Sequence[Plan], *, below: float = np.inf) -> None:
-        """Finds out what the plans would cost in the end, as far as that is below something."""
-        over = dict(zip(plans, self._at_once(plans), strict=False))
-        small = [plan for plan in over if len(plan) <= FEW_MACHINES and over[plan] < below]
-        if len(small) > ASKED:
-            for plan, left in zip(small, self._floor.all_one_by_one(small), strict=True):
-                factor = LATER if int(left.sum()) <= len(self._queue) * FEW // 1000 else SECOND
-                over[plan] = max(over[plan], self._price(plan) + factor * float(left @ self._worth))
-            self._steps += len(self._queue) * EFFORT
-        order = sorted((plan for plan in over if over[plan] < below), key=lambda plan: (over[plan], plan))
-        for plan in order[: ASKED if below < np.inf else None]:
-            left = self._floor.one_by_one(plan)
-            few = len(left) <= len(self._queue) * FEW // 1000
-            slowly = self._price(plan) + (LATER if few else SECOND) * self._value(left)
-            self._steps += len(self._queue)
-            self._known[plan] = round(max(over[plan], slowly), 3)
+class _Lots:
+    """Numbers without a pattern, the same every time."""
 
-    def _at_once(self, plans: Sequence[Plan]) -> list[float]:
-        """What each plan costs with a second purchase for those that are left over when all machines come at once.
+    def __init__(self) -> None:
+        self._state = 1
 
-        As many of them as the budget allows, at least one.
-        """
-        found: list[float] = []
-        at = 0
-        while at < len(plans) and (not at or self._steps < BUDGET):
-            number = max(FEWEST, min(MOST, WIDTH // max(1, len(plans[at]))))
-            some = plans[at : at + number]
-            self._steps += (EFFORT + len(some) * max(map(len, some))) * len(self._queue)
-            for plan, where in zip(some, self._floor.at_once(some), strict=True):
-                found.append(self._price(plan) + SECOND * self._value(np.flatnonzero(where < 0)))
-            at += number
-        return found
-
-    def _value(self, pods: Ints) -> float:
-        return float(self._worth[self._queue[pods]].sum())
-
-    def _improved(self, plan: Plan) -> None:
-        """Changes one machine after the other as long as that helps."""
-        tried: set[Plan] = {plan}
-        for _ in range(MOVES):
-            if self._steps > BUDGET:
-                return
-            near = [each for each in self._near(plan) if each not in tried and each not in self._known]
-            near = near[: max(FEWEST, min(MOST, WIDTH // max(1, len(plan))))]
-            if not near:
-                return
-            tried.update(near)
-            self._weigh(near, below=self._known[plan])
-            best = min(near, key=self._order)
-            if self._known.get(best, np.inf) < self._known[plan]:
-                plan = best
-
-    def _near(self, plan: Plan) -> list[Plan]:
-        """Plans with one machine less, more or another; which of equal machines makes no great difference."""
-        found: dict[Plan, None] = {}
-        places = {column: at for at, column in enumerate(plan)}
-        places_first = {column: at for at, column in reversed(list(enumerate(plan)))}
-        spots = list(dict.fromkeys((*places.values(), *places_first.values())))
-        for at in spots:
-            found[(*plan[:at], *plan[at + 1 :])] = None
-        for at in spots:
-            price = self._prices[plan[at]]
-            for column, other in enumerate(self._prices):
-                if price // 4 < other < price * 5 // 4 and column != plan[at]:
-                    found[(*plan[:at], column, *plan[at + 1 :])] = None
-        for column in range(len(self._prices)):
-            found[(*plan, column)] = None
-        limit = self._known[plan]
-        return sorted(
-            (each for each in found if self._price(each) < limit), key=lambda each: (-self._price(each), each)
-        )
+    def below(self, number: int) -> int:
+        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        return (self._state >> 33) % number
 
 
 @dataclasses.dataclass(slots=True)
-class _Pending:
-    """Pods that wait, by row, each row in the order of the queue; `heads` are how many of it are gone."""
+class _Waiting:
+    """Pods of one row: where in the queue they stand, and how many of them are gone."""
 
-    rows: dict[int, list[int]]
-    heads: dict[int, int]
-    left: int
-
-    def pods(self) -> Ints:
-        return np.array(sorted(p for row, all_ in self.rows.items() for p in all_[self.heads[row] :]), dtype=np.int64)
+    places: list[int]
+    gone: int = 0
 
 
-class _Floor:
-    """The two quick rehearsals."""
+class _Line:
+    """The queue, and what an empty machine would take from it."""
 
     def __init__(self, goods: Market, queue: Ints) -> None:
-        self._queue = queue
-        self._order = queue.tolist()
-        self._rooms = goods.rooms.tolist()
+        self._goods = goods
+        self._rooms: list[list[int]] = goods.rooms.tolist()
+        self._most: list[int] = goods.most.tolist()
         self._needs = [
             [(resource, amount) for resource, amount in enumerate(row) if amount] for row in goods.needs.tolist()
         ]
-        self._allowed = goods.allowed
-        self._most = goods.most.tolist()
-        self._goods = goods
-        cpu, memory = _scored(goods)
-        whole = np.array(
-            [
-                [shelf.options[index].type.allocatable.get(name, 0) for name in ("cpu", "memory")]
-                for shelf, index in goods.columns
-            ],
-            dtype=np.float64,
-        )
-        self._size = np.maximum(whole, 1.0)
-        self._free = np.stack([goods.rooms[:, cpu], goods.rooms[:, memory]], axis=1).astype(np.float64)
-        self._asked = np.stack([goods.needs[:, cpu], goods.needs[:, memory]], axis=1).astype(np.float64)
+        self._rows: dict[int, _Waiting] = {}
+        for place, row in enumerate(queue.tolist()):
+            self._rows.setdefault(row, _Waiting([])).places.append(place)
+        self.left = len(queue)
 
-    # -- one by one ---------------------------------------------------------------------------------------------------
-
-    def pending(self, waiting: Ints) -> _Pending:
-        rows: dict[int, list[int]] = {}
-        for pod in waiting.tolist():
-            rows.setdefault(self._order[pod], []).append(pod)
-        return _Pending(rows, dict.fromkeys(rows, 0), len(waiting))
-
-    def filled(self, column: int, pending: _Pending) -> tuple[dict[int, int], int]:
+    def filled(self, column: int) -> tuple[dict[int, int], int]:
         """How many pods of each row the queue would put on an empty machine of the column; and the steps that took."""
         room = self._rooms[column][:]
-        allowed = self._allowed[:, column]
+        allowed = self._goods.allowed[:, column]
         heads = [
-            (all_[pending.heads[row]], row)
-            for row, all_ in pending.rows.items()
-            if pending.heads[row] < len(all_) and allowed[row]
+            (waiting.places[waiting.gone], row)
+            for row, waiting in self._rows.items()
+            if waiting.gone < len(waiting.places) and allowed[row]
         ]
         heapq.heapify(heads)
         taken: dict[int, int] = {}
@@ -362,108 +462,15 @@ class _Floor:
             for r, amount in self._needs[row]:
                 room[r] -= amount
             taken[row] = number = number + 1
-            at = pending.heads[row] + number
-            if at < len(pending.rows[row]):
-                heapq.heapreplace(heads, (pending.rows[row][at], row))
+            waiting = self._rows[row]
+            if waiting.gone + number < len(waiting.places):
+                heapq.heapreplace(heads, (waiting.places[waiting.gone + number], row))
             else:
                 heapq.heappop(heads)
         return taken, steps
 
-    def take(self, column: int, pending: _Pending) -> None:
+    def take(self, column: int) -> None:
         """Lets a machine of the column take its pods."""
-        taken, _ = self.filled(column, pending)
-        for row, number in taken.items():
-            pending.heads[row] += number
-            pending.left -= number
-
-    def one_by_one(self, plan: Plan) -> Ints:
-        """The pods that are left over when the machines come in this order."""
-        pending = self.pending(np.arange(len(self._order)))
-        for column in plan:
-            if not pending.left:
-                break
-            self.take(column, pending)
-        return pending.pods()
-
-    def all_one_by_one(self, plans: Sequence[Plan]) -> Ints:
-        """For each plan how many pods of each row are left over; all plans side by side, for plans of few machines."""
-        cuts = np.flatnonzero(np.diff(self._queue)) + 1
-        starts = np.concatenate([[0], cuts])
-        rows = self._queue[starts]
-        lengths = np.diff(np.concatenate([starts, [len(self._queue)]]))
-        width = max(map(len, plans))
-        columns = np.array([[*plan, *([-1] * (width - len(plan)))] for plan in plans], dtype=np.int64)
-        pending = np.tile(lengths, (len(plans), 1)).T.copy()
-        for step in range(width):
-            column = columns[:, step]
-            room = np.where((column >= 0)[:, None], self._goods.rooms[column], -1).T.copy()
-            open_to = self._allowed[:, column]
-            held: dict[int, Ints] = {}
-            for run, row in enumerate(rows.tolist()):
-                number = pending[run]
-                for resource, amount in self._needs[row]:
-                    number = np.minimum(number, room[resource] // amount)
-                number = np.where(open_to[row], np.maximum(number, 0), 0)
-                if self._most[row] < len(self._order):
-                    number = np.minimum(number, self._most[row] - held.get(row, 0))
-                    held[row] = held.get(row, 0) + number
-                pending[run] -= number
-                for resource, amount in self._needs[row]:
-                    room[resource] -= number * amount
-        left = np.zeros((len(self._goods.classes), len(plans)), dtype=np.int64)
-        np.add.at(left, rows, pending)
-        return left.T
-
-    # -- at once ------------------------------------------------------------------------------------------------------
-
-    def at_once(self, plans: Sequence[Plan]) -> list[Ints]:
-        """For each plan the machine of each pod, -1 for none. All plans go through the queue side by side."""
-        width = max(1, *(len(plan) for plan in plans))
-        columns = np.array([[*plan, *([0] * (width - len(plan)))] for plan in plans], dtype=np.int64)
-        there = np.array([[at < len(plan) for at in range(width)] for plan in plans], dtype=np.bool_)
-        free = np.ascontiguousarray(np.moveaxis(self._goods.rooms[columns], 2, 0))
-        free[:, ~there] = -1
-        size = np.moveaxis(self._size[columns], 2, 0)
-        left = np.moveaxis(self._free[columns], 2, 0).copy()
-        per_size = 1.0 / size
-        balance = self._balance(left[0], left[1], per_size)
-        each = np.arange(len(plans))
-        open_to: dict[int, Bools] = {}
-        found: list[Ints] = []
-        for row in self._order:
-            fits = open_to.get(row)
-            if fits is None:
-                fits = open_to[row] = self._allowed[row][columns] & there
-            for resource, amount in self._needs[row]:
-                fits = fits & (free[resource] >= amount)
-            cpu = left[0] - self._asked[row, 0]
-            memory = left[1] - self._asked[row, 1]
-            first, second = cpu * per_size[0], memory * per_size[1]
-            least = np.floor((np.floor(first * MOST_SCORE + 1e-9) + np.floor(second * MOST_SCORE + 1e-9)) / 2)
-            after = np.floor((1 - np.abs(first - second) / 2) * MOST_SCORE + 1e-9)
-            score = np.where(fits, least + np.floor((after - balance) / 2), -1e9)
-            chosen = score.argmax(axis=1)
-            bound = fits[each, chosen]
-            who, where = each[bound], chosen[bound]
-            for resource, amount in self._needs[row]:
-                free[resource, who, where] -= amount
-            left[0, who, where] = cpu[who, where]
-            left[1, who, where] = memory[who, where]
-            balance[who, where] = after[who, where]
-            found.append(np.where(bound, chosen, -1))
-        by_plan: Any = np.array(found, dtype=np.int64).reshape(len(self._order), len(plans)).T
-        return list(by_plan)
-
-    def _balance(self, cpu: Floats, memory: Floats, per_size: Floats) -> Floats:
-        found: Floats = np.floor((1 - np.abs(cpu * per_size[0] - memory * per_size[1]) / 2) * MOST_SCORE + 1e-9)
-        return found
-
-
-def _scored(goods: Market) -> tuple[int, int]:
-    """Which of the resources are cpu and memory."""
-    found = {"cpu": 0, "memory": 0}
-    for pods in goods.classes:
-        for (index, _), name in zip(pods.needs, pods.requests, strict=True):
-            if name in found:
-                found[name] = index
-    return found["cpu"], found["memory"]
+        for row, number in self.filled(column)[0].items():
+            self._rows[row].gone += number
+            self.left -= number

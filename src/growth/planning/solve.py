@@ -154,6 +154,7 @@ class _Pass:
             queue=[each.key for each in sorted(self._demands, key=lambda each: -(each.shape.spec.priority or 0))],
             resources=len(context.resources),
             node_cost=self._options.node_cost,
+            limited=any(asking.bounded(pool.ref) for pool in self._pools),
         ).best()
         again()
         least, ignores = certificate(

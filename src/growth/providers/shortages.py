@@ -32,6 +32,10 @@ class Shortages:
         for key in refused:
             self._until.setdefault(key, until)
 
+    def __len__(self) -> int:
+        self._forget()
+        return len(self._until)
+
     def __contains__(self, key: Key) -> bool:
         return self._until.get(key, 0.0) > self._clock.monotonic()
 
@@ -42,8 +46,7 @@ class Shortages:
 
     def laid_over(self, catalogue: Catalogue) -> Catalogue:
         """The catalogue without what is short."""
-        self._forget()
-        if not self._until:
+        if not len(self):
             return catalogue
         short = {name for name, _, _ in self._until}
         types = tuple(self._marked(kind) if kind.name in short else kind for kind in catalogue.types)

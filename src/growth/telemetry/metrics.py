@@ -234,7 +234,10 @@ class Metrics:
         their turn. One scrape at a time.
         """
         for steps in self._preparations:
-            yield from steps()
+            try:
+                yield from steps()
+            except Exception:  # noqa: BLE001 - its readers tell what they had before; the others must be told
+                _log.exception("a bug in us: a scrape cannot be prepared", what=steps.__qualname__)
         for name in sorted(self._declared):
             metric = self._declared[name]
             if isinstance(metric, Histogram):

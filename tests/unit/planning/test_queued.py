@@ -1,5 +1,6 @@
 """Proposals for a queue: the quick rehearsals on arrays, and what they are worth."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning import cost
+from growth.planning.floor import Floor
 from growth.planning.market import Floats, Ints, Market
-from growth.planning.queued import _Floor, queued
+from growth.planning.queued import queued, uniform
 from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.solve import Options, solve
 from tests.unit.planning.builders import HOST, SHAPES, kind, pod, pool
@@ -26,7 +28,7 @@ def question(seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Snapshot, list
     snapshot = Snapshot(currency="EUR", pools=(pool("default", SMALL, LARGE, LEAN),), namespaces={"default": {}})
     asked: list[tuple[Market, Ints]] = []
 
-    def listening(goods: Market, queue: Ints, worths: list[Floats]) -> list[object]:
+    def listening(goods: Market, queue: Ints, worth: Floats) -> list[object]:
         asked.append((goods, queue))
         return []
 
@@ -47,16 +49,19 @@ def machines(goods: Market, plan: tuple[int, ...]) -> list[NodeView]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_quick_rehearsals_say_what_the_rehearsal_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On plain pods the arrays leave over as many as the whole model does, at once and one by one."""
+    """On plain pods the arrays bind everybody where the whole model does, at once and one by one."""
     snapshot, demands, goods, queue = question(seed, monkeypatch)
     chance = random.Random(seed)
     plan = tuple(chance.randrange(len(goods.columns)) for _ in range(5))
-    floor = _Floor(goods, queue)
+    floor = Floor(goods, queue)
     stage = Stage(snapshot, demands)
-    (where,) = floor.at_once([plan])
-    assert int((where < 0).sum()) == len(stage.rehearse_nodes(machines(goods, plan), Arrival.AT_ONCE).left)
-    slowly = stage.rehearse_nodes(machines(goods, plan), Arrival.ONE_BY_ONE).left
-    assert len(floor.one_by_one(plan)) == len(slowly)
+    for arrival, rehearsed in (
+        (Arrival.AT_ONCE, floor.at_once([plan])),
+        (Arrival.ONE_BY_ONE, floor.one_by_one([plan])),
+    ):
+        found = stage.rehearse_nodes(machines(goods, plan), arrival)
+        places = dict(found.order)
+        assert rehearsed[:, 0].tolist() == [places.get(demand.key, -1) for demand in demands]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -65,29 +70,70 @@ def test_plans_side_by_side_fare_as_each_alone(seed: int, monkeypatch: pytest.Mo
     _, _, goods, queue = question(seed, monkeypatch)
     chance = random.Random(seed)
     plans = [tuple(chance.randrange(len(goods.columns)) for _ in range(chance.randint(1, 6))) for _ in range(7)]
-    floor = _Floor(goods, queue)
-    for plan, where in zip(plans, floor.at_once(plans), strict=True):
-        assert where.tolist() == floor.at_once([plan])[0].tolist()
-    for plan, left in zip(plans, floor.all_one_by_one(plans), strict=True):
-        alone = np.bincount(queue[floor.one_by_one(plan)], minlength=len(goods.classes))
-        assert left.tolist() == alone.tolist()
+    floor = Floor(goods, queue)
+    for rehearse in (floor.at_once, floor.one_by_one):
+        together = rehearse(plans)
+        for at, plan in enumerate(plans):
+            assert together[:, at].tolist() == rehearse([plan])[:, 0].tolist()
 
 
 def test_proposals_hold_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every drawing fits on its machine, nobody is drawn twice, and the same question has the same answer."""
     _, _, goods, queue = question(1, monkeypatch)
     worth = np.full(len(goods.classes), 50_000_000.0)
-    proposals = queued(goods, queue, [worth])
+    proposals = queued(goods, queue, worth)
     counts = np.bincount(queue, minlength=len(goods.classes))
     assert proposals
     for proposal in proposals:
         assert all((each.pods @ goods.needs <= goods.rooms[each.column]).all() for each in proposal)
         assert (sum(each.pods for each in proposal) <= counts).all()
-    again = queued(goods, queue, [worth])
+    again = queued(goods, queue, worth)
     assert [[each.column for each in one] for one in proposals] == [[each.column for each in one] for one in again]
 
 
 def test_nothing_is_proposed_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pods there is nothing to buy."""
     _, _, goods, queue = question(2, monkeypatch)
-    assert queued(goods, queue[:0], [np.zeros(len(goods.classes))]) == []
+    assert queued(goods, queue[:0], np.zeros(len(goods.classes))) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_may_not_go_everywhere_is_bound_where_it_may(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed columns take nobody of the row, and a machine holds no more of a row than it may."""
+    _, _, goods, queue = question(seed, monkeypatch)
+    allowed = goods.allowed.copy()
+    allowed[0, 0] = False
+    most = goods.most.copy()
+    most[1] = 2
+    strict = dataclasses.replace(goods, allowed=allowed, most=most)
+    plan = (0, 1, 2, 1, 0)
+    floor = Floor(strict, queue)
+    for where in (floor.at_once([plan])[:, 0], floor.one_by_one([plan])[:, 0]):
+        assert not any(plan[at] == 0 for at in where[(queue == 0) & (where >= 0)])
+        held = np.bincount(where[(queue == 1) & (where >= 0)], minlength=len(plan))
+        assert held.max() <= 2
+        assert held.sum() > 0
+
+
+def test_a_uniform_plan_is_of_one_type_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but two machines are of the column, all pods are on them, and it costs no more than it may."""
+    _, _, goods, queue = question(3, monkeypatch)
+    many = np.tile(queue, 5)
+    worth = np.full(len(goods.classes), 50_000_000.0)
+    column = int(goods.prices.argmax())
+    most = 60 * int(goods.prices[column])
+    found = uniform(goods, many, worth, column=column, most=most)
+    assert sum(each.column != column for each in found) <= 2 < len(found)
+    assert sum(int(each.pods.sum()) for each in found) == len(many)
+    assert sum(int(goods.prices[each.column]) for each in found) <= most
+    assert uniform(goods, many, worth, column=column, most=1) == []
+
+
+def test_thousands_of_pods_are_planned_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machines for the sample, as often as it stands for all, hold nearly everybody."""
+    _, _, goods, queue = question(4, monkeypatch)
+    many = np.tile(queue, 70)
+    proposals = queued(goods, many, np.full(len(goods.classes), 50_000_000.0))
+    assert proposals
+    for proposal in proposals:
+        assert sum(int(each.pods.sum()) for each in proposal) >= 0.99 * len(many)

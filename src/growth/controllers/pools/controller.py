@@ -22,11 +22,13 @@ from growth.controllers.pools.selling import sold
 from growth.controllers.pools.status import Facts, NodeClass
 from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.slicing import slices
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict, NotFound
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
+from growth.units.resources import add
 
 __all__ = ["METRICS", "Pools"]
 
@@ -120,7 +122,7 @@ class Pools:
             return self._complain_of_choice(pool)
 
     async def _tell(self, pool: NodePool) -> None:
-        facts = self._facts(pool)
+        facts = await self._facts(pool)
         now = self._env.clock.now()
         draft = status.raw(pool)
         status.tell(draft, facts, now=now)
@@ -134,12 +136,14 @@ class Pools:
         self._written[pool.metadata.name] = self._env.clock.monotonic()
         await change(self._env.api, NODE_POOL, pool.metadata.name, edit, subresource="status")
 
-    def _facts(self, pool: NodePool) -> Facts:
+    async def _facts(self, pool: NodePool) -> Facts:
         state = self._env.state
         ref = PoolRef.karpenter(pool.metadata.name)
         node_class, classes_known = self._class_of(pool.spec.template.spec.node_class_ref)
-        claims = state.claims.store.find("pool", pool.metadata.name)
-        resources, nodes = status.held((claim, self._node_of(claim)) for claim in claims)
+        resources, nodes = status.held(())
+        async for some in slices(state.claims.store.find("pool", pool.metadata.name)):
+            more, number = status.held([(claim, self._node_of(claim)) for claim in some])
+            resources, nodes = add(resources, more), nodes + number
         return Facts(
             problems=problems(pool),
             node_class=node_class,

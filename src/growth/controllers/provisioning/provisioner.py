@@ -24,8 +24,8 @@ from growth.controllers.provisioning.holds import Holds, Sifted
 from growth.controllers.provisioning.journeys import Journeys
 from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.controllers.provisioning.purchases import Done, Purchases
-from growth.controllers.provisioning.slicing import slices
 from growth.controllers.provisioning.telling import Teller
+from growth.controllers.slicing import slices
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted

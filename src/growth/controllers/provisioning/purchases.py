@@ -13,7 +13,7 @@ from growth.controllers.provisioning.claims import Order, body, claim, claim_nam
 from growth.controllers.provisioning.freshness import buys_the_same, vanished
 from growth.controllers.provisioning.passes import Answer
 from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
-from growth.controllers.provisioning.slicing import slices
+from growth.controllers.slicing import slices
 from growth.kube.errors import (
     AlreadyExists,
     ApiError,

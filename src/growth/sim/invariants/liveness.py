@@ -125,7 +125,7 @@ class Calm(AtTheEnd):
             return
         if voluntary(step, case.books) is not None:
             self._removed = step.key[1]
-        elif begins_to_go(step) and step.which in {CLAIMS, NODES}:
+        elif begins_to_go(step) and step.which == CLAIMS:
             self._removed = ""  # a machine that failed is replaced, whatever was removed before
         elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
             said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
@@ -157,7 +157,7 @@ class Reasons(AtTheEnd):
     promise = "every pending pod and every empty node that stays has a reason that people can read"
 
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
-        told = {(each.get("regarding") or {}).get("uid", "") for each in ending.events}
+        told = {(each.get("involvedObject") or {}).get("uid", "") for each in ending.events}
         kept = " ".join(
             f"{entry.get('example', '')} {entry.get('reason', '')}"
             for each in ending.decisions

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 # What is done for so many pods or claims at a stretch takes a few milliseconds.
-SLICE: Final = 500
+SLICE: Final = 200
 
 
 async def slices(items: Sequence[T]) -> AsyncIterator[Sequence[T]]:

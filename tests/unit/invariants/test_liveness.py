@@ -1,0 +1,95 @@
+"""What must be true in the end: planted ends that break one promise each."""
+
+from typing import Any
+
+import pytest
+
+from growth.api.kinds import Json
+from growth.providers.catalogues import builtin
+from growth.sim.invariants import liveness
+from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS
+from growth.sim.invariants.liveness import Ending
+from tests.unit.invariants.histories import GROWTH, History, claim, going, machine, node, pod, pool, running
+
+
+def judged(invariant: liveness.AtTheEnd, history: History, *, at: float = 3600.0, **ending: Any) -> list[str]:
+    history.case.now = at
+    return [*history.said, *(each.said for each in invariant.end(history.case, Ending(**ending)))]
+
+
+def pending(cpu: str = "1") -> Json:
+    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}
+    body = pod("lost", on="")
+    return {**body, "spec": {"containers": [container]}, "status": {"phase": "Pending"}}
+
+
+@pytest.mark.parametrize(("cpu", "limit", "said"), [("1", "5", 1), ("5000", "5", 0), ("1", "1", 0)])
+def test_a_pod_that_could_run_runs(cpu: str, limit: str, said: int) -> None:
+    """One that no machine could hold, or whose pool is full, is excused."""
+    bound = liveness.Bound()
+    history = running(bound)
+    history.put(POOLS, pool(nodes=limit))
+    history.put(PODS, pending(cpu))
+    assert len(judged(bound, history, catalogue=builtin("kwok"))) == said
+
+
+def test_deletions_come_to_their_end() -> None:
+    """Unless a pod may not leave."""
+    for held, said in ((False, 2), (True, 0)):
+        ended = liveness.Ended()
+        history = running(ended)
+        if held:
+            history.put(PODS, pod())
+        history.put(CLAIMS, going(claim()))
+        history.put(NODES, going(node()))
+        assert len(judged(ended, history)) == said
+
+
+def test_nothing_is_bought_again_that_was_removed() -> None:
+    """While nothing else changed: before the calm, and after a machine failed, it may."""
+    for calm, failed, said in ((0.0, False, 1), (3000.0, False, 0), (0.0, True, 0)):
+        invariant = liveness.Calm()
+        history = running(invariant, "one", "two")
+        history.case.calm_since = calm
+        history.put(CLAIMS, going(claim("one")), by=GROWTH, verb="delete", at=1000.0)
+        history.put(NODES, going(node("one", tainted=True)), by=GROWTH, verb="delete", at=1001.0)
+        if failed:
+            history.remove(CONFIG_MAPS, machine("two"))
+            history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete", at=1100.0)
+        history.put(CLAIMS, claim("three", initialized=False), by=GROWTH, at=1200.0)
+        assert len(history.said) == said, (calm, failed)
+
+
+def test_an_idle_cluster_is_not_written_to() -> None:
+    """In its last minutes; what was written before is no matter."""
+    for at, said in ((3500.0, 1), (3000.0, 0)):
+        idle = liveness.Idle()
+        history = running(idle)
+        history.put(CLAIMS, claim(annotations={"a": "b"}), by=GROWTH, at=at)
+        assert len(judged(idle, history)) == said
+
+
+def test_what_waits_and_what_stays_has_a_reason() -> None:
+    """An event, or the newest Decision, says why."""
+    for told, said in ((False, 2), (True, 0)):
+        reasons = liveness.Reasons()
+        history = running(reasons)
+        history.put(PODS, pending())
+        events = [{"involvedObject": {"uid": uid}} for uid in ("uid-pod-lost", "uid-node-one")] if told else []
+        assert len(judged(reasons, history, events=events)) == said
+
+
+def test_machines_claims_and_nodes_are_one_set() -> None:
+    """And no claim has lost its finalizer, and no Node has kept our mark."""
+    for change, said in (
+        (lambda _: None, 0),
+        (lambda history: history.remove(CONFIG_MAPS, machine()), 1),
+        (lambda history: history.put(CLAIMS, claim(finalizers=[])), 1),
+        (lambda history: history.put(NODES, node(tainted=True)), 1),
+        (lambda history: history.remove(CLAIMS, claim()), 1),
+        (lambda history: history.put(CLAIMS, claim(initialized=False)), 1),
+    ):
+        settled = liveness.Settled()
+        history = running(settled, tainted=False)
+        change(history)
+        assert len(judged(settled, history)) == said
