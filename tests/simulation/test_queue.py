@@ -103,3 +103,18 @@ def test_getters_share_the_work() -> None:
         return [most, queue.statistics().waiting, len(workers)]
 
     assert in_virtual_time(body) == [1, 0, 3]
+
+
+def test_a_worker_that_is_stopped_hands_its_key_on() -> None:
+    """One of two waiting workers is woken for a key and cancelled at the same moment: the other gets the key."""
+
+    async def main(_: Kernel) -> str:
+        queue: WorkQueue[str] = WorkQueue(SimRandom(1, "queue"))
+        first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+        await asyncio.sleep(1)
+        queue.add("key")
+        first.cancel()
+        async with asyncio.timeout(5):
+            return await second
+
+    assert sim.run(main, seed=1).value == "key"

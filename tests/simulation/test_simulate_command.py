@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -105,7 +106,8 @@ def test_a_violation_ends_with_one_and_the_command_that_repeats_it(
         violations=(),
     )
 
-    def played(order: Order) -> Outcome:
+    def played(order: Order, *, tell: Callable[[float], None]) -> Outcome:
+        tell(60.0)
         broken = Violation(seed=4, invariant="leaks", at=12.5, story="a machine\nwas forgotten")
         return dataclasses.replace(whole, seed=order.seed, violations=(broken,) if order.seed == 4 else ())
 

@@ -15,6 +15,7 @@ from growth.cli.errors import RunFailed, UsageError
 from growth.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
+    from growth.ports import Clock
     from growth.sim.campaign import Summary
     from growth.sim.scenario.model import Order, Outcome, Scenario
 
@@ -25,6 +26,7 @@ MOST_JOBS: Final = 256
 MOST_TRIES: Final = 24
 # How often somebody who does not look at a terminal hears how far it has come.
 QUIET_SECONDS: Final = 10.0
+TERMINAL_SECONDS: Final = 0.2
 # Each is a whole run again.
 SHRINKING_RUNS: Final = 25
 
@@ -213,26 +215,13 @@ def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], f
     from growth.ports import SystemClock
     from growth.sim.campaign import perform
 
-    clock = SystemClock()
-    began = told = clock.monotonic()
-    worked = _core_seconds()
     outcomes: list[Outcome] = []
-    terminal = sys.stderr.isatty()
-    for outcome in perform(orders, jobs=jobs):
+    worked = _core_seconds()
+    progress = _Progress(SystemClock(), orders)
+    for outcome in perform(orders, jobs=jobs, tell=progress.passed):
         outcomes.append(outcome)
-        now = clock.monotonic()
-        if len(orders) > 1 and (terminal or now - told >= QUIET_SECONDS):
-            told = now
-            broken = sum(len(each.violations) for each in outcomes)
-            line = f"{len(outcomes)} of {len(orders)} runs, {broken} violations, {now - began:.0f} s"
-            print(
-                f"\r{line}  " if terminal else f"growth: {line}",
-                end="" if terminal else "\n",
-                file=sys.stderr,
-                flush=True,
-            )
-    if terminal and len(orders) > 1:
-        print(file=sys.stderr)
+        progress.ended(outcome)
+    progress.close()
     return outcomes, _core_seconds() - worked
 
 
@@ -251,6 +240,44 @@ def _shrunk(asked: _Asked, orders: Sequence["Order"], outcomes: list["Outcome"])
         return asked, outcomes
     told = [dataclasses.replace(each, violations=outcome.violations) if each is broken else each for each in outcomes]
     return dataclasses.replace(asked, smaller=(order.seed, smaller.faults)), told
+
+
+class _Progress:
+    """How far it has come, on stderr: one line that is written over on a terminal, else one now and then."""
+
+    def __init__(self, clock: "Clock", orders: Sequence["Order"]) -> None:
+        self._clock = clock
+        self._orders = orders
+        self._terminal = sys.stderr.isatty()
+        self._began = self._told = clock.monotonic()
+        self._runs = 0
+        self._violations = 0
+
+    def passed(self, seconds: float) -> None:
+        """So much virtual time of the run that goes on."""
+        if len(self._orders) == 1 or self._terminal:
+            order = self._orders[min(self._runs, len(self._orders) - 1)]
+            self._tell(f"seed {order.seed}: {seconds / 3600.0:.1f} of {order.hours:g} virtual hours")
+
+    def ended(self, outcome: "Outcome") -> None:
+        self._runs += 1
+        self._violations += len(outcome.violations)
+        if len(self._orders) > 1:
+            self._tell(f"{self._runs} of {len(self._orders)} runs, {self._violations} violations")
+
+    def close(self) -> None:
+        if self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _tell(self, text: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._told < (TERMINAL_SECONDS if self._terminal else QUIET_SECONDS):
+            return
+        self._told = now
+        if self._terminal:
+            print(f"\r\x1b[K{text}, {now - self._began:.0f} s", end="", file=sys.stderr, flush=True)
+        else:
+            note(f"{text}, {now - self._began:.0f} s")
 
 
 def _core_seconds() -> float:

@@ -6,6 +6,7 @@ keep failing (`retry`) wait exponentially longer; `forget` ends that.
 
 import asyncio
 import collections
+import contextlib
 import dataclasses
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
@@ -44,7 +45,8 @@ class WorkQueue(Generic[K]):
         self._again: dict[K, None] = {}
         self._delayed: dict[K, asyncio.TimerHandle] = {}
         self._failing: dict[K, Backoff] = {}
-        self._ready = asyncio.Event()
+        # Those who wait for a key: each addition wakes one of them, not all.
+        self._takers: collections.deque[asyncio.Future[None]] = collections.deque()
         self._added = self._merged = self._given = self._retried = 0
 
     def add(self, key: K) -> None:
@@ -56,7 +58,7 @@ class WorkQueue(Generic[K]):
             self._again[key] = None
         else:
             self._waiting[key] = None
-            self._ready.set()
+            self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
         """Later; the earlier of two times counts."""
@@ -89,8 +91,17 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """The next key; whoever takes it must call `done`."""
         while not self._waiting:
-            self._ready.clear()
-            await self._ready.wait()
+            taker = asyncio.get_running_loop().create_future()
+            self._takers.append(taker)
+            try:
+                await taker
+            except BaseException:
+                if not taker.done() or taker.cancelled():
+                    with contextlib.suppress(ValueError):
+                        self._takers.remove(taker)
+                elif self._waiting:
+                    self._wake()  # the key that it was woken for is for somebody else
+                raise
         key, _ = self._waiting.popitem(last=False)
         self._working[key] = None
         self._given += 1
@@ -102,7 +113,7 @@ class WorkQueue(Generic[K]):
         if key in self._again:
             del self._again[key]
             self._waiting[key] = None
-            self._ready.set()
+            self._wake()
 
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(
@@ -115,6 +126,13 @@ class WorkQueue(Generic[K]):
             given=self._given,
             retried=self._retried,
         )
+
+    def _wake(self) -> None:
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                return
 
     def _due(self, key: K) -> None:
         del self._delayed[key]

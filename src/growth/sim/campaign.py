@@ -7,7 +7,7 @@ import collections
 import dataclasses
 import hashlib
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # noqa: TID251 - processes, and no threads
 from multiprocessing import get_context  # noqa: TID251 - the same
 
@@ -20,11 +20,13 @@ from growth.units.money import Money
 CRITICAL = 50  # structlog's highest: thousands of simulated processes have nothing to say to a log
 
 
-def perform(orders: Sequence[Order], *, jobs: int = 1) -> Iterator[Outcome]:
-    """The outcomes, as they come. With one job everything runs in this very process."""
+def perform(
+    orders: Sequence[Order], *, jobs: int = 1, tell: Callable[[float], None] = lambda _: None
+) -> Iterator[Outcome]:
+    """The outcomes, as they come. With one job everything runs in this very process, and `tell` hears the virtual time."""
     if jobs == 1 or len(orders) == 1:
         quiet()
-        yield from map(run, orders)
+        yield from (run(order, tell=tell) for order in orders)
         return
     # Fresh processes: a fork would inherit the event loops and threads of whoever called.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=quiet) as pool:

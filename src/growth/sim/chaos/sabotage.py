@@ -24,6 +24,7 @@ from growth.cluster.state import State
 from growth.controllers import emptiness as emptiness_controller
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
+from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
 from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
@@ -256,6 +257,9 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="the annotation do-not-disrupt is not read",
         apply=_replaced((occupants, "protection", _returns(occupants.UNPROTECTED))),
         faults="deleted-by-hand=60",
+        objects=(
+            manifests.deployment("protected", 10, PodShape(annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})),
+        ),
     ),
     "no-drain": Sabotage(
         breaks="drain",
@@ -337,10 +341,10 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         faults="none",
         objects=(_huge_pod(),),
     ),
-    "keep-dead-claims": Sabotage(
+    "let-go-of-claims": Sabotage(
         breaks="settled",
-        bug="claims whose machine or Node is gone are never collected",
-        apply=_replaced((Collection, "_gone", _answers(())), (Collection, "_without_node", _answers(()))),
-        faults="machine-vanishes=20",
+        bug="a finalizer that somebody took off a claim is not put back",
+        apply=_replaced((decide, "held", _returns(True))),
+        faults="finalizer-by-hand=600",
     ),
 }
