@@ -229,17 +229,20 @@ class Search:
     def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
         """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
         every = np.ones(len(self._goods.columns), dtype=np.bool_)
+        number = int(counts.sum())
+        markets = [roomy(self._goods, parts=PARTS), self._goods]
+        if number <= SMALL:
+            markets.reverse()  # a few pods do not fill machines of which each takes a small part
 
         def each() -> Iterator[list[Drawing]]:
             yield draw(self._goods, counts, worth, columns=sorts[0].columns)
-            for goods in (roomy(self._goods, parts=PARTS), self._goods):
+            for goods in markets:
                 patterns = Patterns(goods, counts, worth, columns=every)
                 yield patterns.rounded()
                 yield draw(goods, counts, patterns.worth, columns=every)
             for sort in sorts[1:ALIKE]:
                 yield draw(self._goods, counts, worth, columns=sort.columns)
 
-        number = int(counts.sum())
         most = min(MOST_DRAWN, DRAWN_PODS // max(1, number)) if number > SMALL else DRAWN_FOR_FEW
         if self._plain:
             most = 0
