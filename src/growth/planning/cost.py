@@ -33,19 +33,23 @@ from growth.planning.plan import Filled, PlannedClaim
 from growth.planning.queued import queued, uniform
 from growth.planning.rehearsal import Arrival, Rehearsal
 
+# So many pods are a small batch, which is to be planned in a moment: less is drawn and rehearsed for it.
+SMALL = 300
 # A search takes time as pods times machines. Where there is more of that it is not begun: first fit's plan is the answer.
 MOST_WORK = 4_000_000
 # How many attempts with machines of one type only.
 ALIKE = 4
 # Drawings of one pass: so many pods are drawn in all, in so many drawings at least and at most. The least where the
 # search by the queue knows everything: it finds more.
-DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN = 3_000, 2, 6
+DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN, DRAWN_FOR_FEW = 3_000, 2, 6, 3
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
 # How machines come, turn by turn.
 ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
-BOUND_PODS, FEWEST, MOST = 12_000, 4, 12
+BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 6
+# Under rules every machine that comes by itself is tried by everybody: so many pods times machines are too many for that.
+MOST_TURNS = 300_000
 # A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
 FINE = 17
 # Nothing is drawn by other means where a plan is so near to the bound.
@@ -146,11 +150,12 @@ class Search:
         self._rows = {self._classes[at]: row for row, each in enumerate(members) for at in each}
         self._row_of = {key: row for pods, row in self._rows.items() for key in pods.pods}
         self._pods = sum(len(each.pods) for each in classes)
-        self._rehearsals = max(FEWEST, min(MOST, BOUND_PODS // max(1, self._pods)))
+        most = BOUND_FOR_FEW if self._pods <= SMALL else MOST
+        self._rehearsals = max(FEWEST, min(most, BOUND_PODS // max(1, self._pods)))
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
-        if self._ruled and self._pods * FEWEST <= BOUND_PODS:
-            self._rehearsals *= 2  # one by one counts too then
+        self._arrivals: tuple[Arrival, ...] = ARRIVALS
         self._few = self._pods * FEW // 1000
+        self._tried: set[tuple[object, ...]] = set()  # machines that were rehearsed, as they come
         # What the quick rehearsals know: neither rules among pods nor limits nor several pools.
         self._plain = not self._ruled and not limited and len({shelf for shelf, _ in self._goods.columns}) == 1
 
@@ -161,6 +166,10 @@ class Search:
             return self._as_planned(first)
         if self._pods * len(first.claims) > MOST_WORK:
             return dataclasses.replace(self._as_planned(first), searched=False)
+        if self._ruled and self._pods * len(first.claims) > MOST_TURNS:
+            self._arrivals = (Arrival.AT_ONCE,)
+        elif self._ruled and self._pods > SMALL:
+            self._rehearsals *= 2  # one by one counts too then
         counts = self._counts(key for claim in first.claims for key in claim.pods)
         limit = self._limit(counts)
         worth = limit.worth
@@ -200,8 +209,10 @@ class Search:
         """Rehearses a plan that may be the cheapest so far, or may cost so much because it is calm; None if it is not."""
         fewest = min(each.trial.unplaced for each in found)
         most = min(max(self._cheapest(found), calm), found[0].cost if found[0].trial.unplaced == fewest else 1 << 62)
-        if self._rehearsals <= 0 or self._order(trial) > (fewest, most):
+        bought = tuple((claim.pool, claim.price, *sorted(claim.labels.items())) for claim in trial.claims)
+        if self._rehearsals <= 0 or self._order(trial) > (fewest, most) or bought in self._tried:
             return None
+        self._tried.add(bought)
         repaired = self._repaired(trial, worth, most=most if trial.unplaced == fewest else None)
         found += [] if repaired is None else [repaired]
         return repaired
@@ -218,17 +229,23 @@ class Search:
     def _proposals(self, counts: Ints, worth: Floats, sorts: Sequence[Sort]) -> Iterator[list[Drawing]]:
         """Drawings of several kinds, the most promising first, as many as the size of the problem allows."""
         every = np.ones(len(self._goods.columns), dtype=np.bool_)
+        number = int(counts.sum())
+        markets = [roomy(self._goods, parts=PARTS), self._goods]
+        if number <= SMALL:
+            markets.reverse()  # a few pods do not fill machines of which each takes a small part
 
         def each() -> Iterator[list[Drawing]]:
             yield draw(self._goods, counts, worth, columns=sorts[0].columns)
-            for goods in (roomy(self._goods, parts=PARTS), self._goods):
+            for goods in markets:
                 patterns = Patterns(goods, counts, worth, columns=every)
                 yield patterns.rounded()
                 yield draw(goods, counts, patterns.worth, columns=every)
             for sort in sorts[1:ALIKE]:
                 yield draw(self._goods, counts, worth, columns=sort.columns)
 
-        most = min(MOST_DRAWN, DRAWN_PODS // max(1, int(counts.sum()))) if not self._plain else 0
+        most = min(MOST_DRAWN, DRAWN_PODS // max(1, number)) if number > SMALL else DRAWN_FOR_FEW
+        if self._plain:
+            most = 0
         return itertools.islice(each(), max(FEWEST_DRAWN, most))
 
     def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
@@ -299,26 +316,28 @@ class Search:
 
     def _at_first(self, first: Trial, worth: Floats) -> Found:
         """First fit's plan, with machines added if that is cheaper than to buy for who is left over at once."""
-        at_once, repaired = self._settled(first, worth, most=None)
+        at_once, repaired = self._settled(first, worth, most=None, keep=self._rehearsals // 2)
         return min((each for each in (repaired, at_once) if each is not None), key=lambda each: each.cost)
 
-    def _settled(self, trial: Trial, worth: Floats, *, most: int | None) -> tuple[Found | None, Found | None]:
-        """The plan as it is, by what happens at once; and with machines added."""
+    def _settled(
+        self, trial: Trial, worth: Floats, *, most: int | None, keep: int = 0
+    ) -> tuple[Found | None, Found | None]:
+        """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
         clean = 0
         for turn in itertools.count():
-            arrival = ARRIVALS[turn % len(ARRIVALS)]
+            arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival)
             later = self._later(trial, over, worth)
             if most is not None and later > most:
                 return None, None
             few = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
             clean = clean + 1 if few or not over else 0
-            done = clean >= len(ARRIVALS)
+            done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, later, settled=done))
             again = self._with_more(trial, over, worth) if over and not few else trial
-            if done or again is None or turn >= ROUNDS or self._rehearsals <= 0:
+            if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.

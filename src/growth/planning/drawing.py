@@ -65,7 +65,10 @@ def whole(goods: Market, counts: Ints) -> Drawing | None:
 
 
 class Filler:
-    """Machines of the usable columns filled with pods; fillings are kept as long as there are pods for them."""
+    """Machines of the usable columns filled with pods; fillings are kept as long as there are pods for them.
+
+    `steps` counts how often something was put on all of them.
+    """
 
     def __init__(self, goods: Market, usable: Ints, worth: Floats) -> None:
         self._goods = goods
@@ -80,6 +83,7 @@ class Filler:
         self._per_need = np.where(goods.needs > 0, 1 / np.maximum(self._needs, 1.0), UNASKED)
         self._open = goods.allowed[:, self._column].T
         self._closed_to = (~goods.allowed[:, usable]).astype(np.float64)
+        self.steps = 0
         self.value(worth)
 
     def value(self, worth: Floats) -> None:
@@ -120,6 +124,7 @@ class Filler:
         pods = np.zeros((len(rows), len(left)), dtype=np.int64)
         live = np.arange(len(rows))
         while len(live):
+            self.steps += 1
             fits = limit.copy()
             for resource in range(needs.shape[1]):
                 np.minimum(fits, (room[:, resource, None] + 1e-3) * per_need[None, :, resource], out=fits)

@@ -53,14 +53,19 @@ class Ledger:
         if held is None and self._nodes is not None and self._nodes < 1:
             return None
         back: Mapping[str, int] = held.amounts if held else {}
+        left = {name: amount + back.get(name, 0) for name, amount in self._left.items()}
+        too_large: set[str] = set()  # types: what is too large in one zone is so in all
         amounts: dict[str, int] = {}
         kind, reservation, listed = "", "", 0
         for index in shelf.indices(mask):
             option = shelf.options[index]
+            if option.type.name in too_large:
+                continue
             if listed and self._counted(option):
                 continue  # a place under a maximum or in a reservation is held for one machine, not listed by many
-            grown = {name: max(amounts.get(name, 0), option.type.capacity.get(name, 0)) for name in self._left}
-            if any(amount > self._left[name] + back.get(name, 0) for name, amount in grown.items()):
+            grown = {name: max(amounts.get(name, 0), option.type.capacity.get(name, 0)) for name in left}
+            if any(amount > left[name] for name, amount in grown.items()):
+                too_large.add(option.type.name)
                 continue
             if not listed:
                 if not self._has_place(option, held):

@@ -15,8 +15,10 @@ from growth.planning.bound import solver
 from growth.planning.drawing import Drawing, Filler, draw
 from growth.planning.market import Bools, Floats, Ints, Market
 
-# How often fillings are made by new prices.
+# How often fillings are made by new prices, as long as there were no more steps than so many a pod: where pods are few,
+# most steps place only one.
 ROUNDS = 10
+STEPS = 3
 # A filling pays if it is worth so much more than it costs.
 PAYS = 1.0005
 # What it costs not to place a pod, as a multiple of what it is worth: more than any filling.
@@ -52,6 +54,8 @@ class Patterns:
             program.addCol(dear / money, 0.0, highspy.kHighsInf, 1, np.array([row], np.int32), np.ones(1))
         filler = Filler(self._goods, usable, self.worth)
         for turn in range(ROUNDS):
+            if filler.steps > STEPS * int(self._counts.sum()):
+                break
             columns, fillings = filler.fillings(self._counts)
             values = fillings @ self.worth
             added = False

@@ -49,10 +49,10 @@ OTHERS: Final = 3
 # Where fewer plans can be looked at in a generation, they are not.
 WORTHWHILE: Final = 20
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
-# time where machines are few.
+# time where machines are few: as long as that took no more than so many steps a pod.
 PROMISING: Final = 5
 AFRESH: Final = 12
-ASKED_EVERY_TIME: Final = 60_000
+ASKED_EVERY_TIME: Final = 60
 # Machines of at least so much of the largest that makes sense: a fourth of all that is bought.
 LARGE: Final = 2
 FOURTH: Final = 4
@@ -127,7 +127,10 @@ class _Search:
         self._lots = _Lots()
 
     def best(self) -> list[Plan]:
-        alive = self._survivors(self._weighed(self._beginnings(), below=np.inf, upto=self._budget // BEGUN))
+        begun: list[Plan] = []
+        for plans in (self._bought_one_by_one(), [*self._alone(), *self._mixed()]):
+            begun += self._weighed(self._both_ways(plans), below=np.inf, upto=self._budget // BEGUN)
+        alive = self._survivors(begun)
         while self._steps < self._budget and alive:
             near = self._children(alive)
             if not near:
@@ -314,12 +317,15 @@ class _Search:
 
     # -- beginnings ---------------------------------------------------------------------------------------------------
 
-    def _beginnings(self) -> list[Plan]:
+    def _both_ways(self, plans: Sequence[Plan]) -> list[Plan]:
+        """The plans as they are, and with the cheapest machines first."""
+        upwards = [tuple(sorted(plan, key=lambda column: self._rank[column])) for plan in plans]
+        return [plan for plan in (*plans, *upwards) if plan and plan not in self._known]
+
+    def _bought_one_by_one(self) -> list[Plan]:
         enough = min(max(self._prices), self._least / FOURTH) / LARGE
         large = [column for column, price in enumerate(self._prices) if price >= enough]
-        found = [self._greedy(range(len(self._prices))), self._greedy(large), *self._alone(), *self._mixed()]
-        upwards = [tuple(sorted(plan, key=lambda column: self._rank[column])) for plan in found]
-        return [plan for plan in (*found, *upwards) if plan]
+        return [self._greedy(range(len(self._prices))), self._greedy(large)]
 
     def _alone(self) -> Iterator[Plan]:
         """The types that would be cheapest alone if pods were sand."""
@@ -382,7 +388,7 @@ class _Search:
         everything = columns
         begun = self._steps
         while line.left:
-            often = self._steps - begun < ASKED_EVERY_TIME
+            often = self._steps - begun < ASKED_EVERY_TIME * len(self._queue)
             asked: Sequence[int] = everything
             if values and len(plan) % AFRESH and not often:
                 asked = sorted(values, key=lambda at: (-values[at], at))[:PROMISING]

@@ -1,8 +1,16 @@
 """Packing for the least cost: which machines, how far from the cheapest, and what a claim lists."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from growth.planning import cost
+from growth.api.pods import Pod
+from growth.planning import cost, patterns
+from growth.planning.cost import Search
+from growth.planning.drawing import Filler
+from growth.planning.market import Floats
+from growth.planning.plan import PlannedClaim
+from growth.planning.rehearsal import Arrival, Rehearsal, Stage
 from growth.planning.solve import Options
 from tests.unit.planning.builders import (
     EURO,
@@ -154,3 +162,83 @@ def test_a_dearer_zone_is_used_only_where_a_spread_asks_for_it() -> None:
     wanted = [pod(f"s{i}", labels={"app": "a"}, spread=[spread(ZONE, app="a")]) for i in range(4)]
     made = plan(pool("default", zones), wanted, options=COST).plan
     assert {claim.zone for claim in made.claims} == {"a", "b"}
+
+
+def rehearsed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequence[PlannedClaim], Arrival]]:
+    """What is rehearsed from now on, and how machines come then."""
+    seen: list[tuple[Sequence[PlannedClaim], Arrival]] = []
+    rehearse = Stage.rehearse
+
+    def heard(self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE) -> Rehearsal:
+        seen.append((claims, arrival))
+        return rehearse(self, claims, arrival)
+
+    monkeypatch.setattr(Stage, "rehearse", heard)
+    return seen
+
+
+SIZES = [("700m", "100Mi"), ("100m", "700Mi"), ("300m", "300Mi"), ("1500m", "2Gi"), ("1100m", "3Gi")]
+MACHINES = (kind("a", 2, "4Gi", price=0.1), kind("b", 4, "8Gi", price=0.21), kind("c", 8, "16Gi", price=0.45))
+
+
+def spread_out(number: int) -> list[Pod]:
+    return [
+        pod(
+            f"p{i:03}",
+            cpu=SIZES[i % 5][0],
+            memory=SIZES[i % 5][1],
+            labels={"app": "a"},
+            spread=[spread(HOST, app="a", skew=2)],
+        )
+        for i in range(number)
+    ]
+
+
+def test_a_small_batch_under_rules_is_rehearsed_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rehearsals under rules take most of the time, and a small batch is to be planned in a moment."""
+    seen = rehearsed(monkeypatch)
+    plan(pool("default", *MACHINES), spread_out(60), options=COST)
+    assert 0 < len(seen) <= cost.BOUND_FOR_FEW
+
+
+def test_machines_that_come_by_themselves_are_not_rehearsed_where_pods_under_rules_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every one of them would be tried by everybody."""
+    seen = rehearsed(monkeypatch)
+    monkeypatch.setattr(cost, "MOST_TURNS", 60)
+    plan(pool("default", *MACHINES), spread_out(60), options=COST)
+    assert {arrival for _, arrival in seen} == {Arrival.AT_ONCE}
+
+
+def test_first_fit_leaves_rehearsals_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often machines would have to be added to its plan."""
+    seen = rehearsed(monkeypatch)
+    monkeypatch.setattr(Search, "_try", lambda *_, **__: None)
+    plan(pool("default", *MACHINES), spread_out(60), options=COST)
+    assert 0 < len(seen) <= cost.BOUND_FOR_FEW // 2
+
+
+def test_the_same_machines_are_not_rehearsed_for_two_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several ways to propose find the same plan where there is little to choose."""
+    seen = rehearsed(monkeypatch)
+    only = kind("only", 16, "64Gi", price=0.4)
+    plan(pool("preferred", only, weight=50, limits={"cpu": "1"}), pool("default", only), pods(8), options=COST)
+    at_once = [claims for claims, arrival in seen if arrival is Arrival.AT_ONCE]
+    assert len(at_once) == 2  # first fit's own, and the first proposal's
+
+
+def test_fillings_by_new_prices_are_made_as_often_as_pods_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One machine for all takes a step a pod in every round: after three steps a pod no round is begun."""
+    made: list[Filler] = []
+    valued = Filler.value
+
+    def value(self: Filler, worth: Floats) -> None:
+        made.append(self)
+        valued(self, worth)
+
+    monkeypatch.setattr(Filler, "value", value)
+    wanted = [pod(f"p{i:02}", cpu=f"{100 + i}m", memory=f"{200 + 7 * i % 90}Mi") for i in range(40)]
+    plan(pool("default", *MACHINES, kind("d", 32, "64Gi", price=1.7)), wanted, options=COST)
+    assert made
+    assert max(filler.steps for filler in made) <= (patterns.STEPS + 1) * 40 + patterns.ROUNDS
