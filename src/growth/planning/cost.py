@@ -329,13 +329,14 @@ class Search:
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival)
-            later = self._later(trial, over, worth)
-            if most is not None and later > most:
-                return None, None
             few = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
+            # A few that wait on a bad day are no reason to buy otherwise.
+            cost = self._cost(trial) if few else self._later(trial, over, worth)
+            if most is not None and cost > most:
+                return None, None
             clean = clean + 1 if few or not over else 0
             done = clean >= len(self._arrivals)
-            seen.append(Found(trial, planned, machines, later, settled=done))
+            seen.append(Found(trial, planned, machines, cost, settled=done))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break

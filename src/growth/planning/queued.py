@@ -59,6 +59,7 @@ FOURTH: Final = 4
 # Plans of machines of a few kinds: how many are drawn, of how many kinds, how many are looked at, how small a part of
 # all the smallest machine may be, and how far above the least they may be.
 DRAWS: Final = 4_000
+PAIRS: Final = 100
 KINDS: Final = 4
 COMBINED: Final = 120
 SMALLEST: Final = 40
@@ -128,7 +129,7 @@ class _Search:
 
     def best(self) -> list[Plan]:
         begun: list[Plan] = []
-        for plans in (self._bought_one_by_one(), [*self._alone(), *self._mixed()]):
+        for plans in (self._bought_one_by_one(), [*self._alone(), *self._pairs(), *self._mixed()]):
             begun += self._weighed(self._both_ways(plans), below=np.inf, upto=self._budget // BEGUN)
         alive = self._survivors(begun)
         while self._steps < self._budget and alive:
@@ -335,6 +336,16 @@ class _Search:
         for column in [int(at) for at in order if self._able[at]][:ALONE]:
             for more in range(SURPLUS):
                 yield (column,) * (int(machines[column]) + more)
+
+    def _pairs(self) -> list[Plan]:
+        """The cheapest plans of two machines that would hold all pods if they were sand."""
+        first, second = np.triu_indices(len(self._prices))
+        goods = self._goods
+        fine = (goods.rooms[first] + goods.rooms[second] >= self._total).all(axis=1)
+        price = goods.prices[first] + goods.prices[second]
+        fine &= self._able[first] & (price <= self._least * DEARER)
+        order = np.lexsort((second, first, price))
+        return [(int(first[at]), int(second[at])) for at in order[fine[order]][:PAIRS].tolist()]
 
     def _mixed(self) -> list[Plan]:
         """Plans of machines of a few kinds, some of every price.
