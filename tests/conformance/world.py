@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Api, EventType, WatchEvent
-from growth.kube.errors import ApiError, Invalid, NotFound
+from growth.kube.errors import ApiError, Invalid, NotFound, TooManyRequests
 from tests.conformance.kinds import CONFIG_MAP, CRD, NAMESPACE, POD
 
 E = TypeVar("E", bound=ApiError)
@@ -89,10 +89,18 @@ async def found(call: Awaitable[T]) -> T | None:
         return None
 
 
+async def settled(call: Awaitable[T]) -> T | None:
+    """What was found; None also while a server that got a definition anew makes its storage, which it says by 429."""
+    try:
+        return await found(call)
+    except TooManyRequests:
+        return None
+
+
 async def served(api: Api, definition: Json) -> Kind[Json]:
     """Waits until the CRD's kind answers."""
     kind = kind_of(definition)
-    await eventually(lambda: found(api.list(kind, limit=1)), lambda page: page is not None)
+    await eventually(lambda: settled(api.list(kind, limit=1)), lambda page: page is not None)
     return kind
 
 
