@@ -32,13 +32,13 @@ from bench.owning import autoscaler, desk
 from bench.owning.audit import writes
 from bench.owning.desk import Desk
 from growth.api.coordination import LEASE
-from growth.api.kinds import Json, Kind
+from growth.api.kinds import Json
 from growth.controllers.settings import ControllerSettings
 from growth.kube import access
 from growth.kube.api import Api, Gate
 from growth.kube.http import HttpApi
 from growth.kube.lease import DEFAULT_LEASE
-from growth.kube.passing import PassingApi
+from growth.kube.passing import PassingApi, Write
 from growth.operator import logs
 from growth.operator.clouds import chosen
 from growth.operator.settings import ProcessSettings, Settings
@@ -111,9 +111,9 @@ class _Renewals(PassingApi):
         super().__init__(api)
         self.at: list[float] = []
 
-    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
         done = await send()
-        if (verb, kind.plural) == ("patch", LEASE.plural):
+        if (write.verb, write.kind.plural) == ("patch", LEASE.plural):
             self.at.append(time.monotonic())
         return done
 

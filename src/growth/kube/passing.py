@@ -1,5 +1,6 @@
 """Access that passes everything on to another one: what stands in between says only what it does with writes."""
 
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
@@ -14,14 +15,26 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Write:
+    """One write: the method's name and the object. A pod's eviction or binding is of kind Pod; a creation has no name."""
+
+    verb: str
+    kind: Kind[Any]
+    namespace: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind} {self.namespace}/{self.name}"
+
+
 class PassingApi:
     """`Api` on another one. Every write goes through `_write`, which a subclass may guard or note."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - for subclasses
-        """One write. `verb` is the method's name; what is sent for a pod's eviction or binding is of kind Pod."""
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - for subclasses
         return await send()
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
@@ -57,14 +70,15 @@ class PassingApi:
         )
 
     async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
-        return await self._write("create", kind, lambda: self._api.create(kind, body, namespace=namespace))
+        return await self._write(
+            Write("create", kind, namespace), lambda: self._api.create(kind, body, namespace=namespace)
+        )
 
     async def update(
         self, kind: Kind[T], name: str, body: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> T:
         return await self._write(
-            "update",
-            kind,
+            Write("update", kind, namespace, name),
             lambda: self._api.update(kind, name, body, namespace=namespace, subresource=subresource),
         )
 
@@ -81,8 +95,7 @@ class PassingApi:
         uid: str = "",
     ) -> T:
         return await self._write(
-            "patch",
-            kind,
+            Write("patch", kind, namespace, name),
             lambda: self._api.patch(
                 kind,
                 name,
@@ -107,8 +120,7 @@ class PassingApi:
         propagation: str = "Background",
     ) -> None:
         await self._write(
-            "delete",
-            kind,
+            Write("delete", kind, namespace, name),
             lambda: self._api.delete(
                 kind,
                 name,
@@ -122,10 +134,12 @@ class PassingApi:
 
     async def evict(self, name: str, *, namespace: str, uid: str = "", grace_seconds: int | None = None) -> None:
         await self._write(
-            "evict",
-            POD,
+            Write("evict", POD, namespace, name),
             lambda: self._api.evict(name, namespace=namespace, uid=uid, grace_seconds=grace_seconds),
         )
 
     async def bind(self, name: str, *, namespace: str, node: str, uid: str = "") -> None:
-        await self._write("bind", POD, lambda: self._api.bind(name, namespace=namespace, node=node, uid=uid))
+        await self._write(
+            Write("bind", POD, namespace, name),
+            lambda: self._api.bind(name, namespace=namespace, node=node, uid=uid),
+        )

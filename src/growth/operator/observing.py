@@ -4,12 +4,11 @@ The controllers that run with `--observe` write nothing else by themselves; this
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from growth.api.decisions import DECISION
-from growth.api.kinds import Kind
 from growth.kube.errors import Forbidden
-from growth.kube.passing import PassingApi
+from growth.kube.passing import PassingApi, Write
 
 R = TypeVar("R")
 
@@ -17,7 +16,7 @@ R = TypeVar("R")
 class ObservingApi(PassingApi):
     """Every write but of Decisions is `Forbidden`, and nothing is sent."""
 
-    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:
-        if (kind.group, kind.plural) != (DECISION.group, DECISION.plural):
-            raise Forbidden(f"Growth only observes: it does not {verb} {kind}")
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
+        if (write.kind.group, write.kind.plural) != (DECISION.group, DECISION.plural):
+            raise Forbidden(f"Growth only observes: it does not {write.verb} {write.kind}")
         return await send()

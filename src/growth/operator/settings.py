@@ -109,9 +109,12 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+# ISO 4217 for none: an amount is in the catalogue's currency, whichever that is.
+NO_CURRENCY: Final = "XXX"
+
+
 def _money(text: str) -> int:
-    # The amount is in the catalogue's currency, whichever that is.
-    nano = Money.parse(text, "XXX").nano
+    nano = Money.parse(text, NO_CURRENCY).nano
     if nano < 0:
         raise ValueError("an amount cannot be negative")
     return nano
@@ -132,7 +135,7 @@ POSITIVE: Final = Value("number, 1 or more", _count(1))
 PERCENT: Final = Value("number, 100 or more", _count(100))
 MAYBE_COUNT: Final = _optional(COUNT)
 SHARE: Final = Value("0 to 1", _share)
-MONEY: Final = _optional(Value("amount an hour", _money, lambda held: Money(held, "XXX").exact))
+MONEY: Final = _optional(Value("amount an hour", _money, lambda held: Money(held, NO_CURRENCY).exact))
 ADDRESS: Final = Value("HOST:PORT", _address, lambda held: f"{held[0]}:{held[1]}")
 
 

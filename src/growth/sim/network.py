@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from growth.api.kinds import Json, Kind
-from growth.kube.api import ALWAYS_OPEN, Api, Gate, Page, PatchType, WatchEvent
+from growth.kube.api import ALWAYS_OPEN, Api, Gate, Page, WatchEvent
 from growth.kube.errors import Conflict, Gone, OutcomeUnknown, ServerError, TooManyRequests, Unreachable
+from growth.kube.passing import PassingApi, Write
 from growth.sim import wire
 from growth.sim.kernel import GROUP, Kernel
 from growth.sim.ports import SimRandom
@@ -93,7 +94,7 @@ class NetworkStatistics:
     cut: int = 0
 
 
-class NetworkApi:
+class NetworkApi(PassingApi):
     """`Api` of one process on a server's `Api`, which must itself wait for nothing and have an open gate."""
 
     def __init__(
@@ -108,6 +109,7 @@ class NetworkApi:
         call_seconds: float = CALL_SECONDS,
         name: str = "",
     ) -> None:
+        super().__init__(server)
         self.faults = faults
         """May be exchanged at any time; counts from the next call or event on."""
         self.struck: Struck = _nobody
@@ -116,7 +118,6 @@ class NetworkApi:
         self.heard: set[str] = set()
         """Plurals of the kinds of which a whole list has reached the process."""
         self.named = name or (process.name if process is not None else "client")
-        self._server = server
         self._kernel = kernel
         self._random = random
         self._process = process
@@ -170,7 +171,7 @@ class NetworkApi:
 
     async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
         return await self._call(
-            f"get {kind} {namespace}/{name}", lambda: self._server.get(kind, name, namespace=namespace)
+            f"get {kind} {namespace}/{name}", lambda: self._api.get(kind, name, namespace=namespace)
         )
 
     async def list(
@@ -186,7 +187,7 @@ class NetworkApi:
     ) -> Page[T]:
         answer = await self._call(
             f"list {kind} {namespace} {labels} {fields} {limit} {page}",
-            lambda: self._server.list(
+            lambda: self._api.list(
                 kind, namespace=namespace, labels=labels, fields=fields, limit=limit, page=page, revision=revision
             ),
             may_be_gone=bool(page),
@@ -195,89 +196,22 @@ class NetworkApi:
             self.heard.add(kind.plural)
         return answer
 
+    # What is sent is encoded now: what the caller changes later must not change what is on the wire.
+
     async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
-        # Encoded now: what the caller changes later must not change what is on the wire.
-        sent: Json = msgspec.json.decode(msgspec.json.encode(body))
-        return await self._call(
-            f"create {kind} {namespace}", lambda: self._server.create(kind, sent, namespace=namespace), write=True
-        )
+        return await super().create(kind, _encoded(body), namespace=namespace)
 
     async def update(
         self, kind: Kind[T], name: str, body: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
     ) -> T:
-        sent: Json = msgspec.json.decode(msgspec.json.encode(body))
-        return await self._call(
-            f"update {kind} {namespace}/{name} {subresource}",
-            lambda: self._server.update(kind, name, sent, namespace=namespace, subresource=subresource),
-            write=True,
-        )
+        return await super().update(kind, name, _encoded(body), namespace=namespace, subresource=subresource)
 
-    async def patch(
-        self,
-        kind: Kind[T],
-        name: str,
-        patch: Mapping[str, Any] | tuple[Json, ...],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: PatchType = PatchType.MERGE,
-        revision: str = "",
-        uid: str = "",
-    ) -> T:
-        sent = msgspec.json.decode(msgspec.json.encode(patch))
-        return await self._call(
-            f"patch {kind} {namespace}/{name} {subresource}",
-            lambda: self._server.patch(
-                kind,
-                name,
-                sent if isinstance(sent, dict) else tuple(sent),
-                namespace=namespace,
-                subresource=subresource,
-                patch_type=patch_type,
-                revision=revision,
-                uid=uid,
-            ),
-            write=True,
-        )
+    async def patch(self, kind: Kind[T], name: str, patch: Mapping[str, Any] | tuple[Json, ...], **options: Any) -> T:
+        sent = _encoded(patch)
+        return await super().patch(kind, name, sent if isinstance(sent, dict) else tuple(sent), **options)
 
-    async def delete(
-        self,
-        kind: Kind[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        revision: str = "",
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-    ) -> None:
-        await self._call(
-            f"delete {kind} {namespace}/{name}",
-            lambda: self._server.delete(
-                kind,
-                name,
-                namespace=namespace,
-                uid=uid,
-                revision=revision,
-                grace_seconds=grace_seconds,
-                propagation=propagation,
-            ),
-            write=True,
-        )
-
-    async def evict(self, name: str, *, namespace: str, uid: str = "", grace_seconds: int | None = None) -> None:
-        await self._call(
-            f"evict {namespace}/{name}",
-            lambda: self._server.evict(name, namespace=namespace, uid=uid, grace_seconds=grace_seconds),
-            write=True,
-        )
-
-    async def bind(self, name: str, *, namespace: str, node: str, uid: str = "") -> None:
-        await self._call(
-            f"bind {namespace}/{name} {node}",
-            lambda: self._server.bind(name, namespace=namespace, node=node, uid=uid),
-            write=True,
-        )
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
+        return await self._call(str(write), send, write=True)
 
     @contextlib.asynccontextmanager
     async def watch(
@@ -292,7 +226,7 @@ class NetworkApi:
     ) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
         async def connect() -> _Connection:
             connection = _Connection(self, kind)
-            source = self._server.watch(
+            source = self._api.watch(
                 kind,
                 revision=revision,
                 namespace=namespace,
@@ -429,6 +363,10 @@ class NetworkApi:
 
     def _count(self, what: str) -> None:
         self._counts[what] = self._counts.get(what, 0) + 1
+
+
+def _encoded(body: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body))
 
 
 class _Connection:

@@ -10,21 +10,20 @@ at the moment when it happens, before anybody else can act on it.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
-import msgspec
-
-from growth.api.kinds import Json, Kind
-from growth.kube.api import Api, PatchType
+from growth.api.kinds import Json
+from growth.kube.api import Api
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.kube.memory.store import Change
+from growth.kube.passing import PassingApi, Write
 from growth.operator.wiring import Role
 from growth.providers.contract import CloudProvider
 from growth.sim.kernel import Kernel
 from growth.sim.network import GOOD, Faults
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class Witness:
         self._asked = ("", "", "")
         server.follow(self._changed)
 
-    def api(self, actor: Actor, *, user: str) -> MemoryApi:
+    def api(self, actor: Actor, *, user: str) -> Api:
         """The server as this actor uses it."""
         return _Witnessed(self, self._server, actor, user=user)
 
@@ -152,92 +151,18 @@ class Witness:
             listener(step)
 
 
-class _Witnessed(MemoryApi):
+class _Witnessed(PassingApi):
     """Calls of a `MemoryApi` wait for nothing, so whatever changes during one was changed by it."""
 
     def __init__(self, witness: Witness, server: MemoryServer, actor: Actor, *, user: str) -> None:
-        super().__init__(server, user=user)
+        super().__init__(MemoryApi(server, user=user))
         self._witness = witness
         self._actor = actor
 
-    async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
-        self._witness.begin(self._actor, "create", (kind.plural, namespace if kind.namespaced else "", ""))
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
+        namespace = write.namespace if write.kind.namespaced else ""
+        self._witness.begin(self._actor, write.verb, (write.kind.plural, namespace, write.name))
         try:
-            return await super().create(kind, body, namespace=namespace)
-        finally:
-            self._witness.end()
-
-    async def update(
-        self, kind: Kind[T], name: str, body: Mapping[str, Any], *, namespace: str = "", subresource: str = ""
-    ) -> T:
-        self._witness.begin(self._actor, "update", (kind.plural, namespace if kind.namespaced else "", name))
-        try:
-            return await super().update(kind, name, body, namespace=namespace, subresource=subresource)
-        finally:
-            self._witness.end()
-
-    async def patch(
-        self,
-        kind: Kind[T],
-        name: str,
-        patch: Mapping[str, Any] | tuple[Json, ...],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: PatchType = PatchType.MERGE,
-        revision: str = "",
-        uid: str = "",
-    ) -> T:
-        self._witness.begin(self._actor, "patch", (kind.plural, namespace if kind.namespaced else "", name))
-        try:
-            return await super().patch(
-                kind,
-                name,
-                patch,
-                namespace=namespace,
-                subresource=subresource,
-                patch_type=patch_type,
-                revision=revision,
-                uid=uid,
-            )
-        finally:
-            self._witness.end()
-
-    async def delete(
-        self,
-        kind: Kind[T],
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        revision: str = "",
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-    ) -> None:
-        self._witness.begin(self._actor, "delete", (kind.plural, namespace if kind.namespaced else "", name))
-        try:
-            await super().delete(
-                kind,
-                name,
-                namespace=namespace,
-                uid=uid,
-                revision=revision,
-                grace_seconds=grace_seconds,
-                propagation=propagation,
-            )
-        finally:
-            self._witness.end()
-
-    async def evict(self, name: str, *, namespace: str, uid: str = "", grace_seconds: int | None = None) -> None:
-        self._witness.begin(self._actor, "evict", ("pods", namespace, name))
-        try:
-            await super().evict(name, namespace=namespace, uid=uid, grace_seconds=grace_seconds)
-        finally:
-            self._witness.end()
-
-    async def bind(self, name: str, *, namespace: str, node: str, uid: str = "") -> None:
-        self._witness.begin(self._actor, "bind", ("pods", namespace, name))
-        try:
-            await super().bind(name, namespace=namespace, node=node, uid=uid)
+            return await send()
         finally:
             self._witness.end()

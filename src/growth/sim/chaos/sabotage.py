@@ -94,17 +94,17 @@ def _replaced(*changes: tuple[object, str, Any]) -> Apply:
 
 
 def _returns(value: Any) -> Callable[..., Any]:
-    def stub(*_: Any, **__: Any) -> Any:
+    def always(*_: Any, **__: Any) -> Any:
         return value
 
-    return stub
+    return always
 
 
 def _answers(value: Any) -> Callable[..., Any]:
-    async def stub(*_: Any, **__: Any) -> Any:
+    async def always(*_: Any, **__: Any) -> Any:
         return value
 
-    return stub
+    return always
 
 
 # -- the bugs -----------------------------------------------------------------------------------------------------------------

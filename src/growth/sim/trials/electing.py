@@ -12,16 +12,16 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from growth.api.coordination import LEASE
 from growth.api.core import CONFIG_MAP
-from growth.api.kinds import Json, Kind
+from growth.api.kinds import Json
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, GateClosed, KubeError, NotFound
 from growth.kube.lease import DEFAULT_LEASE, Elector, LeaseGate, LeaseLost
 from growth.kube.memory import MemoryApi, MemoryServer
-from growth.kube.passing import PassingApi
+from growth.kube.passing import PassingApi, Write
 from growth.sim import kernel as sim
 from growth.sim import process
 from growth.sim.kernel import Kernel
@@ -137,7 +137,7 @@ class _Renewals(PassingApi):
         super().__init__(api)
         self.sent: list[float] = []
 
-    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - an elector writes its Lease and nothing else
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - an elector writes its Lease and nothing else
         sent = sim.current().time()
         done = await send()
         self.sent.append(sent)
@@ -152,7 +152,7 @@ class _LateCounter(PassingApi):
         self._replica = replica
         self._identity = identity
 
-    async def _write(self, verb: str, kind: Kind[Any], send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - any write
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:  # noqa: ARG002 - any write
         self._replica.note_landing(self._identity)
         return await send()
 

@@ -14,11 +14,11 @@ from growth.api.kinds import Json
 from growth.api.pods import Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from growth.kube.api import Api
-from growth.kube.errors import KubeError
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.sim.predicates.among_pods import selects as matches
+from growth.sim.world.keeping import keep_all
 from growth.sim.world.view import View
 
 # A granted eviction whose pod is still there after this long is taken as not done.
@@ -47,16 +47,7 @@ class Budgets:
                     self._queue.add(key)
 
     async def run(self) -> None:
-        await self._view.synced()
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._keep(key)
-                self._queue.forget(key)
-            except KubeError:
-                self._queue.retry(key)
-            finally:
-                self._queue.done(key)
+        await keep_all(self._view, self._queue, self._keep)
 
     async def _keep(self, key: Key) -> None:
         raw = self._budgets.store.get(key[1], key[0])

@@ -11,10 +11,11 @@ from growth.api.kinds import Json
 from growth.api.pods import POD, Pod
 from growth.api.workloads import JOB, Job
 from growth.kube.api import Api
-from growth.kube.errors import KubeError, NotFound
+from growth.kube.errors import NotFound
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.world.keeping import keep_all
 from growth.sim.world.templates import pod_of
 from growth.sim.world.view import View
 from growth.units import print_time
@@ -40,16 +41,7 @@ class Jobs:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        await self._view.synced()
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._keep(key)
-                self._queue.forget(key)
-            except KubeError:
-                self._queue.retry(key)
-            finally:
-                self._queue.done(key)
+        await keep_all(self._view, self._queue, self._keep)
 
     def _on_job(self, change: Change[Job]) -> None:
         if isinstance(change, Deleted):

@@ -21,12 +21,13 @@ from growth.api.volumes import (
     PersistentVolumeClaim,
 )
 from growth.kube.api import Api
-from growth.kube.errors import AlreadyExists, KubeError, NotFound
+from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Change, Deleted
 from growth.ports import Random
 from growth.sim.predicates import Scene
 from growth.sim.predicates.of_volumes import used
+from growth.sim.world.keeping import keep_all
 from growth.sim.world.view import View
 
 ATTACH_SECONDS: Final = 2.0
@@ -96,16 +97,7 @@ class Volumes:
         self._claims.subscribe(self._on_claim)
 
     async def run(self) -> None:
-        await self._view.synced()
-        while True:
-            item = await self._queue.get()
-            try:
-                await self._work(*item)
-                self._queue.forget(item)
-            except KubeError:
-                self._queue.retry(item)
-            finally:
-                self._queue.done(item)
+        await keep_all(self._view, self._queue, lambda item: self._work(*item))
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new

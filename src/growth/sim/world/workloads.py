@@ -15,10 +15,11 @@ from growth.api.kinds import Json
 from growth.api.pods import POD, Pod
 from growth.api.workloads import DEPLOYMENT, REPLICA_SET, Deployment, ReplicaSet
 from growth.kube.api import Api
-from growth.kube.errors import AlreadyExists, KubeError, NotFound
+from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
+from growth.sim.world.keeping import keep_all
 from growth.sim.world.templates import pod_of
 from growth.sim.world.view import View
 
@@ -45,20 +46,11 @@ class Workloads:
         self._pods.subscribe(self._on_pod)
 
     async def run(self) -> None:
-        await self._view.synced()
-        while True:
-            item = await self._queue.get()
-            kind, key = item
-            try:
-                if kind == "Deployment":
-                    await self._keep_deployment(key)
-                else:
-                    await self._keep_set(key)
-                self._queue.forget(item)
-            except KubeError:
-                self._queue.retry(item)
-            finally:
-                self._queue.done(item)
+        await keep_all(self._view, self._queue, self._keep)
+
+    async def _keep(self, item: tuple[str, Key]) -> None:
+        kind, key = item
+        await (self._keep_deployment(key) if kind == "Deployment" else self._keep_set(key))
 
     def _on_set(self, change: Change[ReplicaSet]) -> None:
         self._queue.add(("ReplicaSet", change.key))
