@@ -3,9 +3,9 @@
 First fit is tried first, so the result is never worse. Then come machines that suit kube-scheduler's queue (`queued`),
 machines of one type, and machines drawn (`drawing`) by what pods are worth (`bound`, `patterns`); each proposal is packed
 by the feasibility code. The cheapest plans are rehearsed; for pods that kube-scheduler would leave over machines are
-added, and the cheapest plan after that wins. Among plans that are hardly dearer, or near the bound, one wins that would
-change little if demand changed a little: many machines, and most of them alike. Plans within one part in a hundred are
-equal otherwise, and then the one wins whose largest machine holds the fewest pods.
+added, and the cheapest plan after that wins. Among plans near the bound one wins that would change little if demand
+changed a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then
+the one wins whose largest machine holds the fewest pods.
 
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
@@ -265,9 +265,8 @@ class Search:
         return trial.unplaced, self._cost(trial)
 
     def _chosen(self, found: Sequence[Found], fine: int) -> Found:
-        """The cheapest; but among those that are hardly dearer, or fine by themselves, and not dearer than first fit
-        (which comes first), one that would change little if demand changed a little. Among equals the one whose largest
-        machine holds least.
+        """The cheapest; but among those that are fine, and not dearer than first fit (which comes first), one that would
+        change little if demand changed a little. Among equals the one whose largest machine holds least.
         """
         settled = [each for each in found if each.settled]
         if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
