@@ -110,6 +110,13 @@ class Autoscaled:
         found: list[Json] = self.until(look, f"machines = claims = Nodes of {pool}")
         return [each for each in found if each]
 
+    def wait_counted(self, pool: str, nodes: int) -> None:
+        """The pool's status says so many nodes; it is written a moment after they change."""
+        self.until(
+            lambda: self.desk.get(f"{desk.POOLS}/{pool}")["status"].get("nodes", 0) == nodes,
+            f"pool {pool} counts {nodes} nodes",
+        )
+
     def wait_gone(self, pool: str) -> None:
         """No claim, no Node and no machine of this pool."""
         uids: set[str] = set()

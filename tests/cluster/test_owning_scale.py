@@ -56,14 +56,12 @@ def test_the_guides_pool_carries_a_deployment_up_and_down(autoscaled: Autoscaled
     claims = autoscaled.wait_matched("default")
     check_writes(autoscaled, claims)
     assert max(size_of(claim) for claim in claims) <= CLAIM_BYTES
-    assert autoscaled.desk.get(f"{desk.POOLS}/default")["status"]["nodes"] == len(claims)
+    autoscaled.wait_counted("default", len(claims))
 
     autoscaled.scale("inflate", 0)
     autoscaled.wait_gone("default")
     assert autoscaled.machines() == []
-    autoscaled.until(
-        lambda: autoscaled.desk.get(f"{desk.POOLS}/default")["status"].get("nodes", 0) == 0, "the pool counts no node"
-    )
+    autoscaled.wait_counted("default", 0)
 
 
 def check_writes(autoscaled: Autoscaled, claims: list[Json]) -> None:
