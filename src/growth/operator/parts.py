@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, disrupted, emptiness_report, gauges, lifecycle, pools
+from growth.controllers import catalogue, collection, disrupted, emptiness_report, gauges, lifecycle, pools, repair
 from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
@@ -11,6 +11,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.emptiness import Emptiness
 from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
+from growth.controllers.expiration import Expiration
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
@@ -18,6 +19,7 @@ from growth.controllers.pools import Pools
 from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
+from growth.controllers.repair import Repair
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
@@ -41,6 +43,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *emptiness_report.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
+            *repair.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
         )
@@ -67,6 +70,8 @@ def acting(environment: Environment) -> Sequence[Part]:
         Termination(environment),
         Emptiness(environment, tell=_into(decisions, environment)),
         Collection(environment),
+        Expiration(environment),
+        *((Repair(environment),) if environment.settings.node_repair else ()),
     )
 
 
