@@ -8,14 +8,12 @@ A move that only deletes needs the budget alone, and a Soft limit bounds no move
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Final
 
 from growth.api import names
+from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
 from growth.planning.disruption.model import OwnedNode, Room, Situation
-
-HARD: Final = "Hard"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def _remaining(situation: Situation) -> dict[str, int]:
     found = {}
     for view in situation.snapshot.pools:
         pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
-        if pool is not None and NODES in view.limits and pool.spec.disruption.node_limit_mode == HARD:
+        if pool is not None and NODES in view.limits and node_limit_mode(pool) == HARD:
             found[view.ref.name] = view.limits[NODES] - view.used.get(NODES, 0)
     return found
 
