@@ -8,6 +8,7 @@ from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
 from growth.controllers.decisions import Decisions
+from growth.controllers.drifting import Drifting
 from growth.controllers.emptiness import Emptiness
 from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
@@ -70,6 +71,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Termination(environment),
         Emptiness(environment, tell=_into(decisions, environment)),
         Collection(environment),
+        Drifting(environment),
         Expiration(environment),
         *((Repair(environment),) if environment.settings.node_repair else ()),
     )
