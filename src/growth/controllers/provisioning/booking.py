@@ -66,7 +66,11 @@ def book_pool(
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
-        over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
+        over = [
+            name
+            for name, limit in limits.items()
+            if after.get(name, 0) > limit and not (name == NODES and order.beyond_nodes)
+        ]
         if over:
             name = over[0]
             told = f"limit {name} {print_amount(name, limits[name])}, used {print_amount(name, used.get(name, 0))}"

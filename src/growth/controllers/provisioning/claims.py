@@ -42,7 +42,8 @@ class Order:
     """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for.
 
     `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
-    no bound, and the claim lists no type that is too dear.
+    no bound, and the claim lists no type that is too dear. `annotations` are written with the claim. `beyond_nodes`: it
+    takes the place of another machine, and its pool may have one more than its limit for a while.
     """
 
     name: str
@@ -53,6 +54,8 @@ class Order:
     types: tuple[str, ...]
     max_price: int
     repriced: bool = False
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    beyond_nodes: bool = False
 
 
 def claim_name(pool: str, random: Random) -> str:
@@ -113,6 +116,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
                 **stamp(order.pool),
                 **relaxed,
                 **bound,
+                **order.annotations,
             },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(
