@@ -108,12 +108,12 @@ BUFFER_NAMESPACE_ANNOTATION: Final = "karpenter.sh/capacity-buffer-namespace"
 RESERVED_ANNOTATION: Final = "growth.dev/reserved"
 CONFIRM_COLLECTION_ANNOTATION: Final = "growth.dev/confirm-collection"
 MAX_PRICE_ANNOTATION: Final = "growth.dev/max-price"
-REPLACES_ANNOTATION: Final = "growth.dev/replaces"
-MOVE_ANNOTATION: Final = "growth.dev/move"
 BACK_OFF_ANNOTATION: Final = "growth.dev/backoff"
 SCALE_DOWN_AT_ANNOTATION: Final = "growth.dev/scale-down-at"
 PAUSED_ANNOTATION: Final = "growth.dev/paused"
 NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
+REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
+MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 
 # --- Taints, by key
 
@@ -215,6 +215,9 @@ UNDERUTILIZED: Final = "Underutilized"
 EMPTY: Final = "Empty"
 DRIFTED_REASON: Final = "Drifted"
 UNHEALTHY: Final = "Unhealthy"
+# Forceful: no budget counts them.
+EXPIRED: Final = "Expired"
+OVERPROVISIONED: Final = "Overprovisioned"
 
 # --- Reasons of events: Karpenter's
 

@@ -109,9 +109,9 @@ def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruption
         if active(pod) and protection(pod, now).holds:
             return f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
         if evictable(pod, now):
-            refusal = _refusal(pod, budgets)
-            if refusal:
-                return refusal
+            told = refusal(pod, budgets)
+            if told:
+                return told
     return ""
 
 
@@ -135,7 +135,8 @@ def _never_allows(budget: PodDisruptionBudget) -> bool:
     return budget.spec.max_unavailable in {0, "0", "0%"} or budget.spec.min_available == "100%"
 
 
-def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+def refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+    """Why the server would refuse to evict the pod now; empty when it would not."""
     matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
     if len(matching) > 1:
         named = ", ".join(sorted(each.metadata.name for each in matching))

@@ -53,7 +53,7 @@ class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
     `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
-    are initialised, whether or not they may go. `moved` is when pods were last moved by us, by the UID of their owner (or
+    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is when pods were last moved by us, by the UID of their owner (or
     their own where they have none).
     """
 
@@ -65,6 +65,7 @@ class Situation:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
+    others: "tuple[Kept, ...]" = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
