@@ -18,7 +18,7 @@ from tests.manifests import workload
 PODS = 6
 # Told by the process that serves the port, and not by the autoscaler in it.
 OF_THE_PROCESS = frozenset({"growth_build_info", "karpenter_build_info"})
-# What a leak and a pod at the last moment give occasion to count: see the tests of collection and emptiness.
+# What a leak and a pod at the last moment give occasion to count: see the tests of collection and disruption.
 RARE = frozenset({"growth_collected_total", "karpenter_voluntary_disruption_failed_validations_total"})
 
 Found = dict[str, frozenset[str]]

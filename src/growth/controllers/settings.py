@@ -38,6 +38,7 @@ class ControllerSettings:
     disruption_poll: float = 10.0
     drift_period: float = 300.0  # how often a machine is compared with what its pool asks for, changes aside
     node_repair: bool = False
+    validation: float = 15.0  # a move that may be given up again waits so long, and is then decided afresh
 
     # Collection.
     collection_period: float = 120.0
