@@ -34,3 +34,5 @@ IN_USE: Final = "InUse"  # it has pods, and none of them could go anywhere cheap
 PRICE_UNKNOWN: Final = "PriceUnknown"
 NO_PLACE: Final = "NoPlace"  # its pods would have no place
 BALANCED: Final = "Balanced"  # what it saves is not worth the pods that it moves
+TOO_LITTLE: Final = "TooLittle"  # what it saves does not pay for the pods that it moves
+RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago
