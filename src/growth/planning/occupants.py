@@ -9,6 +9,7 @@ evictable     the drain may ask the server to evict it
 
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -22,6 +23,10 @@ from growth.planning.taints import tolerates
 from growth.units import Duration, DurationError
 
 DISRUPTED: Final = Taint(key=names.DISRUPTED_TAINT, effect=NO_SCHEDULE)
+
+# One ordinary eviction: what costs of evictions are counted in.
+ONE: Final = 1 << 27
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 # A pod that is this long past its grace will not be ended by its kubelet any more: nobody waits for it.
 STUCK: Final = dt.timedelta(minutes=1)
@@ -56,17 +61,24 @@ def evictable(pod: CachedPod, now: dt.datetime) -> bool:
     return active(pod) and not tolerates_disruption(pod) and not is_mirror(pod) and not protection(pod, now).holds
 
 
-def free_to_lose(pod: CachedPod) -> bool:
-    """Whether its deletion cost and priority say that losing it costs nothing: such a pod keeps no node alive.
+def eviction_cost(pod: CachedPod) -> int:
+    """What losing the pod costs, in parts of `ONE`: an ordinary pod costs one, and none more than ten either way.
 
-    Karpenter's cost of an eviction is 1 + deletion cost ÷ 2²⁷ + priority ÷ 2²⁵; here it is in parts of 2²⁷.
+    Karpenter's 1 + cost ÷ 2²⁷ + priority ÷ 2²⁵. The cost is that of `karpenter.sh/disruption-cost`, else of Kubernetes'
+    pod-deletion-cost; one that is no 32-bit integer counts as 0.
     """
-    text = pod.annotations.get(names.POD_DELETION_COST_ANNOTATION, "0")
-    try:
-        cost = int(text)
-    except ValueError:
-        cost = 0
-    return (1 << 27) + cost + 4 * (pod.shape.spec.priority or 0) <= 0
+    annotations = pod.annotations
+    text = annotations.get(names.DISRUPTION_COST_ANNOTATION)
+    if text is None:
+        text = annotations.get(names.POD_DELETION_COST_ANNOTATION, "0")
+    said = int(text) if _INTEGER.fullmatch(text) else 0
+    cost = ONE + (said if -(1 << 31) <= said < 1 << 31 else 0) + 4 * (pod.shape.spec.priority or 0)
+    return max(-10 * ONE, min(10 * ONE, cost))
+
+
+def free_to_lose(pod: CachedPod) -> bool:
+    """Whether its cost and priority say that losing it costs nothing: such a pod keeps no node alive."""
+    return eviction_cost(pod) <= 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.api.nodes import NODE, Node
 from growth.api.overlays import NODE_OVERLAY, NodeOverlay
 from growth.api.pods import POD, Pod, PodSpec
-from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS, PriorityClass
+from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS, PodDisruptionBudget, PriorityClass
 from growth.api.volumes import (
     CSI_DRIVER,
     CSI_NODE,
@@ -45,6 +45,7 @@ from growth.api.workloads import (
     StatefulSet,
 )
 from growth.cli.errors import UsageError
+from growth.cli.manifests.budgets import reckoned
 from growth.cli.manifests.checks import SHOWN, faults_of, quantity_faults, spec_faults, unknown_fields
 from growth.cli.manifests.documents import Document
 from growth.cli.manifests.spelling import SPELLINGS, respelled
@@ -85,6 +86,7 @@ class Collected:
     objects: Objects
     overlays: tuple[NodeOverlay, ...]
     notes: tuple[str, ...]
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
 
 
 class Collection:
@@ -216,7 +218,13 @@ class Collection:
             attachments=cast("tuple[VolumeAttachment, ...]", tuple(self._all(VOLUME_ATTACHMENT))),
         )
         overlays = cast("tuple[NodeOverlay, ...]", tuple(self._all(NODE_OVERLAY)))
-        return Collected(objects=objects, overlays=overlays, notes=tuple(self._all_notes()))
+        budgets = cast("tuple[PodDisruptionBudget, ...]", tuple(self._all(POD_DISRUPTION_BUDGET)))
+        return Collected(
+            objects=objects,
+            overlays=overlays,
+            notes=tuple(self._all_notes()),
+            disruption_budgets=tuple(reckoned(budget, objects.pods) for budget in budgets),
+        )
 
     def _all_notes(self) -> Iterator[str]:
         yield from self._notes

@@ -5,7 +5,7 @@ claim has a termination grace period, whatever protects pods ends some time, and
 annotation, a nomination and a pause hold for every reason.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from growth.api import names
@@ -24,6 +24,24 @@ CONSOLIDATION: Final = frozenset({names.EMPTY, names.UNDERUTILIZED})
 def empty(pods: Sequence[CachedPod]) -> bool:
     """No pod needs another place, or only such as cost nothing to lose."""
     return all(not occupants.reschedulable(pod) or occupants.free_to_lose(pod) for pod in pods)
+
+
+def disruption_cost(node: OwnedNode) -> int:
+    """What disturbing the node costs, in parts of `occupants.ONE`: one for itself, and its pods as far as they cost."""
+    costs = (occupants.eviction_cost(pod) for pod in node.pods if occupants.reschedulable(pod))
+    return occupants.ONE + sum(cost for cost in costs if cost > 0)
+
+
+def in_order(nodes: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
+    """Candidates for consolidation, those first that cost much and disturb little: by price ÷ disruption cost.
+
+    Those whose price is not known come last; ties go by name.
+    """
+    return tuple(sorted(nodes, key=_worth))
+
+
+def _worth(node: OwnedNode) -> tuple[bool, int, str]:
+    return (node.price is None, -((node.price or 0) * occupants.ONE // disruption_cost(node)), node.name)
 
 
 def why_kept(node: OwnedNode, situation: Situation, *, reason: str, graceful: bool = True) -> Kept | None:

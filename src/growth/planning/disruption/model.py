@@ -116,7 +116,8 @@ class Kept:
 class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
-    `delete` bounds moves that only remove; `replace` bounds both the nodes and the replacements of moves that buy.
+    `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
     """
 
@@ -124,6 +125,7 @@ class Room:
     replace: int | None
     limited: bool = False
     blocked: str = ""
+    buy: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
