@@ -44,6 +44,9 @@ class Report:
         self._since: dict[str, float] = {}
         self._blocked: dict[tuple[str, str], str] = {}
         self._pools: set[str] = set()
+        for kind in ("multi", "single"):
+            env.metrics.add(metrics.TIMEOUTS, 0, consolidation_type=kind)
+        env.metrics.add(metrics.PREEMPTED, 0)
 
     # A pass.
 
