@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from growth.api import names
+from growth.api.reservations import RELEASE
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics
 from growth.controllers.disruption.executing import Execution
@@ -22,6 +23,7 @@ from growth.controllers.disruption.reporting import Report
 from growth.controllers.environment import Environment
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.planning import solve
+from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options
 from growth.planning.disruption.model import Move
 from growth.planning.disruption.search import SearchOptions
@@ -165,6 +167,8 @@ class Disruption:
         left = [] if (release := self._memory.next_release()) is None else [release]
         for kept in answer.decided.kept:
             node = nodes.get(kept.node)
+            if kept.reason == words.NODE_LIMIT:  # what is reserved and never bought counts until then
+                left.append(RELEASE.total_seconds())
             if not kept.waits or node is None:
                 continue
             pool = answer.situation.pools.get(node.pool)
