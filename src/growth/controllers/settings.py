@@ -36,6 +36,7 @@ class ControllerSettings:
     drain_retry: float = 1.0
     delete_poll: float = 5.0
     disruption_poll: float = 10.0
+    validation: float = 15.0  # a move that may be given up again waits so long, and is then decided afresh
 
     # Collection.
     collection_period: float = 120.0

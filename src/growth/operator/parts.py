@@ -1,15 +1,14 @@
 """Which controllers run: those that act, and those that only look on. And every metric that they count."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, disrupted, emptiness_report, gauges, lifecycle, pools
+from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools
 from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
 from growth.controllers.decisions import Decisions
-from growth.controllers.emptiness import Emptiness
-from growth.controllers.emptiness_report import Seen
+from growth.controllers.disruption import Disruption
 from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
@@ -38,7 +37,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *lifecycle.METRICS,
             *pools.METRICS,
             *termination.METRICS,
-            *emptiness_report.METRICS,
+            *disruption.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
             *gauges.METRICS,
@@ -65,7 +64,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Pools(environment, health=health),
         UnservedPools(environment),
         Termination(environment),
-        Emptiness(environment, tell=_into(decisions, environment)),
+        Disruption(environment, decisions=decisions),
         Collection(environment),
     )
 
@@ -80,12 +79,5 @@ def observing(environment: Environment) -> Sequence[Part]:
         decisions,
         buffers,
         Provisioner(environment, decisions=decisions, headroom=buffers),
-        Emptiness(environment, tell=_into(decisions, environment)),
+        Disruption(environment, decisions=decisions),
     )
-
-
-def _into(decisions: Decisions, environment: Environment) -> Callable[[Seen], Awaitable[None]]:
-    async def tell(seen: Seen) -> None:
-        decisions.record(emptiness_report.decision(seen, environment))
-
-    return tell

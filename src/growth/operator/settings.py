@@ -265,6 +265,12 @@ def _sections() -> Iterator[Section]:
             _of(made, "drainRetry", PERIOD, "How often a drain looks again."),
             _of(made, "deletePoll", PERIOD, "How often the cloud is asked whether a machine is gone."),
             _of(made, "disruptionPoll", PERIOD, "How often nodes are looked at for what is no longer needed."),
+            _of(
+                made,
+                "validation",
+                PERIOD,
+                "How long a move that is decided waits before it is checked again and begun.",
+            ),
         ),
     )
     yield Section(
