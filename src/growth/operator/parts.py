@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools
+from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools, repair
 from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import Disruption
+from growth.controllers.drifting import Drifting
 from growth.controllers.environment import Environment
+from growth.controllers.expiration import Expiration
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
@@ -17,6 +19,7 @@ from growth.controllers.pools import Pools
 from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
+from growth.controllers.repair import Repair
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
@@ -40,6 +43,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *disruption.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
+            *repair.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
         )
@@ -66,6 +70,9 @@ def acting(environment: Environment) -> Sequence[Part]:
         Termination(environment),
         Disruption(environment, decisions=decisions),
         Collection(environment),
+        Drifting(environment),
+        Expiration(environment),
+        *((Repair(environment),) if environment.settings.node_repair else ()),
     )
 
 

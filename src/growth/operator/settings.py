@@ -277,6 +277,8 @@ def _sections() -> Iterator[Section]:
             _of(
                 made, "evictionHorizon", PERIOD, "A move must save more than its evictions count for within this time."
             ),
+            _of(made, "driftPeriod", PERIOD, "How often machines are compared with what their pools ask for."),
+            _of(made, "nodeRepair", SWITCH, "Take down machines whose Nodes stay broken, by the rules of the cloud."),
             _of(
                 made,
                 "validation",

@@ -1,7 +1,7 @@
 """The situation as it will be once moves are under way: what is decided next must not touch what they touch."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from growth.cluster.pricing import by_name
 from growth.cluster.snapshot import NODES, NodeView, PoolView
@@ -34,7 +34,13 @@ def after(situation: Situation, moves: Sequence[Move]) -> Situation:
     )
 
 
-def _filled(view: NodeView, full: set[str]) -> NodeView:
+def closed(situation: Situation, nodes: Collection[str]) -> Situation:
+    """The situation where nobody else comes to these nodes; who is there stays."""
+    views = tuple(_filled(view, nodes) for view in situation.snapshot.nodes)
+    return dataclasses.replace(situation, snapshot=dataclasses.replace(situation.snapshot, nodes=views))
+
+
+def _filled(view: NodeView, full: Collection[str]) -> NodeView:
     """Without any room no pod fits, whatever it asks for."""
     return dataclasses.replace(view, allocatable={}) if view.name in full else view
 

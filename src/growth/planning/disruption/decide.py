@@ -14,7 +14,7 @@ from growth.api import names
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
-from growth.planning.disruption.consequences import after
+from growth.planning.disruption.consequences import after, closed
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
 from growth.planning.disruption.room import limit_message, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
@@ -173,8 +173,9 @@ class _Decision:
             self._take([found])
 
     def _rehoused(self, node: OwnedNode, room: Room) -> Move | None:
-        current = next(each for each in self._situation.nodes if each.name == node.name)
-        move = replaced(self._situation, [current], self._options.search)
+        # To a node that has drifted itself pods would only come to be moved again.
+        others = {each.name for each in self._situation.nodes if each.drifted and each.name != node.name}
+        move = replaced(closed(self._situation, others), [node], self._options.search)
         if room.limited and (move is None or move.replacements):
             self._keep(node, words.NODE_LIMIT, limit_message(names.DRIFTED_REASON))
             return None

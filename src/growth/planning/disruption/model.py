@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import functools
 from collections.abc import Mapping, Sequence
 
 from growth.api import names
@@ -66,6 +67,14 @@ class Situation:
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
+
+    @functools.cached_property
+    def budgets_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
+        """The budgets that can concern a pod: a cluster has many, a namespace few."""
+        found: dict[str, tuple[PodDisruptionBudget, ...]] = {}
+        for each in self.disruption_budgets:
+            found[each.metadata.namespace] = (*found.get(each.metadata.namespace, ()), each)
+        return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
     if pool.group != names.KARPENTER:
         return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
-    if machine.node is None or not (machine.initialized or is_true(_conditions(machine), names.INITIALIZED)):
+    if machine.node is None or not machine.initialized:
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     return None
 

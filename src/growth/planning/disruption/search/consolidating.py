@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from growth.api import names
+from growth.planning.classes import PodClass
 from growth.planning.disruption import balanced, words
 from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
@@ -24,11 +25,16 @@ from growth.planning.disruption.search.prices import Refusal, replacements
 from growth.planning.disruption.search.resting import Resting
 from growth.planning.disruption.search.shop import Shop
 from growth.planning.disruption.search.sight import Sight
+from growth.planning.drawn import Drawn
 
-# So many nodes are replaced together, at most and at least: many pack tighter, few are found more easily.
+# So many nodes are replaced together, at first, then and in the end: many pack tighter, few are found more easily.
 TOGETHER: Final = (16, 4, 1)
 # Nodes are replaced that cost at least so much more than what their pods would cost elsewhere.
 WORTHWHILE: Final = 1.04
+# Machines that cost at most so much more than the least in fractions are not drawn anew.
+NEAR: Final = 1.03
+# What a drawing counts in steps.
+DRAWING: Final = 300
 # In each round of the rehearsal so much more room comes back than the pods that were left over ask for, twice that in the
 # next.
 MARGIN: Final = 1.25
@@ -58,7 +64,12 @@ class Consolidation:
         self._allowance = Allowance(rooms)
         self._why: dict[str, Kept] = {}
         self._candidates = candidates
-        self._totals = balanced.totals(situation)
+        self._with_balance = {
+            name
+            for name, pool in situation.pools.items()
+            if pool.spec.disruption.consolidation_policy == balanced.POLICY
+        }
+        self._totals = balanced.totals(situation) if self._with_balance else {}
         self._resting = Resting(situation, options.settling)
         going = [node for node in candidates if self._may_go(node)]
         self._ground = Ground(situation, going, options)
@@ -131,14 +142,18 @@ class Consolidation:
 
     def _pays(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement], evicted: Sequence[str]) -> bool:
         """Whether the move is worth its disruption."""
-        saved = sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in bought)
+        paid = sum(node.price or 0 for node in nodes)
+        saved = paid - sum(each.planned.price for each in bought)
         fine = saved > 0 and saved >= self._options.owed(len(evicted))
+        fine &= not bought or saved * 100 >= paid * self._options.least_percent
         if not fine and len(nodes) == 1:
             self._say(nodes[0], words.TOO_LITTLE, f"moving {len(evicted)} pods would cost more than it saves")
         return fine
 
     def _balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:
         """Whether no pool's policy objects."""
+        if not any(node.pool in self._with_balance for node in nodes):
+            return True
         saved = sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in bought)
         against = balanced.why_not(nodes, saved, self._situation, whole=self._totals)
         if against and len(nodes) == 1:
@@ -159,20 +174,18 @@ class Consolidation:
     # -- something cheaper instead --------------------------------------------------------------------------------------
 
     def _replace(self, part: Sequence[int]) -> None:
-        ground = self._ground
-        waiting = collections.deque(self._too_dear(part))
-        while waiting and not self._over():
-            for size in TOGETHER:
-                group = self._group(waiting, size)
-                step = self._replaced(group) if group and (len(group) == size or size == TOGETHER[-1]) else None
-                if step is not None:
-                    for at in step.nodes:
-                        waiting.remove(at)
-                    break
-            else:
-                waiting.popleft()
-            if not any(self._allowance.replaces([ground.owned[at]]) for at in waiting):
-                break
+        """Replaces many together where that is cheaper, else the same in fewer, down to each by itself."""
+        waiting = [self._too_dear(part)]
+        for size in TOGETHER:
+            failed: list[list[int]] = []
+            for some in waiting:
+                for start in range(0, len(some), size):
+                    if self._over():
+                        return
+                    group = self._group(some[start : start + size])
+                    if group and self._replaced(tuple(group)) is None:
+                        failed.append(group)
+            waiting = failed
 
     def _too_dear(self, part: Sequence[int]) -> list[int]:
         """Nodes that nothing was moved to, that cost more than their pods would elsewhere; the worst first."""
@@ -203,16 +216,14 @@ class Consolidation:
             return True
         return False
 
-    def _group(self, waiting: Iterable[int], size: int) -> tuple[int, ...]:
-        """The first that may be replaced together."""
+    def _group(self, wanted: Iterable[int]) -> list[int]:
+        """Those that may still be replaced together; not those to which others have moved meanwhile."""
         group: list[int] = []
-        for at in waiting:
+        for at in wanted:
             nodes = [self._ground.owned[each] for each in (*group, at)]
-            if self._allowance.replaces(nodes):
+            if not self._ground.nodes.arrived[at] and self._allowance.replaces(nodes):
                 group.append(at)
-            if len(group) == size:
-                break
-        return tuple(group)
+        return group
 
     def _replaced(self, group: tuple[int, ...]) -> _Step | None:
         """The cheapest of the ways to replace these nodes, made; None where none is cheaper."""
@@ -222,7 +233,7 @@ class Consolidation:
             return None
         homeless = [key for key, place in trial.order if not isinstance(place, str)]
         first = self._tried(group, trial)
-        drawings, rows = self._shop.drawn(homeless)
+        drawings, rows = self._drawn(homeless, first)
         if first is not None:
             trial.undo()
         second = self._tried(group, ground.with_purchase(group, drawings, rows)) if drawings else None
@@ -235,6 +246,16 @@ class Consolidation:
         again = self._tried(group, ground.with_purchase(group))
         assert again is not None  # it was found a moment ago
         return self._commit(_Step(group, again[1]), again[0])
+
+    def _drawn(
+        self, keys: Sequence[str], first: tuple[Trial, tuple[Replacement, ...]] | None
+    ) -> tuple[Sequence[Drawn], Mapping[PodClass, int]]:
+        """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""
+        least = float(self._shop.cost_of([[(self._ground.class_of[key], (key,)) for key in keys]])[0])
+        if first is not None and self._cost(first[1]) <= least * NEAR:
+            return [], {}
+        self._ground.steps += DRAWING
+        return self._shop.drawn(keys)
 
     def _cost(self, bought: Sequence[Replacement]) -> int:
         return sum(each.planned.price + self._options.node_cost for each in bought)

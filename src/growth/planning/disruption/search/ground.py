@@ -157,7 +157,8 @@ class Ground:
         gone: dict[PodClass, list[str]] = {}
         for at in nodes:
             for pods, keys in (*self.pods[at], *self.nodes.take_out(at)):
-                gone.setdefault(pods, []).extend(keys)
+                # Drawings are packed with parts of a class: the whole class is meant here.
+                gone.setdefault(self.class_of.get(keys[0], pods), []).extend(keys)
         if any(pods.refusal is not None for pods in gone):
             undo()
             return None
