@@ -23,6 +23,8 @@ MALFORMED: Final = "Malformed"  # a rule of its pool that cannot be read
 NOMINATED: Final = "Nominated"
 CONSOLIDATE_AFTER: Final = "ConsolidateAfter"
 BACK_OFF: Final = "BackOff"
+DRIFTED_WAITS: Final = "DriftedWaits"  # another drifted node of its pool goes first
+DESTINATION: Final = "Destination"  # pods of a node that goes come here
 
 # No room for more at the same time.
 BUDGET: Final = "Budget"
@@ -34,3 +36,5 @@ IN_USE: Final = "InUse"  # it has pods, and none of them could go anywhere cheap
 PRICE_UNKNOWN: Final = "PriceUnknown"
 NO_PLACE: Final = "NoPlace"  # its pods would have no place
 BALANCED: Final = "Balanced"  # what it saves is not worth the pods that it moves
+TOO_LITTLE: Final = "TooLittle"  # what it saves does not pay for the pods that it moves
+RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago
