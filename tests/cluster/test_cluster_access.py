@@ -192,7 +192,7 @@ def test_an_odd_letter_does_not_break_a_watch(apiserver: Plane) -> None:
             start = (await api.list(MAPS)).revision
             body = {"metadata": {"generateName": "odd-", "annotations": {"odd": odd}}}
             await api.create(MAPS, body, namespace="default")
-            async with asyncio.timeout(20), api.watch(MAPS, revision=start, namespace="default") as events:
+            async with asyncio.timeout(120), api.watch(MAPS, revision=start, namespace="default") as events:
                 event = await anext(events)
             assert event.object["metadata"]["annotations"]["odd"] == odd
 
