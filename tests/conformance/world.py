@@ -20,7 +20,7 @@ E = TypeVar("E", bound=ApiError)
 T = TypeVar("T")
 
 # Long enough for a loaded machine; nobody waits so long unless something is broken.
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 
 class Backend:
