@@ -166,11 +166,11 @@ class Ledger:
     # Limits.
 
     def _check_counts(self, revision: int) -> None:
+        # Pools are asked first: what one has reserved is not yet granted by the cluster.
         everything = set(self._claims) | self._reserved_caps
         known = [uid for each in self._machines.values() if (uid := each["data"]["claimUID"]) not in self._lost]
         for name, pool in self._pools.items():
             reserved = _reserved_in(pool)
-            everything |= reserved
             limit = pool["spec"].get("limits", {}).get("nodes")
             if limit is None:
                 continue
