@@ -113,6 +113,7 @@ SCALE_DOWN_AT_ANNOTATION: Final = "growth.dev/scale-down-at"
 PAUSED_ANNOTATION: Final = "growth.dev/paused"
 NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
 REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
+MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 
 # --- Taints, by key
 

@@ -36,6 +36,9 @@ class ControllerSettings:
     drain_retry: float = 1.0
     delete_poll: float = 5.0
     disruption_poll: float = 10.0
+    drift_period: float = 300.0  # how often a machine is compared with what its pool asks for, changes aside
+    node_repair: bool = False
+    validation: float = 15.0  # a move that may be given up again waits so long, and is then decided afresh
 
     # Collection.
     collection_period: float = 120.0

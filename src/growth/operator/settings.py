@@ -265,6 +265,14 @@ def _sections() -> Iterator[Section]:
             _of(made, "drainRetry", PERIOD, "How often a drain looks again."),
             _of(made, "deletePoll", PERIOD, "How often the cloud is asked whether a machine is gone."),
             _of(made, "disruptionPoll", PERIOD, "How often nodes are looked at for what is no longer needed."),
+            _of(made, "driftPeriod", PERIOD, "How often machines are compared with what their pools ask for."),
+            _of(made, "nodeRepair", SWITCH, "Take down machines whose Nodes stay broken, by the rules of the cloud."),
+            _of(
+                made,
+                "validation",
+                PERIOD,
+                "How long a move that is decided waits before it is checked again and begun.",
+            ),
         ),
     )
     yield Section(

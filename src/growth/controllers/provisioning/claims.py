@@ -44,7 +44,7 @@ class Order:
 
     `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
     no bound, and the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
-    their pods.
+    their pods. `annotations` are written with the claim.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Order:
     max_price: int
     repriced: bool = False
     replaces: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def claim_name(pool: str, random: Random) -> str:
@@ -117,6 +118,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
                 **relaxed,
                 **bound,
                 **replacing.named(order.replaces),
+                **order.annotations,
             },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(

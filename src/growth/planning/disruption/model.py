@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import functools
 from collections.abc import Mapping, Sequence
 
 from growth.api import names
@@ -67,6 +68,14 @@ class Situation:
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
 
+    @functools.cached_property
+    def budgets_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
+        """The budgets that can concern a pod: a cluster has many, a namespace few."""
+        found: dict[str, tuple[PodDisruptionBudget, ...]] = {}
+        for each in self.disruption_budgets:
+            found[each.metadata.namespace] = (*found.get(each.metadata.namespace, ()), each)
+        return found
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
@@ -116,7 +125,8 @@ class Kept:
 class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
-    `delete` bounds moves that only remove; `replace` bounds both the nodes and the replacements of moves that buy.
+    `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
     """
 
@@ -124,6 +134,7 @@ class Room:
     replace: int | None
     limited: bool = False
     blocked: str = ""
+    buy: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

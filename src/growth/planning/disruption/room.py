@@ -6,14 +6,15 @@ before the old ones go: under a Hard limit neither its nodes nor its replacement
 A move that only deletes needs the budget alone, and a Soft limit bounds no move.
 """
 
+import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from growth.api import names
 from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
-from growth.planning.disruption.model import OwnedNode, Room, Situation
+from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,8 +55,36 @@ def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
             replace=replace,
             limited=left != 0 and replace == 0,
             blocked=_blocked(name, count, reason) if left == 0 else "",
+            buy=None if limit is None else replace,
         )
     return found
+
+
+def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:
+    """The first pool that has no room for all of the moves; empty where all may be made. `pool_of` is by node.
+
+    What is bought for a pool's own nodes counts there. What another pool buys for them is bounded by that pool's limit
+    alone, which every plan keeps, and by none of its budgets: nothing of it is disturbed.
+    """
+    deleted: collections.Counter[str] = collections.Counter()
+    replaced: collections.Counter[str] = collections.Counter()
+    bought: collections.Counter[str] = collections.Counter()
+    for move in moves:
+        own = collections.Counter(pool_of[name] for name in move.nodes)
+        deleted += own
+        if move.replacements:
+            replaced += own
+            named = (each.planned.pool for each in move.replacements)
+            bought += collections.Counter(ref.name for ref in named if ref.group == names.KARPENTER and ref.name in own)
+    for pool in sorted(deleted):
+        each = room[pool]
+        if each.delete is not None and deleted[pool] > each.delete:
+            return pool
+        if each.replace is not None and replaced[pool] > each.replace:
+            return pool
+        if each.buy is not None and bought[pool] > each.buy:
+            return pool
+    return ""
 
 
 def limit_message(reason: str) -> str:

@@ -12,14 +12,16 @@ from typing import Final
 
 from growth.api import names
 from growth.api.conditions import find, is_true
+from growth.api.karpenter import NodePool
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.placement import NO_SCHEDULE
 from growth.api.policy import PodDisruptionBudget
+from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
-from growth.cluster.snapshot import Demand, NodeView
+from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode, Situation
@@ -58,6 +60,7 @@ def situated(
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
+    pools = {pool.metadata.name: pool for pool in picture.pools}
     nodes: list[OwnedNode] = []
     others: list[Kept] = []
     moving: list[Demand] = []
@@ -73,9 +76,13 @@ def situated(
                 moving += [Demand(key_of(pod), pod.shape) for pod in pods.get(name, ()) if _seeks(pod)]
             nodes.append(_owned(counted, views.get(name), known, pods.get(name, ())))
     return Situation(
-        snapshot=dataclasses.replace(snapshot, nodes=tuple(views.values())),
+        snapshot=dataclasses.replace(
+            snapshot,
+            nodes=tuple(views.values()),
+            pools=tuple(_for_moves(view, pools) for view in snapshot.pools),
+        ),
         nodes=tuple(nodes),
-        pools={pool.metadata.name: pool for pool in picture.pools},
+        pools=pools,
         now=picture.now,
         demands=(*assembled.demands, *moving),
         disruption_budgets=tuple(disruption_budgets),
@@ -83,6 +90,14 @@ def situated(
         paused=paused,
         others=tuple(others),
     )
+
+
+def _for_moves(view: PoolView, pools: Mapping[str, NodePool]) -> PoolView:
+    """A pool as moves see it: a Soft limit on the number of nodes bounds none of them."""
+    pool = pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+    if pool is None or NODES not in view.limits or node_limit_mode(pool) == HARD:
+        return view
+    return dataclasses.replace(view, limits={name: most for name, most in view.limits.items() if name != NODES})
 
 
 def _not_ours(machine: Machine, known: Facts) -> Kept | None:
@@ -101,7 +116,7 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
     if pool.group != names.KARPENTER:
         return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
-    if machine.node is None or not (machine.initialized or is_true(_conditions(machine), names.INITIALIZED)):
+    if machine.node is None or not machine.initialized:
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     return None
 

@@ -23,6 +23,8 @@ MALFORMED: Final = "Malformed"  # a rule of its pool that cannot be read
 NOMINATED: Final = "Nominated"
 CONSOLIDATE_AFTER: Final = "ConsolidateAfter"
 BACK_OFF: Final = "BackOff"
+DRIFTED_WAITS: Final = "DriftedWaits"  # another drifted node of its pool goes first
+DESTINATION: Final = "Destination"  # pods of a node that goes come here
 
 # No room for more at the same time.
 BUDGET: Final = "Budget"
