@@ -80,6 +80,7 @@ class Consolidation:
         self._steps: list[_Step] = []
         self._gone: set[int] = set()
         self._complete = True
+        self._destinations: set[str] = set()
 
     def found(self) -> Found:
         for part in self._ground.parts():
@@ -89,6 +90,7 @@ class Consolidation:
             self._replace(part)
         self._rehearse()
         moves = self._moves()
+        self._destinations = {name for move in moves for name in move.destinations}
         moved = {name for move in moves for name in move.nodes}
         kept = tuple(self._reason(node) for node in self._candidates if node.name not in moved)
         return Found(moves=moves, kept=kept, steps=self._ground.steps, complete=self._complete)
@@ -114,6 +116,8 @@ class Consolidation:
         known = self._why.get(node.name)
         if known is not None:
             return known
+        if node.name in self._destinations:
+            return Kept(node.name, node.pool, words.DESTINATION, "pods of another node are moved there", waits=True)
         if self._allowance.spent(node.pool):
             return Kept(node.name, node.pool, words.BUDGET, self._allowance.why_spent(node.pool), waits=True)
         told = "its pods have no room on other nodes, and no cheaper machine holds them"
