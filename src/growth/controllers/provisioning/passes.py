@@ -17,6 +17,7 @@ from growth.planning import occupants
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
@@ -115,14 +116,11 @@ def _staying(question: Question) -> Set[str]:
     how long. Where their machine has a deadline they will be made to leave.
     """
     picture, found = question.picture, set()
+    budgets = PodBudgets(question.disruption_budgets)
     for each in picture.counted.values():
         claim = each.machine.claim
         if claim is None or names.TERMINATION_TIMESTAMP_ANNOTATION not in claim.metadata.annotations:
-            found |= {
-                key_of(pod)
-                for pod in each.moving
-                if occupants.cannot_leave(pod, question.disruption_budgets, picture.now)
-            }
+            found |= {key_of(pod) for pod in each.moving if occupants.cannot_leave(pod, budgets, picture.now)}
     return found
 
 
