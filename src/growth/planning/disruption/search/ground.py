@@ -48,7 +48,7 @@ def moving(node: OwnedNode, situation: Situation) -> list[CachedPod]:
     return [
         pod
         for pod in node.pods
-        if occupants.reschedulable(pod) and not occupants.cannot_leave(pod, situation.disruption_budgets, situation.now)
+        if occupants.reschedulable(pod) and not occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
     ]
 
 
