@@ -39,6 +39,8 @@ DRAWING: Final = 300
 # next.
 MARGIN: Final = 1.25
 ROUNDS: Final = 12
+# The pods come as the moves are listed, and the other way round.
+ORDERS: Final = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Consolidation:
         self._steps: list[_Step] = []
         self._gone: set[int] = set()
         self._complete = True
+        self._destinations: set[str] = set()
 
     def found(self) -> Found:
         for part in self._ground.parts():
@@ -87,6 +90,7 @@ class Consolidation:
             self._replace(part)
         self._rehearse()
         moves = self._moves()
+        self._destinations = {name for move in moves for name in move.destinations}
         moved = {name for move in moves for name in move.nodes}
         kept = tuple(self._reason(node) for node in self._candidates if node.name not in moved)
         return Found(moves=moves, kept=kept, steps=self._ground.steps, complete=self._complete)
@@ -112,6 +116,8 @@ class Consolidation:
         known = self._why.get(node.name)
         if known is not None:
             return known
+        if node.name in self._destinations:
+            return Kept(node.name, node.pool, words.DESTINATION, "pods of another node are moved there", waits=True)
         if self._allowance.spent(node.pool):
             return Kept(node.name, node.pool, words.BUDGET, self._allowance.why_spent(node.pool), waits=True)
         told = "its pods have no room on other nodes, and no cheaper machine holds them"
@@ -233,7 +239,7 @@ class Consolidation:
             return None
         homeless = [key for key, place in trial.order if not isinstance(place, str)]
         first = self._tried(group, trial)
-        drawings, rows = self._drawn(homeless, first)
+        drawings, rows = self._drawn(group, homeless, first)
         if first is not None:
             trial.undo()
         second = self._tried(group, ground.with_purchase(group, drawings, rows)) if drawings else None
@@ -248,14 +254,15 @@ class Consolidation:
         return self._commit(_Step(group, again[1]), again[0])
 
     def _drawn(
-        self, keys: Sequence[str], first: tuple[Trial, tuple[Replacement, ...]] | None
+        self, group: Sequence[int], keys: Sequence[str], first: tuple[Trial, tuple[Replacement, ...]] | None
     ) -> tuple[Sequence[Drawn], Mapping[PodClass, int]]:
         """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""
         least = float(self._shop.cost_of([[(self._ground.class_of[key], (key,)) for key in keys]])[0])
         if first is not None and self._cost(first[1]) <= least * NEAR:
             return [], {}
         self._ground.steps += DRAWING
-        return self._shop.drawn(keys)
+        paid = sum((self._ground.owned[at].price or 0) + self._options.node_cost for at in group)
+        return self._shop.drawn(keys, most=paid)
 
     def _cost(self, bought: Sequence[Replacement]) -> int:
         return sum(each.planned.price + self._options.node_cost for each in bought)
@@ -290,27 +297,30 @@ class Consolidation:
     # -- the rehearsal --------------------------------------------------------------------------------------------------
 
     def _rehearse(self) -> None:
-        """Takes moves back until kube-scheduler would leave nobody over."""
+        """Takes moves back until kube-scheduler would leave nobody over, in whichever order the pods come."""
         ground = self._ground
-        for turn in range(ROUNDS):
-            if not self._steps or (self._options.stop is not None and self._options.stop()):
+        clean, turn = 0, 0
+        while self._steps and clean < ORDERS and turn < ROUNDS:
+            if self._options.stop is not None and self._options.stop():
                 return
             evicted = [ground.demands[key] for step in self._steps for at in step.nodes for key in ground.evicted[at]]
             ground.steps += len(evicted)
             left = left_over(
                 self._situation,
                 gone=[ground.nodes.nodes[at].name for step in self._steps for at in step.nodes],
-                evicted=evicted,
+                evicted=evicted[::-1] if clean else evicted,
                 claims=[each.planned for step in self._steps for each in step.bought],
                 waiting=ground.waiting,
             )
-            if not left:
-                return
-            self._take_back(left, MARGIN * 2**turn)
-        for step in self._steps:
-            for at in step.nodes:
-                self._say_crowded(at)
-        self._steps = []
+            clean = 0 if left else clean + 1
+            if left:
+                self._take_back(left, MARGIN * 2**turn)
+                turn += 1
+        if clean < ORDERS:
+            for step in self._steps:
+                for at in step.nodes:
+                    self._say_crowded(at)
+            self._steps = []
 
     def _take_back(self, left: Sequence[str], margin: float) -> None:
         """The moves whose pods were left over come back, until there is room for the rest of them."""
