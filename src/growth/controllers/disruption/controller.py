@@ -6,9 +6,11 @@ is dropped when pods wait for a plan.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from growth.api import names
+from growth.api.reservations import RELEASE
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics
 from growth.controllers.disruption.executing import Execution
@@ -20,8 +22,11 @@ from growth.controllers.disruption.question import Answer, answered
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.environment import Environment
 from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.planning import solve
+from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options
 from growth.planning.disruption.model import Move
+from growth.planning.disruption.search import SearchOptions
 from growth.telemetry.logs import logger
 from growth.units import DurationError, parse_or_never
 
@@ -134,9 +139,27 @@ class Disruption:
         self._report.decided(answer, seconds=env.clock.monotonic() - began)
         return answer
 
-    def _options(self, stop: object) -> Options:
-        del stop
-        return Options()
+    def _options(self, stop: Callable[[], bool] | None) -> Options:
+        settings = self._env.settings
+        return Options(
+            search=SearchOptions(
+                budget=settings.disruption_steps,
+                spot_to_spot=settings.spot_to_spot_consolidation,
+                eviction_cost=settings.eviction_cost,
+                horizon_hours=max(1, round(settings.eviction_horizon / 3600)),
+                planning=solve.Options(
+                    respect_preferences=settings.preference_policy != "Ignore",
+                    strict_min_values=settings.min_values_policy != "BestEffort",
+                    packer="cost" if settings.packer == "cost" else "first-fit",
+                    flexibility=settings.max_price_percent,
+                ),
+                stop=stop,
+            ),
+            resting=dict.fromkeys(
+                sorted(self._memory.held_back(names.DRIFTED_REASON)),
+                "what was to replace a drifted node failed: the pool waits before it is tried again",
+            ),
+        )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:
         """When the first of what the decision waits for is over; a poll later where that is not known."""
@@ -144,6 +167,8 @@ class Disruption:
         left = [] if (release := self._memory.next_release()) is None else [release]
         for kept in answer.decided.kept:
             node = nodes.get(kept.node)
+            if kept.reason == words.NODE_LIMIT:  # what is reserved and never bought counts until then
+                left.append(RELEASE.total_seconds())
             if not kept.waits or node is None:
                 continue
             pool = answer.situation.pools.get(node.pool)

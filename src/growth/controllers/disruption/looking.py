@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Final
 
 import msgspec
 
@@ -19,8 +18,6 @@ from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
 from growth.planning.disruption.situating import Facts
-
-_MUCH: Final = 10.0**9
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +37,7 @@ class Looking:
         self._memory = memory
         self._quiet = Quiet(env)
         self._began = env.clock.monotonic()
+        self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
 
     def begin(self) -> None:
         """From now on we may act: whoever nominates has had no chance before."""
@@ -55,9 +53,8 @@ class Looking:
         """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
         env = self._env
         picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
-        held_back = self._memory.held_back(names.DRIFTED_REASON)
         facts = {
-            name: self._facts(counted.machine, acting=name in acting, held_back=held_back)
+            name: self._facts(counted.machine, acting=name in acting)
             for name, counted in picture.counted.items()
             if counted.machine.claim is not None
         }
@@ -70,23 +67,22 @@ class Looking:
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             moved=self._memory.moved(),
             paused=env.settings.paused,
+            served=self._served,
         )
 
-    def _facts(self, machine: Machine, *, acting: bool, held_back: Collection[str]) -> Facts:
+    def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim
         assert claim is not None
         if node is None:
             return Facts(acting=acting, doubt=self._doubt(claim, ()))
         name = node.metadata.name
         up = self._initialized_seconds(claim)
-        pool = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
         return Facts(
             quiet_seconds=min(self._quiet.seconds(name), up),
             nominated=self._nominated(name, claim.metadata.name, up),
             holds_buffer=any(map(env.state.kept_for_buffer, (name, claim.metadata.name))),
             acting=acting,
             doubt=self._doubt(claim, env.state.nodes.store.find("provider", node.spec.provider_id)),
-            drifted="" if pool in held_back else None,
         )
 
     def _doubt(self, claim: NodeClaim, nodes: Collection[Node]) -> str:

@@ -18,6 +18,7 @@ from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
+from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import may_receive, why_kept
@@ -34,7 +35,10 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Everything that is known, as of one moment. `facts` and `pods` are by the node's name."""
+    """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
+
+    `served` are the (group, kind) of node classes that our cloud makes machines of.
+    """
 
     picture: Picture
     facts: Mapping[str, Facts]
@@ -42,6 +46,7 @@ class Question:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
+    served: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,10 +90,12 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
         moved=question.moved,
         paused=question.paused,
     )
-    if not own:
-        return situation
+    snapshot = dataclasses.replace(
+        situation.snapshot,
+        pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+    )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
-    return dataclasses.replace(situation, nodes=nodes)
+    return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
 
 
 def _unmarked(node: OwnedNode) -> OwnedNode:

@@ -96,8 +96,12 @@ class Report:
         self._blocked = blocked
 
     def worth_telling(self, kept: Sequence[Kept]) -> tuple[Kept, ...]:
-        """Nodes that somebody's rule keeps; not those that only wait, or that are well where they are."""
-        return tuple(each for each in kept if not each.waits and each.reason not in _SILENT | _NO_GAIN)
+        """Nodes that are kept and should perhaps not be: not those that only wait, that their pool wants to stay, or that are
+        well where they are.
+        """
+        return tuple(
+            each for each in kept if not each.waits and not each.disabled and each.reason not in _SILENT | _NO_GAIN
+        )
 
     def _tell_nodes(self, answer: Answer) -> None:
         now = self._env.clock.monotonic()

@@ -89,8 +89,7 @@ def answered(question: Question) -> Answer:
     snapshot = dataclasses.replace(
         assembled.snapshot,
         pools=tuple(
-            _judged(view, pools[view.ref.name], question) if view.ref.group == names.KARPENTER else _unserved(view)
-            for view in assembled.snapshot.pools
+            judged(view, pools, served=question.served, paused=question.paused) for view in assembled.snapshot.pools
         ),
     )
     listed = snapshot
@@ -199,13 +198,20 @@ def _repriced(before: PoolView, after: PoolView) -> Set[str]:
     }
 
 
-def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
-    """The pool with what keeps us from buying there, beyond what it says of itself."""
-    uses = pool.spec.template.spec.node_class_ref
+def judged(
+    view: PoolView, pools: Mapping[str, NodePool], *, served: Set[tuple[str, str]], paused: str = ""
+) -> PoolView:
+    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are Karpenter's, by name.
+
+    For pools of `growth.dev` nothing is bought: pods that could only go there are told.
+    """
+    if view.ref.group != names.KARPENTER:
+        return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
+    uses = pools[view.ref.name].spec.template.spec.node_class_ref
     problem = view.problem
-    if question.paused:
-        problem = question.paused
-    elif not problem and (uses.group, uses.kind) not in question.served:
+    if paused:
+        problem = paused
+    elif not problem and (uses.group, uses.kind) not in served:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
@@ -215,11 +221,6 @@ def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
         except RequirementError as error:
             problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
-
-
-def _unserved(view: PoolView) -> PoolView:
-    """A pool of `growth.dev`: nothing is bought for it, and pods that could only go there are told."""
-    return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
 
 
 def _ignored(pending: Sequence[CachedPod]) -> int:
