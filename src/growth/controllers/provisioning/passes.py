@@ -97,7 +97,7 @@ def answered(question: Question) -> Answer:
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
-    bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
+    bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -160,7 +160,7 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
     return broken
 
 
-def _bounds(
+def bounds_of(
     plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
 ) -> tuple[Bounds, ...]:
     """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""
