@@ -8,6 +8,7 @@ from typing import Any
 
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
+from tests.cluster.servers import Server
 from tests.manifests import KWOK_CLASS, growth_pool, node, node_pool, overlay, owned_by, pod, workload, written
 from tests.unit.planning.clusters import machine
 from tools.controlplane.plane import Plane
@@ -16,11 +17,7 @@ BIN = pathlib.Path(sys.prefix) / "bin"
 
 
 def kubectl(plane: Plane, *arguments: str, given: Json | None = None) -> str:
-    command = [str(BIN / "kubectl"), "--kubeconfig", str(plane.kubeconfig), *arguments]
-    text = None if given is None else json.dumps(given)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return Server(plane).kubectl(*arguments, stdin="" if given is None else json.dumps(given))
 
 
 def growth_plan(*arguments: str) -> tuple[int, str, str]:
@@ -93,12 +90,12 @@ def test_a_cluster_is_planned_as_its_objects_in_a_file_are(apiserver: Plane, tmp
     assert code == 1
     assert "cannot list resource" in err
     kubectl(apiserver, "apply", "-f", "-", given=READ_ONLY)
+    Server(apiserver).until_allowed(READER, "list", "nodes")
     code, out, err = growth_plan("--kubeconfig", reader)
     assert (code, json.loads(out)["summary"]["pods"]) == (0, 0), err
     assert "does not serve nodepools.karpenter.sh" in err
 
-    kubectl(apiserver, "apply", "-f", "-", given=listed(*all_crds()))
-    kubectl(apiserver, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    Server(apiserver).install(all_crds())
     kubectl(apiserver, "create", "-f", "-", given=listed(*OBJECTS))
     for each in OBJECTS:
         if each["kind"] in {"Node", "NodeClaim"}:

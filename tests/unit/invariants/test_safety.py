@@ -213,6 +213,31 @@ def test_limits_and_caps_hold() -> None:
     assert len(history.said) == 1
 
 
+def test_machines_count_until_somebody_else_takes_their_claim_away() -> None:
+    """What we let go of ourselves still counts; what a person took from us is unknown until it is found."""
+    for by, verb, said in ((ADMIN, "patch", []), (GROWTH, "patch", ["machines of NodePool default: 2 of 1"])):
+        history = History(Limits(NO_CAPS))
+        history.put(POOLS, pool(nodes="1"))
+        history.put(CLAIMS, claim("one"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+        history.remove(CLAIMS, claim("one"), by=by, verb=verb)
+        history.put(CLAIMS, claim("two"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+        assert history.said == said
+
+
+def test_machines_of_another_cluster_count_for_nobody() -> None:
+    """They are in the same project and not ours."""
+    history = History(Limits(Caps(max_nodes=1)))
+    history.put(CLAIMS, claim("one"), by=GROWTH)
+    history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+    history.put(CONFIG_MAPS, machine("theirs", cluster="theirs"))
+    history.look(1.0)
+    assert history.said == []
+    history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+    assert history.said == ["machines of the cluster: 2 of 1"]
+
+
 def test_books_kept_and_books_derived_agree() -> None:
     """What was kept change by change is what the same objects give all at once; a change that was missed shows."""
     history = running(safety.Leak(), "one", "two")

@@ -22,6 +22,7 @@ from growth.sim.invariants.books import (
     finished,
     has_condition,
     holds_node,
+    labels,
     node_of,
     owner_kinds,
     provider_id_of,
@@ -170,7 +171,8 @@ class Reasons(AtTheEnd):
                 yield Complaint(f"pod {meta['name']} is pending and nobody says why", (meta["name"],))
         for node in books.all(NODES):
             meta = node["metadata"]
-            ours = provider_id_of(node) in books.provider_ids and has_condition(node, "Ready")
+            # Of a claim that no pool owns, its maker knows why it is there.
+            ours = _in_pool(node, books) and has_condition(node, "Ready")
             pods = books.pods_on.get(meta["name"], {}).values()
             empty = not any(not finished(pod) and not owner_kinds(pod) & {"DaemonSet", "Node"} for pod in pods)
             if ours and empty and not deleting(node) and meta["uid"] not in told and meta["name"] not in kept:
@@ -204,6 +206,13 @@ class Settled(AtTheEnd):
                 yield Complaint(f"Node {name} has no claim", (name,))
             if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
                 yield Complaint(f"Node {name} is still marked as disrupted", (name,))
+
+
+def _in_pool(node: Json, books: Books) -> bool:
+    """Whether the Node is of a machine of a NodePool; also where its claim is gone."""
+    provider_id = provider_id_of(node)
+    claims = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
+    return provider_id in books.provider_ids and (not claims or any(POOL_LABEL in labels(each) for each in claims))
 
 
 def _pending(pod: Json) -> bool:

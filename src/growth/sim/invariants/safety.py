@@ -55,6 +55,14 @@ def begins_to_go(step: Step) -> bool:
     )
 
 
+def went_by_our_hand(step: Step) -> bool:
+    """Whether an object that is gone went because Growth let go of it.
+
+    A claim whose finalizer somebody else took off goes at once when it is deleted, and nobody could do anything about it.
+    """
+    return step.actor.is_growth and step.verb != "delete"
+
+
 def voluntary(step: Step, books: Books) -> Json | None:
     """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
     if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
@@ -77,8 +85,7 @@ class Leak(Quiet):
         self._since: dict[str, float] = {}
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        # A claim whose finalizer somebody else took off goes at once when it is deleted; its machine is collected then.
-        if step.which == CLAIMS and step.new is None and step.actor.is_growth and step.verb != "delete":
+        if step.which == CLAIMS and step.new is None and went_by_our_hand(step):
             machine = case.books.machine_of(step.last)
             if machine is not None:
                 name = step.key[1]
