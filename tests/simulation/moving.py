@@ -1,12 +1,14 @@
 """Moves on a stage: machines with pods that could be had cheaper, and who brings up what is bought for them."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
 from growth.api.kinds import Json, Kind
+from growth.api.moves import Intent, annotation
 from growth.api.nodes import NODE
 from growth.kube.memory import MemoryApi
 from tests.simulation.ending import CLASS_LABEL, add_owned, add_pod
@@ -30,7 +32,15 @@ async def add_ready_pool(stage: Stage, name: str = "default", **spec: Any) -> No
     return await stage.admin.patch(NODE_POOL, pool.metadata.name, {"status": status}, subresource="status")
 
 
-async def add_large(stage: Stage, name: str = "web-1", *, pool: NodePool, cpu: str = "1", pods: int = 1) -> None:
+async def add_large(
+    stage: Stage,
+    name: str = "web-1",
+    *,
+    pool: NodePool,
+    cpu: str = "1",
+    pods: int = 1,
+    selector: Mapping[str, str] | None = None,
+) -> None:
     """A large machine with a few small pods on it: a small one would do."""
     await add_owned(stage, name, pool=pool)
     node = f"node-of-{name}"
@@ -44,7 +54,39 @@ async def add_large(stage: Stage, name: str = "web-1", *, pool: NodePool, cpu: s
             node=node,
             owner="StatefulSet",
             containers=[{"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}],
+            nodeSelector=dict(selector or {}),
         )
+
+
+async def drift(stage: Stage, name: str) -> None:
+    """The claim is marked as drifted, whatever is true of it."""
+    await _add_condition(stage, name, names.DRIFTED, reason="NodePoolDrifted")
+
+
+async def mark(stage: Stage, name: str) -> None:
+    """What a process that died has left on a node and its claim."""
+    taint = {"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}
+    await stage.set_taints(f"node-of-{name}", [taint])
+    await _add_condition(stage, name, names.DISRUPTION_REASON, reason="Drifted")
+
+
+async def _add_condition(stage: Stage, name: str, type_: str, *, reason: str) -> None:
+    raw = await stage.admin.get(NODE_CLAIM.raw, name)
+    when = f"{stage.env.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    condition = {"type": type_, "status": "True", "reason": reason, "message": "", "lastTransitionTime": when}
+    conditions = [*raw["status"]["conditions"], condition]
+    await stage.admin.patch(NODE_CLAIM, name, {"status": {"conditions": conditions}}, subresource="status")
+
+
+async def add_replacement(
+    stage: Stage, name: str, *, pool: NodePool, replaces: str = "web-1", group: Sequence[str] = ()
+) -> None:
+    """A claim that was bought for a move."""
+    intent = Intent(reason="Drifted", at=stage.env.clock.now(), group=tuple(group) or (name,))
+    annotations = {names.REPLACES_ANNOTATION: replaces, **annotation(intent)}
+    await stage.add_claim(name, pool=pool, annotations=annotations)
+    if group:
+        await stage.admin.patch(NODE_CLAIM, name, {"metadata": {"finalizers": None}})
 
 
 async def claims(stage: Stage) -> dict[str, NodeClaim]:
