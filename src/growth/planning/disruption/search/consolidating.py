@@ -29,8 +29,6 @@ from growth.planning.drawn import Drawn
 
 # So many nodes are replaced together, at first, then and in the end: many pack tighter, few are found more easily.
 TOGETHER: Final = (16, 4, 1)
-# Nodes are replaced that cost at least so much more than what their pods would cost elsewhere.
-WORTHWHILE: Final = 1.04
 # Machines that cost at most so much more than the least in fractions are not drawn anew.
 NEAR: Final = 1.03
 # What a drawing counts in steps.
@@ -213,7 +211,9 @@ class Consolidation:
         paid = np.array([(ground.owned[at].price or 0) + self._options.node_cost for at in free], dtype=np.float64)
         ratio = np.round(paid / np.maximum(needed, 1.0), 6)
         order = np.lexsort((np.arange(len(free)), -ratio))
-        return [free[int(i)] for i in order if ratio[int(i)] >= WORTHWHILE]
+        # What saves less than it must even if machines came in fractions is not tried.
+        least = 100 / max(1, 100 - self._options.least_percent)
+        return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
 
     def _rests(self, at: int) -> bool:
         node = self._ground.owned[at]
@@ -283,7 +283,7 @@ class Consolidation:
             options=self._options,
         )
         if isinstance(bought, Refusal):
-            if len(nodes) == 1:
+            if len(nodes) == 1 and nodes[0].name not in self._why:
                 self._say(nodes[0], words.IN_USE, bought.message)
         elif (
             self._allowance.replaces(nodes, [each.planned.pool.name for each in bought])
