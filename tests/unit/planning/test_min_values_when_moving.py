@@ -43,6 +43,15 @@ def only(made: Decided) -> Move:
     return move
 
 
+def apart(made: list[Json]) -> list[Json]:
+    """The pods, which share a node with none of their sort."""
+    term = {"topologyKey": names.HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"sort": "apart"}}}
+    for pod in made:
+        pod["metadata"]["labels"]["sort"] = "apart"
+        pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return made
+
+
 @pytest.mark.parametrize("packer", PACKERS)
 def test_a_replacement_lists_as_many_values_as_a_launch_would(packer: Packer) -> None:
     """At least as many types as asked for, and each of them cheaper than what goes."""
@@ -80,12 +89,11 @@ def test_the_minimum_of_every_label_counts(packer: Packer) -> None:
 @pytest.mark.parametrize("packer", PACKERS)
 def test_each_of_several_replacements_meets_the_minimum(packer: Packer) -> None:
     """A move of several nodes is rejected as a whole where one of its machines would have too little choice."""
-    big = TYPES[-1]
-    nodes = [each for at in "abc" for each in (machine(at, big), pods(3, on=at, cpu=3))]
+    nodes = [each for at in "abc" for each in (machine(at, TYPES[-1]), apart(pods(1, on=at, cpu=3)))]
     asked = need(names.INSTANCE_TYPE_LABEL, "Exists", minValues=20)
     made = decided(asking(asked), *nodes, packer=packer)
     bought = [replacement for move in made.moves for replacement in move.replacements]
-    assert bought
+    assert len(bought) == 3
     assert all(len(each.types) >= 20 for each in bought)
     unmeetable = need(names.INSTANCE_TYPE_LABEL, "Exists", minValues=36)
     assert not any(move.replacements for move in decided(asking(unmeetable), *nodes, packer=packer).moves)
