@@ -112,6 +112,8 @@ BACK_OFF_ANNOTATION: Final = "growth.dev/backoff"
 SCALE_DOWN_AT_ANNOTATION: Final = "growth.dev/scale-down-at"
 PAUSED_ANNOTATION: Final = "growth.dev/paused"
 NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
+REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
+MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 
 # --- Taints, by key
 
@@ -149,6 +151,7 @@ VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
+REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
 # --- Conditions: NodeClaim
 
@@ -213,6 +216,9 @@ UNDERUTILIZED: Final = "Underutilized"
 EMPTY: Final = "Empty"
 DRIFTED_REASON: Final = "Drifted"
 UNHEALTHY: Final = "Unhealthy"
+# Forceful: no budget counts them.
+EXPIRED: Final = "Expired"
+OVERPROVISIONED: Final = "Overprovisioned"
 
 # --- Reasons of events: Karpenter's
 

@@ -24,12 +24,14 @@ class Reservation(Struct, frozen=True):
     """One machine about to be asked for, at most as large as `capacity` and as dear as `price`.
 
     `instance_type` is the one that is expected; without `capacity` its own counts. `price` is billionths an hour.
+    `replaces` names the claims that go for it.
     """
 
     at: dt.datetime | None = None
     instance_type: str = ""
     capacity: ResourceList = {}
     price: int | None = None
+    replaces: tuple[str, ...] = ()
 
 
 def parse(text: str) -> dict[str, Reservation]:

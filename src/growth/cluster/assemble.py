@@ -96,6 +96,11 @@ class Assembled:
 
 def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revision: int = 0) -> Assembled:
     """The snapshot of the objects, as of `now`, with what the catalogue sells."""
+    return composed(pictured(objects, catalogue, now=now, revision=revision))
+
+
+def pictured(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revision: int = 0) -> Picture:
+    """The objects with their machines matched and counted."""
     types = by_name(catalogue.types)
     by_pool = {pool.metadata.name: pool for pool in objects.growth_pools}
     coming = claims_to_come(objects.node_requests, objects.claims, by_pool)
@@ -120,29 +125,27 @@ def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revisi
     attachments = Attachments(volumes, objects.attachments)
     books = Books()
     newest = newest_pods(objects.pods) if objects.daemon_sets else {}
-    return composed(
-        Picture(
-            catalogue=catalogue,
-            now=now,
-            revision=revision,
-            counted={
-                machine.name: books.count(machine, bound.get(machine.name, ()), attachments=attachments, types=types)
-                for machine in found
-            },
-            pending=pending,
-            lost=lost,
-            pools=objects.pools,
-            growth_pools=objects.growth_pools,
-            node_requests=objects.node_requests,
-            node_classes=objects.node_classes,
-            daemons=tuple(
-                sample(each, newest.get((each.metadata.namespace, each.metadata.name)))
-                for each in objects.daemon_sets
-                if each.metadata.deletion_timestamp is None
-            ),
-            volumes=volumes,
-            namespaces=namespace_labels(objects.namespaces),
-        )
+    return Picture(
+        catalogue=catalogue,
+        now=now,
+        revision=revision,
+        counted={
+            machine.name: books.count(machine, bound.get(machine.name, ()), attachments=attachments, types=types)
+            for machine in found
+        },
+        pending=pending,
+        lost=lost,
+        pools=objects.pools,
+        growth_pools=objects.growth_pools,
+        node_requests=objects.node_requests,
+        node_classes=objects.node_classes,
+        daemons=tuple(
+            sample(each, newest.get((each.metadata.namespace, each.metadata.name)))
+            for each in objects.daemon_sets
+            if each.metadata.deletion_timestamp is None
+        ),
+        volumes=volumes,
+        namespaces=namespace_labels(objects.namespaces),
     )
 
 

@@ -29,6 +29,7 @@ from growth.cluster.census import Census, CensusStatistics, host_of
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
 from growth.cluster.node_requests import claims_to_come
 from growth.cluster.pools import NodeClassView
+from growth.cluster.promises import Promises
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import VolumesView
 from growth.cluster.wanting import is_done
@@ -65,6 +66,7 @@ class State:
         self.pods = informers.watch_as(
             POD, self.shapes.keep, indexes={"node": lambda pod: (pod.node_name,), "daemon set": _daemon_set_of}
         )
+        self.promises = Promises(self.pods.store)
         self.nodes = informers.watch(NODE, indexes={"provider": lambda node: (node.spec.provider_id,)})
         self.claims = informers.watch(
             NODE_CLAIM,

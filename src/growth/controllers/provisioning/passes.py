@@ -17,6 +17,7 @@ from growth.planning import occupants
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
@@ -88,8 +89,7 @@ def answered(question: Question) -> Answer:
     snapshot = dataclasses.replace(
         assembled.snapshot,
         pools=tuple(
-            _judged(view, pools[view.ref.name], question) if view.ref.group == names.KARPENTER else _unserved(view)
-            for view in assembled.snapshot.pools
+            judged(view, pools, served=question.served, paused=question.paused) for view in assembled.snapshot.pools
         ),
     )
     listed = snapshot
@@ -97,7 +97,7 @@ def answered(question: Question) -> Answer:
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
-    bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
+    bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -116,14 +116,11 @@ def _staying(question: Question) -> Set[str]:
     how long. Where their machine has a deadline they will be made to leave.
     """
     picture, found = question.picture, set()
+    budgets = PodBudgets(question.disruption_budgets)
     for each in picture.counted.values():
         claim = each.machine.claim
         if claim is None or names.TERMINATION_TIMESTAMP_ANNOTATION not in claim.metadata.annotations:
-            found |= {
-                key_of(pod)
-                for pod in each.moving
-                if occupants.cannot_leave(pod, question.disruption_budgets, picture.now)
-            }
+            found |= {key_of(pod) for pod in each.moving if occupants.cannot_leave(pod, budgets, picture.now)}
     return found
 
 
@@ -163,7 +160,7 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
     return broken
 
 
-def _bounds(
+def bounds_of(
     plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
 ) -> tuple[Bounds, ...]:
     """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""
@@ -201,13 +198,20 @@ def _repriced(before: PoolView, after: PoolView) -> Set[str]:
     }
 
 
-def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
-    """The pool with what keeps us from buying there, beyond what it says of itself."""
-    uses = pool.spec.template.spec.node_class_ref
+def judged(
+    view: PoolView, pools: Mapping[str, NodePool], *, served: Set[tuple[str, str]], paused: str = ""
+) -> PoolView:
+    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are Karpenter's, by name.
+
+    For pools of `growth.dev` nothing is bought: pods that could only go there are told.
+    """
+    if view.ref.group != names.KARPENTER:
+        return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
+    uses = pools[view.ref.name].spec.template.spec.node_class_ref
     problem = view.problem
-    if question.paused:
-        problem = question.paused
-    elif not problem and (uses.group, uses.kind) not in question.served:
+    if paused:
+        problem = paused
+    elif not problem and (uses.group, uses.kind) not in served:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
@@ -217,11 +221,6 @@ def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
         except RequirementError as error:
             problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
-
-
-def _unserved(view: PoolView) -> PoolView:
-    """A pool of `growth.dev`: nothing is bought for it, and pods that could only go there are told."""
-    return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
 
 
 def _ignored(pending: Sequence[CachedPod]) -> int:

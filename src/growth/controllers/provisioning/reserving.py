@@ -73,7 +73,7 @@ class Reserving:
         refused: list[tuple[Order, str]] = []
         try:
             for name, wanted in by_pool.items():
-                if not wanted[0].pool.spec.limits:
+                if not wanted[0].pool.spec.limits and wanted[0].pool.spec.replicas is None:
                     await self._fresh_pool(wanted[0].pool)  # it may have got limits, a pause or its end meanwhile
                     taken += wanted
                     continue

@@ -179,6 +179,8 @@ class Pool:
     cpu: str = ""
     sizes: tuple[str, ...] = ("4", "8")
     consolidate_after: str = "5s"
+    policy: str = "WhenEmpty"
+    limit_mode: str = "Hard"
 
     def body(self) -> Json:
         wanted = [
@@ -194,9 +196,10 @@ class Pool:
         spec: Json = {
             "template": {"spec": {"nodeClassRef": uses, "requirements": wanted, "expireAfter": "Never"}},
             "disruption": {
-                "consolidationPolicy": "WhenEmpty",
+                "consolidationPolicy": self.policy,
                 "consolidateAfter": self.consolidate_after,
                 "budgets": [{"nodes": "100%"}],
+                "nodeLimitMode": self.limit_mode,
             },
         }
         if limits:

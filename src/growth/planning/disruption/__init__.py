@@ -1,0 +1,10 @@
+"""Which machines go before their time, why the others stay, and what comes instead. Pure, as all of planning.
+
+situating     from a picture of the cluster to a `Situation`
+candidates    who may be disturbed at all, and what protects the others
+room          how many of a pool may go now: budgets and node limits
+drift         which machines are no longer what their pool asks for
+search        consolidation: fewer or cheaper machines for the same pods
+surplus       which machines go first where a pool has too many
+decide        all of it in Karpenter's order: one `Decision`
+"""

@@ -1,0 +1,150 @@
+"""The words that the parts of disruption share: what is known of the machines, what is to be done, why the rest stays."""
+
+import dataclasses
+import datetime as dt
+import functools
+from collections.abc import Mapping, Sequence
+
+from growth.api import names
+from growth.api.karpenter import NodePool
+from growth.api.policy import PodDisruptionBudget
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Demand, NodeView, Snapshot
+from growth.planning.plan import PlannedClaim
+from growth.planning.pod_budgets import PodBudgets
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedNode:
+    """An initialised node of a Karpenter pool, with its claim.
+
+    `view` is the node as planning sees it, None while it is on its way out. `quiet_seconds` is how long no pod has come or
+    gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
+    is not known. `drifted` says how it differs from what its pool asks for; empty when it does not. `ends` says that its
+    claim has a termination grace period: whatever protects its pods ends some time.
+    """
+
+    name: str
+    pool: str
+    claim: str = ""
+    view: NodeView | None = None
+    pods: Sequence[CachedPod] = ()
+    quiet_seconds: float = 0.0
+    price: int | None = None
+    created: dt.datetime | None = None
+    drifted: str = ""
+    ready: bool = True
+    leaving: bool = False
+    nominated: bool = False
+    protected: bool = False
+    paused: bool = False
+    holds_buffer: bool = False
+    ends: bool = False
+
+    @property
+    def instance_type(self) -> str:
+        return "" if self.view is None else self.view.labels.get(names.INSTANCE_TYPE_LABEL, "")
+
+    @property
+    def capacity_type(self) -> str:
+        return "" if self.view is None else self.view.labels.get(names.CAPACITY_TYPE_LABEL, "")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Situation:
+    """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
+
+    `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
+    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is when pods were last moved by us, by the UID of their owner (or
+    their own where they have none).
+    """
+
+    snapshot: Snapshot
+    nodes: tuple[OwnedNode, ...]
+    pools: Mapping[str, NodePool]
+    now: dt.datetime
+    demands: tuple[Demand, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
+    paused: bool = False
+    others: "tuple[Kept, ...]" = ()
+
+    @functools.cached_property
+    def pod_budgets(self) -> PodBudgets:
+        """The budgets by the pods that they are about."""
+        return PodBudgets(self.disruption_budgets)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A machine to buy before others may go. `types` are what its claim lists, cheapest first; none costs more than
+    `max_price`.
+    """
+
+    planned: PlannedClaim
+    types: tuple[str, ...]
+    max_price: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Nodes that go together, for one reason, and what is bought for their pods first.
+
+    `savings` is what an hour costs less afterwards; None where a price is not known. `evictions` counts the pods that
+    must go elsewhere. `destinations` are the nodes that are there already and take some of them: they must stay.
+    `pools` are those of the nodes, in their order, each once.
+    """
+
+    reason: str
+    nodes: tuple[str, ...]
+    pools: tuple[str, ...]
+    replacements: tuple[Replacement, ...] = ()
+    savings: int | None = None
+    evictions: int = 0
+    destinations: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """A node that stays, and why: `reason` is one word for machines, `message` a sentence for people.
+
+    `waits`: only until some time has passed. `disabled`: its pool does not want such nodes removed.
+    """
+
+    node: str
+    pool: str
+    reason: str
+    message: str
+    waits: bool = False
+    disabled: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Room:
+    """How many more nodes of a pool may be disturbed for a reason now; None is any number.
+
+    `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
+    `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
+    """
+
+    delete: int | None
+    replace: int | None
+    limited: bool = False
+    blocked: str = ""
+    buy: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Moves that may all be made together, in order, and the nodes that stay with the reason for each.
+
+    `room` is what budgets and limits allowed, by reason and pool. `steps` is the work that it took; `complete` False:
+    the budget of steps ended the search.
+    """
+
+    moves: tuple[Move, ...]
+    kept: tuple[Kept, ...]
+    room: Mapping[tuple[str, str], Room] = dataclasses.field(default_factory=dict)
+    steps: int = 0
+    complete: bool = True
