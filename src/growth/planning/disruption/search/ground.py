@@ -204,7 +204,11 @@ class Ground:
         waiting = self._grouped(demand.key for demand in self.situation.demands)
         fine = [(pods, keys) for pods, keys in waiting if pods.refusal is None]
         packing = self._pass.packer(self.context, _Rehousing, {}, shelves=(), in_use=set(self._in_use))
+        # On nodes that stay in any case, if they can: whoever sits on another may have to be moved again.
+        everybody = range(len(self.nodes.nodes))
+        self.nodes.order = np.array(sorted(everybody, key=lambda at: at in self.owned), dtype=np.int64)
         left = packing.rehouse(fine)
+        self.nodes.order = None
         self.steps += packing.steps
         refused = [key for pods, keys in waiting if pods.refusal is not None for key in keys]
         return frozenset([*refused, *(key for _, keys in left for key in keys)])
