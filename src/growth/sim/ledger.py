@@ -26,6 +26,8 @@ from growth.kube.memory.store import Watch
 MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
 RESERVED: Final = "growth.dev/reserved"
+REPLACES: Final = "growth.dev/replaces"
+SOFT: Final = "Soft"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ZONE: Final = "topology.kubernetes.io/zone"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
@@ -271,6 +273,18 @@ def _keep(kept: dict[str, Json], name: str, body: Json, *, gone: bool) -> None:
 def _reserved_in(pool: Json) -> set[str]:
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
     return set(json.loads(text)) if text else set()
+
+
+def _replacing_in(pool: Json) -> set[str]:
+    """The reserved names of machines that replace others."""
+    text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
+    return {name for name, each in json.loads(text).items() if each.get("replaces")} if text else set()
+
+
+def _replaced(claims: Mapping[str, Json]) -> Iterator[str]:
+    """The names of those that another of them replaces."""
+    for body in claims.values():
+        yield from body["metadata"].get("annotations", {}).get(REPLACES, "").split(",")
 
 
 def _names_in(caps: Json) -> Iterator[str]:
