@@ -176,10 +176,17 @@ class Ledger:
             limit = pool["spec"].get("limits", {}).get("nodes")
             if limit is None:
                 continue
-            count = len(reserved | {claim for claim, body in self._claims.items() if self._is_of(body, name)})
+            own = {claim: body for claim, body in self._claims.items() if self._is_of(body, name)}
+            passed: set[str] = set()
+            if pool["spec"].get("disruption", {}).get("nodeLimitMode") == SOFT:
+                # What is being replaced does not count: it and its replacement stand there until it is gone.
+                passed = own.keys() & set(_replaced(own))
+                reserved -= _replacing_in(pool)
+            count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
             self._check_limit(f"NodePool {name}", count, int(limit), revision)
-            machines = sum(self._pool_of.get(uid, "") == name for uid in known)
+            uids = {own[claim]["metadata"]["uid"] for claim in passed}
+            machines = sum(self._pool_of.get(uid, "") == name and uid not in uids for uid in known)
             self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
         if self._caps.max_nodes is not None:
             self._most = max(self._most, len(everything))
