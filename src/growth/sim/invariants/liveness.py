@@ -30,16 +30,15 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import begins_to_go, voluntary
+from growth.sim.invariants.moves import replaces
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
 
 # So long after everything else has come to rest a removal and a purchase contradict each other.
 REST_SECONDS: Final = 600.0
-# A machine that was bought so that others can go is up, and they begin to go, within this time.
-MOVE_SECONDS: Final = 900.0
 # Nothing was written in the last minutes of an idle cluster.
 IDLE_SECONDS: Final = 240.0
 
@@ -119,47 +118,24 @@ class Ended(AtTheEnd):
 
 
 class Calm(AtTheEnd):
-    """A purchase that makes room for a removal may follow other such moves, but a type that was removed may not come back.
-
-    It makes room when another machine goes soon after it.
-    """
-
     name = "calm"
     promise = "nothing is bought again that was removed while nothing else changed"
 
     def __init__(self) -> None:
-        self._removals: list[float] = []
-        self._removed: tuple[str, ...] = ()  # claims, since the last machine that failed
-        self._bought: list[
-            tuple[float, str, tuple[str, ...]]
-        ] = []  # when, the claim, and what had been removed by then
-        self._types: dict[str, str] = {}  # by the claim's name, once it is known
+        self._removed = ""
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        yield from ()
-        if step.which != CLAIMS:
-            return
-        name = step.key[1]
-        self._types[name] = labels(step.last).get("node.kubernetes.io/instance-type", self._types.get(name, ""))
         if case.calm_since is None or case.now < case.calm_since + REST_SECONDS:
             return
         if voluntary(step, case.books) is not None:
-            self._removals.append(case.now)
-            self._removed = (*self._removed, name)
-        elif begins_to_go(step):
-            self._removed = ()  # a machine that failed is replaced, whatever was removed before
-        elif self._removed and step.actor.is_growth and step.old is None:
-            self._bought.append((case.now, name, self._removed))
-
-    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
-        del case, ending
-        for at, name, removed in self._bought:
-            makes_room = any(at < when <= at + MOVE_SECONDS for when in self._removals)
-            again = [each for each in removed if self._types[each] == self._types[name] != ""]
-            if again or not makes_room:
-                before = again[0] if again else removed[-1]
-                said = f"claim {name} was bought after {before} had been removed, and nothing had changed"
-                yield Complaint(said, (name, before))
+            self._removed = step.key[1]
+        elif begins_to_go(step) and step.which == CLAIMS:
+            self._removed = ""  # a machine that failed is replaced, whatever was removed before
+        elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
+            if replaces(step.last):
+                return  # a move to something cheaper; whether it goes in a circle is another promise
+            said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
+            yield Complaint(said, (step.key[1], self._removed))
 
 
 class Idle(AtTheEnd):
