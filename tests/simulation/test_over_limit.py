@@ -9,10 +9,14 @@ import pytest
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
+from growth.cluster import hashes
+from growth.controllers.decisions import Decisions
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
+from growth.controllers.disruption import Disruption
 from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.kube.memory import MemoryApi
+from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import LateApi, Stage, on_stage
 from tests.simulation.sizing import staying
@@ -237,6 +241,40 @@ def test_claims_made_by_hand_count_too() -> None:
         return await staying(stage)
 
     assert on_stage(body).value == ["web-0", "web-1", "without-a-pool"]
+
+
+@pytest.mark.parametrize("mode", ["Hard", "Soft"])
+def test_drift_at_the_limit_proceeds_in_soft_mode_only_and_nobody_fights_it(mode: str) -> None:
+    """Soft: none is left of the old template, with one more than the limit at a time, and nothing is a surplus.
+
+    Hard: nothing is replaced, at no time is there one more, and the pool's event says why.
+    """
+
+    async def body(stage: Stage) -> tuple[int, set[str], set[str], bool]:
+        await stage.add_class()
+        sizing.begin(stage)
+        disruption = {"budgets": [{"nodes": "1"}], "nodeLimitMode": mode, "consolidateAfter": "Never"}
+        pool = await stage.add_pool(limits={"nodes": "3"}, metadata={"labels": {"team": "a"}}, disruption=disruption)
+        for number in range(3):
+            await add_owned(stage, f"web-{number}", pool=pool)
+            stamped = {"metadata": {"annotations": hashes.stamp(pool), "labels": {"team": "a"}}}
+            await stage.admin.patch(NODE_CLAIM, f"web-{number}", stamped)
+            await add_pod(stage, f"pod-{number}", node=f"node-of-web-{number}")
+        decisions = Decisions(stage.env)
+        await stage.start(*(part(stage.env) for part in sizing.PARTS), Disruption(stage.env, decisions=decisions))
+        await asyncio.sleep(60)
+        await sizing.retemplate(stage)
+        most = 0
+        for _ in range(900):
+            await asyncio.sleep(1)
+            most = max(most, (await left(stage))[0])
+        why = {each.message.rpartition(": ")[2] for each in await stage.events(names.DISRUPTION_TERMINATING)}
+        blocked = await stage.events(names.DISRUPTION_BLOCKED)
+        limited = any("Drifted due to node hard limit" in each.message for each in blocked)
+        return most, set(await sizing.teams(stage)), why, limited
+
+    soft = (4, {"b"}, {"Drifted"}, False)
+    assert on_stage(body).value == (soft if mode == "Soft" else (3, {"a"}, set(), True))
 
 
 def test_two_who_lead_take_no_more_than_is_too_many() -> None:

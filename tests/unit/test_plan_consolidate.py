@@ -171,7 +171,7 @@ def test_the_spot_gate_is_off_unless_opened(asked: Asked) -> None:
     """As Karpenter's."""
     objects = (pool(terms=("spot",)), old("a", "c-64x-amd64-linux", terms="spot"), pods(1, on="a"))
     assert asked.json(*objects)["disruptions"] == []
-    (move,) = asked.json(*objects, arguments=("--spot-to-spot-consolidation", "--packer", "first-fit"))["disruptions"]
+    (move,) = asked.json(*objects, arguments=("--spot-to-spot-consolidation",))["disruptions"]
     assert len(move["replacements"]) == 1
 
 

@@ -1,8 +1,8 @@
 """All of disruption in Karpenter's order: first the empty nodes, then the drifted, then those that could be cheaper.
 
 Unlike there, a method that acts does not end the decision: the next may act too, on nodes that the ones before it left
-alone and with the room that they left. Of drifted nodes with pods one a pool goes at a time, the oldest first, so that no
-pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
+alone and with the room that they left. Of drifted nodes with pods each decision takes one a pool, the oldest first, so that
+no pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
 """
 
 import dataclasses
@@ -163,7 +163,7 @@ class _Decision:
             if room.delete == 0:
                 self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
             elif found is not None or number >= TRIES:
-                told = f"it has drifted ({node.drifted}) and waits: NodePool {pool} replaces one node at a time"
+                told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
                 self._kept[node.name] = Kept(node.name, pool, words.DRIFTED_WAITS, told, waits=True)
             elif node.name in self._touched():
                 self._keep(node, words.DESTINATION, "pods of another node are moved there")
