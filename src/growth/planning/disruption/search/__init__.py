@@ -27,6 +27,12 @@ def consolidate(
     candidates: Sequence[OwnedNode],
     rooms: Mapping[str, Room],
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
+    *,
+    spare: Sequence[OwnedNode] = (),
 ) -> Found:
-    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
-    return Consolidation(situation, candidates, rooms, options).found()
+    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer.
+
+    `spare` are nodes that go for another reason and are no longer in the situation's snapshot: one of them stays
+    (`Found.needed`) where otherwise as much would be bought.
+    """
+    return Consolidation(situation, candidates, rooms, options, spare=spare).found()

@@ -33,6 +33,8 @@ TOGETHER: Final = (16, 4, 1)
 NEAR: Final = 1.03
 # What differs by less than one part in so many costs the same.
 EQUAL: Final = 100
+# So many spare nodes are tried for a group, the cheapest first.
+SPARES: Final = 8
 # What a drawing counts in steps.
 DRAWING: Final = 300
 # In each round of the rehearsal so much more room comes back than the pods that were left over ask for, twice that in the
@@ -45,10 +47,11 @@ ORDERS: Final = 2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
-    """Nodes that go together, and what is bought for them."""
+    """Nodes that go together, and what is bought for them, or which spare node stays for them."""
 
     nodes: tuple[int, ...]
     bought: tuple[Replacement, ...] = ()
+    spare: tuple[int, ...] = ()
 
 
 class Consolidation:
@@ -60,7 +63,13 @@ class Consolidation:
         candidates: Sequence[OwnedNode],
         rooms: Mapping[str, Room],
         options: SearchOptions,
+        *,
+        spare: Sequence[OwnedNode] = (),
     ) -> None:
+        if spare:
+            views = tuple(node.view for node in spare if node.view is not None)
+            snapshot = dataclasses.replace(situation.snapshot, nodes=(*situation.snapshot.nodes, *views))
+            situation = dataclasses.replace(situation, snapshot=snapshot)
         self._situation = situation
         self._options = options
         self._allowance = Allowance(rooms)
@@ -74,7 +83,7 @@ class Consolidation:
         self._totals = balanced.totals(situation) if self._with_balance else {}
         self._resting = Resting(situation, options.settling)
         going = [node for node in candidates if self._may_go(node)]
-        self._ground = Ground(situation, going, options)
+        self._ground = Ground(situation, going, options, spare=spare)
         self._shop = Shop(self._ground, options.node_cost)
         self._where: dict[str, str | int] = {}
         self._steps: list[_Step] = []
@@ -93,7 +102,14 @@ class Consolidation:
         self._destinations = {name for move in moves for name in move.destinations}
         moved = {name for move in moves for name in move.nodes}
         kept = tuple(self._reason(node) for node in self._candidates if node.name not in moved)
-        return Found(moves=moves, kept=kept, steps=self._ground.steps, complete=self._complete)
+        needed = {self._ground.spare[at].name for step in self._steps for at in step.spare}
+        return Found(
+            moves=moves,
+            kept=kept,
+            steps=self._ground.steps,
+            complete=self._complete,
+            needed=tuple(sorted(needed)),
+        )
 
     # -- who may go -----------------------------------------------------------------------------------------------------
 
@@ -246,14 +262,35 @@ class Consolidation:
             trial.undo()
         second = self._tried(group, ground.with_purchase(group, drawings, rows)) if drawings else None
         if second is not None and (first is None or self._better(second[1], first[1])):
-            return self._commit(_Step(group, second[1]), second[0])
+            second[0].undo()
+            kept = self._with_spare(group, self._cost(second[1]))
+            if kept is not None:
+                return kept
+            again = self._tried(group, ground.with_purchase(group, drawings, rows))
+            assert again is not None  # it was found a moment ago
+            return self._commit(_Step(group, again[1]), again[0])
         if second is not None:
             second[0].undo()
         if first is None:
             return None
+        kept = self._with_spare(group, self._cost(first[1]))
+        if kept is not None:
+            return kept
         again = self._tried(group, ground.with_purchase(group))
         assert again is not None  # it was found a moment ago
         return self._commit(_Step(group, again[1]), again[0])
+
+    def _with_spare(self, group: tuple[int, ...], cost: int) -> _Step | None:
+        """A spare node kept instead of machines that cost as much or more: nobody buys what another move gives away."""
+        ground = self._ground
+        used = {at for step in self._steps for at in step.spare}
+        priced = [(node.price, at) for at, node in ground.spare.items() if node.price is not None and at not in used]
+        for price, at in sorted(priced)[:SPARES]:
+            if price + self._options.node_cost <= cost:
+                trial = ground.with_spare(group, at)
+                if trial is not None:
+                    return self._commit(_Step(group, spare=(at,)), trial)
+        return None
 
     def _drawn(
         self, group: Sequence[int], keys: Sequence[str], first: tuple[Trial, tuple[Replacement, ...]] | None
@@ -317,7 +354,7 @@ class Consolidation:
             ground.steps += len(evicted)
             left = left_over(
                 self._situation,
-                gone=[ground.nodes.nodes[at].name for step in self._steps for at in step.nodes],
+                gone=self._absent(),
                 evicted=evicted[::-1] if clean else evicted,
                 claims=[each.planned for step in self._steps for each in step.bought],
                 waiting=ground.waiting,
@@ -331,6 +368,12 @@ class Consolidation:
                 for at in step.nodes:
                     self._say_crowded(at)
             self._steps = []
+
+    def _absent(self) -> list[str]:
+        """The nodes that will not be there: those that go, and spare ones that nobody needs."""
+        needed = {at for step in self._steps for at in step.spare}
+        going = [at for step in self._steps for at in step.nodes]
+        return [self._ground.nodes.nodes[at].name for at in (*going, *(set(self._ground.spare) - needed))]
 
     def _take_back(self, left: Sequence[str], margin: float) -> None:
         """The moves whose pods were left over come back, until there is room for the rest of them."""
@@ -371,7 +414,9 @@ class Consolidation:
             nodes=tuple(node.name for node in nodes),
             pools=tuple(dict.fromkeys(node.pool for node in nodes)),
             replacements=step.bought,
-            savings=sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in step.bought),
+            savings=sum(node.price or 0 for node in nodes)
+            - sum(each.planned.price for each in step.bought)
+            - sum(ground.spare[at].price or 0 for at in step.spare),
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )
