@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from growth.api import names
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
@@ -81,6 +82,8 @@ class Ground:
         self._pass = Pass(situation.snapshot, list(self.demands.values()), options.planning)
         self.context = self._pass.compiled(Nodes)
         self.nodes = self.context.existing
+        # Growth pools buy by rules of their own.
+        self.shelves = [each for each in self.context.shelves if each.pool.ref.group == names.KARPENTER]
         self.index = {view.name: at for at, view in enumerate(self.nodes.nodes)}
         self.owned = {self.index[node.name]: node for node in owned}
         self.class_of = {key: pods for pods in self.context.classes for key in pods.pods}
@@ -198,7 +201,8 @@ class Ground:
         return packing, packing.rehouse(waiting)
 
     def _first(self, waiting: Sequence[Placed], ledgers: Mapping[PoolRef, Ledger]) -> "_Packed":
-        packing = self._pass.packer(self.context, _Rehousing, ledgers, in_use=self._in_use_without(waiting))
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, _Rehousing, ledgers, shelves=self.shelves, in_use=in_use)
         return packing, packing.rehouse(waiting)
 
     def _as_drawn(
@@ -212,7 +216,8 @@ class Ground:
         some = [msgspec.structs.replace(pods, pods=tuple(sorted(keys))) for pods, keys in waiting]
         known = {each: rows[pods] for each, (pods, _) in zip(some, waiting, strict=True) if pods in rows}
         make = functools.partial(AfterDrawings, drawings=drawings, rows=known)
-        packing = self._pass.packer(self.context, make, ledgers, in_use=self._in_use_without(waiting))
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, make, ledgers, shelves=self.shelves, in_use=in_use)
         return packing, packing.place_all(some)
 
     def _in_use_without(self, waiting: Iterable[Placed]) -> set[tuple[str, str]]:
