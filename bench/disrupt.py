@@ -219,7 +219,7 @@ def _bound(world: worn.World) -> float:
         count=count,
         fits=np.ones((len(sold), len(count)), dtype=np.bool_),
     )
-    return patterns.bound(problem).value
+    return float(patterns.bound(problem).value)
 
 
 # -- Karpenter's own first command ------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from tools.controlplane.plane import Plane
 
 BIN = pathlib.Path(sys.prefix) / "bin"
 WAIT = "--timeout=180s"
+TRIES = 5
 
 
 def kubectl(plane: Plane, *arguments: str, given: str | None = None) -> str:
@@ -19,10 +20,13 @@ def kubectl(plane: Plane, *arguments: str, given: str | None = None) -> str:
 
 
 def growth_crds(plane: Plane, *arguments: str, user: str = "admin") -> tuple[list[str], str, str]:
-    """The names printed, the text itself, and stderr."""
+    """The names printed, the text itself, and stderr. A cluster that was too busy to answer in time is asked again."""
     command = [str(BIN / "growth"), "crds", "--kubeconfig", str(plane.kubeconfig_of(user)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    for _ in range(TRIES):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        if "no answer in" not in done.stderr:
+            break
     return [one["metadata"]["name"] for one in yaml.safe_load_all(done.stdout)], done.stdout, done.stderr
 
 

@@ -175,14 +175,16 @@ def test_an_idle_watch_lives_on_bookmarks(apiserver: Plane) -> None:
                 settings=settings,
             )
             following = asyncio.create_task(informer.run())
-            await informer.wait_synced()
+            await until(lambda: informer.statistics().watches > 0, what="the first watch")
+            before = informer.statistics()
             # A server that has seen no change of a kind since its start has nothing to mark.
             await api.create(CONFIG_MAP, {"metadata": {"name": "news"}}, namespace="kube-system")
             await until(lambda: informer.statistics().bookmarks > 0, what="a bookmark")
             watches = informer.statistics().watches
             await until(lambda: informer.statistics().watches > watches, what="the next watch")
             statistics = informer.statistics()
-            assert (statistics.lists, statistics.gone, statistics.failures) == (1, 0, 0)
+            assert (statistics.lists, statistics.gone) == (1, 0)
+            assert statistics.failures == before.failures  # a server that has just begun may let the first list wait
             assert informer.store.get("news", "kube-system") is not None
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

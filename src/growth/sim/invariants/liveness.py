@@ -10,7 +10,9 @@ from growth.api.instance_types import Catalogue, InstanceType, Offering
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
+from growth.kube.memory.selectors import label_selector
 from growth.sim.invariants.books import (
+    BUDGETS,
     CLAIMS,
     NODES,
     PODS,
@@ -29,7 +31,7 @@ from growth.sim.invariants.books import (
     tainted,
 )
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.safety import begins_to_go, voluntary
+from growth.sim.invariants.moves import begins_to_go, voluntary
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -108,7 +110,7 @@ class Ended(AtTheEnd):
     def _excused(item: Json, which: tuple[str, str], books: Books) -> bool:
         nodes = books.nodes_of(item) if which == CLAIMS else [item]
         return any(
-            annotations(pod).get("karpenter.sh/do-not-disrupt") == "true" or holds_node(pod)
+            holds_node(pod) and _may_not_leave(pod, books)
             for node in nodes
             for pod in books.pods_on.get(node["metadata"]["name"], {}).values()
         )
@@ -213,6 +215,21 @@ def _in_pool(node: Json, books: Books) -> bool:
     provider_id = provider_id_of(node)
     claims = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
     return provider_id in books.provider_ids and (not claims or any(POOL_LABEL in labels(each) for each in claims))
+
+
+def _may_not_leave(pod: Json, books: Books) -> bool:
+    """Its annotation or its budgets forbid it; more than one budget is more than an API server can evict for."""
+    if annotations(pod).get("karpenter.sh/do-not-disrupt") == "true":
+        return True
+    meta = pod["metadata"]
+    own = [
+        each
+        for each in books.all(BUDGETS)
+        if each["metadata"]["namespace"] == meta["namespace"]
+        and each["spec"].get("selector") is not None
+        and label_selector(each["spec"]["selector"])(meta.get("labels") or {})
+    ]
+    return len(own) > 1 or any(not each.get("status", {}).get("disruptionsAllowed") for each in own)
 
 
 def _pending(pod: Json) -> bool:

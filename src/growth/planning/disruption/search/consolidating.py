@@ -31,6 +31,8 @@ from growth.planning.drawn import Drawn
 TOGETHER: Final = (16, 4, 1)
 # Machines that cost at most so much more than the least in fractions are not drawn anew.
 NEAR: Final = 1.03
+# What differs by less than one part in so many costs the same.
+EQUAL: Final = 100
 # What a drawing counts in steps.
 DRAWING: Final = 300
 # In each round of the rehearsal so much more room comes back than the pods that were left over ask for, twice that in the
@@ -243,7 +245,7 @@ class Consolidation:
         if first is not None:
             trial.undo()
         second = self._tried(group, ground.with_purchase(group, drawings, rows)) if drawings else None
-        if second is not None and (first is None or self._cost(second[1]) < self._cost(first[1])):
+        if second is not None and (first is None or self._better(second[1], first[1])):
             return self._commit(_Step(group, second[1]), second[0])
         if second is not None:
             second[0].undo()
@@ -257,12 +259,20 @@ class Consolidation:
         self, group: Sequence[int], keys: Sequence[str], first: tuple[Trial, tuple[Replacement, ...]] | None
     ) -> tuple[Sequence[Drawn], Mapping[PodClass, int]]:
         """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""
-        least = float(self._shop.cost_of([[(self._ground.class_of[key], (key,)) for key in keys]])[0])
-        if first is not None and self._cost(first[1]) <= least * NEAR:
-            return [], {}
+        if first is not None and len(first[1]) >= len(group):
+            least = float(self._shop.cost_of([[(self._ground.class_of[key], (key,)) for key in keys]])[0])
+            if self._cost(first[1]) <= least * NEAR:
+                return [], {}
         self._ground.steps += DRAWING
         paid = sum((self._ground.owned[at].price or 0) + self._options.node_cost for at in group)
         return self._shop.drawn(keys, most=paid)
+
+    def _better(self, one: Sequence[Replacement], other: Sequence[Replacement]) -> bool:
+        """Whether the one is cheaper; among equals the one whose largest machine holds fewer pods."""
+        mine, yours = self._cost(one), self._cost(other)
+        if abs(mine - yours) * EQUAL > yours:
+            return mine < yours
+        return _largest(one) < _largest(other)
 
     def _cost(self, bought: Sequence[Replacement]) -> int:
         return sum(each.planned.price + self._options.node_cost for each in bought)
@@ -365,3 +375,8 @@ class Consolidation:
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )
+
+
+def _largest(bought: Sequence[Replacement]) -> int:
+    """How many pods the fullest machine holds."""
+    return max((len(each.planned.pods) for each in bought), default=0)
