@@ -80,7 +80,8 @@ class _Decision:
         return found
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
-        self._kept[node.name] = Kept(node.name, node.pool, word, message)
+        """A budget is the pool's business, which says so once; to the node it is a matter of time."""
+        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=word == words.BUDGET)
 
     def _stay(self, kept: Kept) -> None:
         """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
@@ -108,7 +109,9 @@ class _Decision:
     def _leaving(self) -> None:
         for node in self._situation.nodes:
             if node.leaving:
-                self._kept[node.name] = Kept(node.name, node.pool, words.LEAVING, "it is being removed already", True)
+                self._kept[node.name] = Kept(
+                    node.name, node.pool, words.LEAVING, "it is being removed already", waits=True
+                )
 
     # The methods.
 
@@ -210,7 +213,7 @@ class _Decision:
                 stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
-                stays = Kept(node.name, node.pool, words.BUDGET, told)
+                stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
             if stays is None:
                 may_go.append(node)
             else:
