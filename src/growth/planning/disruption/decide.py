@@ -74,9 +74,10 @@ class _Decision:
     # What all methods share.
 
     def _open(self, reason: str) -> dict[str, Room]:
-        """The room for the reason, with what the methods before took off."""
+        """The room for the reason, less what is taken already. What is told is the room that the reason began with."""
         found = dict(rooms(self._situation, reason=reason))
-        self._room.update({(reason, pool): room for pool, room in found.items()})
+        for pool, room in found.items():
+            self._room.setdefault((reason, pool), room)
         return found
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
