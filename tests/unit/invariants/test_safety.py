@@ -186,17 +186,6 @@ def test_what_is_well_is_marked_before_it_goes() -> None:
         assert len(history.said) == said, (tainted, ready, there)
 
 
-def test_pods_have_their_next_place_first() -> None:
-    """A node with pods is removed only when a younger machine of its pool is up."""
-    for younger, said in ((False, 1), (True, 0)):
-        history = running(safety.Replacement())
-        history.put(PODS, pod())
-        if younger:
-            history.put(CLAIMS, claim("next", creationTimestamp="2030-01-07T09:00:00Z"), by=GROWTH)
-        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
-        assert len(history.said) == said
-
-
 def test_limits_and_caps_hold() -> None:
     """One claim more than the limit is one too many, and so is one coin."""
     history = History(Limits(NO_CAPS))

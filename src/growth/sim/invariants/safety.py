@@ -29,44 +29,16 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.invariants.moves import MOVES, bound_before
 from growth.sim.seams import Step
 
 # A machine without a claim is gone, asked to go, or held back for people within this time of calm, or of any weather.
 LEAK_SECONDS: Final = 900.0
 LEAK_SECONDS_IN_STORMS: Final = 2400.0
-# What changed so shortly before a request left cannot have been known to its sender.
-BLINK_SECONDS: Final = 1.0
-# A write that was on its way for longer than this was decided in another world.
-LATE_SECONDS: Final = 3.0
-# So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.
-NEWS_SECONDS: Final = 30.0
 # Everything that decides must have heard of all of these.
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
-
-
-def begins_to_go(step: Step) -> bool:
-    """Whether the change is the request that the object go."""
-    return (
-        step.verb == "delete"
-        and step.direct
-        and (step.new is None or deleting(step.new))
-        and (step.old is None or not deleting(step.old))
-    )
-
-
-def voluntary(step: Step, books: Books) -> Json | None:
-    """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
-    if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
-        return None
-    claim = step.last
-    machine = books.machine_of(claim)
-    if not has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
-        return None
-    nodes = books.nodes_of(claim)
-    if len(nodes) != 1 or deleting(nodes[0]) or not has_condition(nodes[0], "Ready"):
-        return None
-    return nodes[0]
 
 
 class Leak(Quiet):
@@ -324,37 +296,6 @@ class Unknown(Quiet):
             )
 
 
-class Replacement(Quiet):
-    name = "replacement"
-    promise = "what pods run on is removed only after their next place is there"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        node = voluntary(step, case.books)
-        if node is None or case.now - case.sent > LATE_SECONDS:
-            return
-        pods = case.books.pods_on.get(node["metadata"]["name"], {}).values()
-        homeless = [each for each in pods if holds_node(each) and bound_before(each, case)]
-        if homeless and not self._replaced(step.last, case.books):
-            name = homeless[0]["metadata"]["name"]
-            said = f"claim {step.key[1]} was deleted with {len(homeless)} pods on it, {name} for one"
-            yield Complaint(said, (step.key[1], name))
-
-    @staticmethod
-    def _replaced(claim: Json, books: Books) -> bool:
-        """Whether a younger machine of the pool is up."""
-        born = claim["metadata"]["creationTimestamp"]
-        pool = labels(claim).get(POOL_LABEL, "")
-        return any(
-            has_condition(each, "Initialized") and each["metadata"]["creationTimestamp"] > born and not deleting(each)
-            for each in books.claims_of(pool)
-        )
-
-
-def bound_before(pod: Json, case: Case) -> bool:
-    """Whether the pod ran, or was bound, so long before the request was sent that its sender must know."""
-    return case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - BLINK_SECONDS
-
-
 def _claim_of(node: Json, books: Books) -> Json | None:
     provider_id = provider_id_of(node)
     return next(
@@ -376,5 +317,5 @@ SAFETY: Final = (
     Drained,
     Unsynced,
     Unknown,
-    Replacement,
+    *MOVES,
 )

@@ -54,8 +54,13 @@ def small(seed: int) -> Scenario:
 # -- pools and policies -----------------------------------------------------------------------------------------------------
 
 
+# Half of the pools leave nodes alone that have pods; of the others a few weigh what a move is worth.
+POLICIES: Final = ("WhenEmpty", "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
+
+
 def _pools(random: SimRandom) -> tuple[Json, ...]:
     """One for all, one for the burst, and sometimes one that is preferred and small."""
+    policies = random.stream("policies")  # a stream of its own: what else is drawn stays as it is
     general = manifests.node_pool(
         "general",
         requirements=(
@@ -66,6 +71,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         limits=random.choice((None, {"nodes": "80"}, {"nodes": "60", "cpu": "400"})),
         consolidate_after=random.choice(("20s", "60s", "2m")),
         budgets=random.choice((({"nodes": "100%"},), ({"nodes": "30%"},), ({"nodes": "5"},))),
+        policy=policies.choice(POLICIES),
     )
     dedicated = manifests.node_pool(
         "dedicated",
@@ -74,6 +80,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         labels={DEDICATED: "burst"},
         limits={"nodes": "40"},
         consolidate_after=random.choice(("10s", "30s", "60s")),
+        policy=policies.choice(POLICIES),
     )
     if not random.chance(0.3):
         return general, dedicated

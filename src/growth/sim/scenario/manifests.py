@@ -101,8 +101,9 @@ def node_pool(
     consolidate_after: str = "60s",
     budgets: tuple[Json, ...] = ({"nodes": "100%"},),
     weight: int | None = None,
+    policy: str = "WhenEmpty",
 ) -> Json:
-    """A NodePool of the simulated cloud, for Linux, scaled down when empty."""
+    """A NodePool of the simulated cloud, for Linux, scaled down when empty, and by its policy otherwise."""
     spec: Json = {
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}, *requirements],
@@ -116,7 +117,7 @@ def node_pool(
     body: Json = {
         "template": template,
         "disruption": {
-            "consolidationPolicy": "WhenEmpty",
+            "consolidationPolicy": policy,
             "consolidateAfter": consolidate_after,
             "budgets": list(budgets),
         },
