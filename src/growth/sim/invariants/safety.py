@@ -24,7 +24,7 @@ from growth.sim.invariants.books import (
 )
 from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
-from growth.sim.invariants.moves import Replacement
+from growth.sim.invariants.moves import MOVES
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
@@ -272,5 +272,5 @@ SAFETY: Final = (
     Drained,
     Unsynced,
     Unknown,
-    Replacement,
+    *MOVES,
 )
