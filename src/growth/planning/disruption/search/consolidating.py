@@ -68,7 +68,7 @@ def _searched(
         for part in course.ground.parts():
             sight = Sight(course.ground, part, course.shop, options.node_cost)
             course.ground.nodes.order = sight.order()
-            _delete(course, sight.leavers())
+            _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
             exchange.replace(part)
         rehearse(course)
         if course.steps or not course.taken_back or not course.complete:

@@ -76,7 +76,12 @@ class Exchange:
         needed = course.shop.cost_of([ground.pods[at] for at in free])
         paid = np.array([(ground.owned[at].price or 0) + self._options.node_cost for at in free], dtype=np.float64)
         ratio = np.round(paid / np.maximum(needed, 1.0), 6)
-        order = np.lexsort((np.arange(len(free)), -ratio))
+        score = ratio
+        if course.allowance.few(ground.owned[at].pool for at in part):
+            # Only a few may go now: those first that save much and move little.
+            moved = np.array([1 + len(ground.evicted[at]) for at in free], dtype=np.float64)
+            score = np.round((paid - needed) / moved, 3)
+        order = np.lexsort((np.arange(len(free)), -score))
         # What saves less than it must even if machines came in fractions is not tried.
         least = 100 / max(1, 100 - self._options.least_percent)
         return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
