@@ -184,6 +184,17 @@ def test_the_table_says_what_goes_what_comes_and_what_is_saved(asked: Asked) -> 
     assert "Growth would remove 1 node, buy 1 machine instead and move 1 pod: $0.3801/h saved." in out
 
 
+def test_the_table_is_short_however_many_nodes_stay(asked: Asked) -> None:
+    """Nodes that stay for one reason are one row, with one of them and its sentence as the example."""
+    nodes = [
+        each
+        for at in "abc"
+        for each in (old(at), pods(1, on=at, annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"}))
+    ]
+    rows = [line.split() for line in asked.text(pool(), *nodes).splitlines() if "DoNotDisrupt" in line]
+    assert [row[:5] for row in rows] == [["3", "a", "default", "DoNotDisrupt", "pod"]]
+
+
 def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     """Only a cluster is looked at for what could go without being asked."""
     assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())

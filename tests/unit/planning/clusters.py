@@ -1,5 +1,6 @@
 """Situations read from manifests: machines with their claims and pods, as `growth plan` and the controllers see them."""
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping
 from typing import Any
@@ -133,8 +134,9 @@ def cluster(
     for pod in collected.objects.pods:
         by_node.setdefault(pod.node_name, []).append(pod)
     known = {node.metadata.name: QUIET for node in collected.objects.nodes}
+    picture = pictured(collected.objects, builtin("kwok"), now=now)
     return situated(
-        pictured(collected.objects, builtin("kwok"), now=now),
+        dataclasses.replace(picture, overlays=collected.overlays),
         facts={**known, **(facts or {})},
         pods=by_node,
         disruption_budgets=(*collected.disruption_budgets, *budgets),
