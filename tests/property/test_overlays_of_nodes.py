@@ -39,7 +39,7 @@ def state(ground: Ground) -> Any:
             [[(id(pods), keys) for pods, keys in arrived] for arrived in nodes.arrived],
             {id(group): counts.tolist() for group, counts in nodes._by_host.items() if counts.any()},
             [({k: v for k, v in group.counts.items() if v}, group.total) for group in ground.planning.groups.all],
-            {at: ports for at, ports in nodes._ports.items() if ports},
+            [nodes._held_ports(at) for at in range(len(nodes.nodes))],
         )
     )
 

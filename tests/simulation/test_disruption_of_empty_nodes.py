@@ -26,7 +26,7 @@ from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_owned, add_pod, left, start_kubelets
 from tests.simulation.owning import Stage, on_stage
 
-ALL = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}
+ALL = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}], "consolidationPolicy": "WhenEmpty"}
 
 
 async def claims(stage: Stage) -> list[str]:
@@ -60,7 +60,7 @@ def test_an_empty_node_goes_with_its_machine() -> None:
             "reason": "empty",
             "nodepool": "default",
             "capacity_type": "on-demand",
-            "consolidation_policy": "WhenEmptyOrUnderutilized",
+            "consolidation_policy": "WhenEmpty",
             "termination_mode": "graceful",
         }
         assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels) == 1
@@ -74,10 +74,10 @@ def test_an_empty_node_goes_with_its_machine() -> None:
 
 
 def test_a_node_with_a_pod_that_needs_a_place_stays() -> None:
-    """One ordinary pod keeps its node, whatever the policy; when it goes, so does the node."""
+    """One ordinary pod keeps its node where only empty ones are to go; when it goes, so does the node."""
 
-    async def body(stage: Stage, policy: str) -> list[list[str]]:
-        pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": policy})
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
         await add_pod(stage, "a")
         start_kubelets(stage)
@@ -88,8 +88,7 @@ def test_a_node_with_a_pod_that_needs_a_place_stays() -> None:
         await asyncio.sleep(60)
         return [*seen, await claims(stage)]
 
-    for policy in ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"):
-        assert on_stage(functools.partial(body, policy=policy)).value == [["web-1"], []], policy
+    assert on_stage(body).value == [["web-1"], []]
 
 
 def test_consolidate_after_counts_from_the_last_pod() -> None:

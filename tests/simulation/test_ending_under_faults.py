@@ -51,7 +51,7 @@ def audit(stage: Stage) -> list[str]:
 
 async def scene(stage: Stage, *, slow: bool = False) -> list[str]:
     """Three machines of a pool, two of them with pods, which end outside of the process; the pods that were harmed."""
-    pool = await stage.add_pool(disruption=ALL)
+    pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": "WhenEmpty"})
     for number in range(3):
         await add_owned(stage, f"web-{number}", pool=pool)
     annotation = {names.DO_NOT_DISRUPT_ANNOTATION: "30s"} if slow else {}

@@ -79,6 +79,7 @@ def situation(
     disruption: Mapping[str, Any] | None = None,
     limits: Mapping[str, str | float] | None = None,
     used: Mapping[str, str | float] | None = None,
+    problem: str = "",
     volumes: VolumesView = VolumesView(),  # noqa: B008 - frozen
     **more: Any,
 ) -> Situation:
@@ -86,7 +87,7 @@ def situation(
     views = [node.view for node in nodes if node.view is not None]
     snapshot = Snapshot(
         currency="EUR",
-        pools=(builders.pool("default", *sold, needs=needs, limits=limits, used=used),),
+        pools=(builders.pool("default", *sold, needs=needs, limits=limits, used=used, problem=problem),),
         nodes=(*views, *others),
         volumes=volumes,
         namespaces={"default": {}},

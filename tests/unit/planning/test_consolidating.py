@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 
 from growth.api import names
-from growth.planning.disruption import words
+from growth.planning.disruption import search, words
 from growth.planning.disruption.model import Room
 from growth.planning.disruption.search import SearchOptions
 from tests.unit.planning.builders import (
@@ -25,7 +25,7 @@ from tests.unit.planning.builders import (
     term,
     volume,
 )
-from tests.unit.planning.searching import FREELY, NOW, found, gone, only, owned, why
+from tests.unit.planning.searching import FREELY, NOW, found, gone, only, owned, situation, why
 
 
 def test_a_node_goes_whose_pods_have_room_elsewhere() -> None:
@@ -281,3 +281,24 @@ def test_a_pool_without_room_of_its_own_is_left_alone() -> None:
     """Nothing is known of its budgets: unknown is not unlimited."""
     made = found(owned("a", *pods(1, "x"), pool="other"), owned("b", *pods(1, "y")), candidates="a")
     assert made.moves == ()
+
+
+def test_nothing_is_bought_that_another_move_gives_away() -> None:
+    """An empty node that goes stays instead, where it costs no more than what would be bought; savings count without it."""
+    large = owned("a", *pods(1, "x"), of=LARGE)
+    empty = owned("e", of=SMALL)
+    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[empty])
+    move = only(made)
+    assert (move.nodes, move.replacements, move.destinations) == (("a",), (), ("e",))
+    assert move.savings == EURO * 14 // 10
+    assert made.needed == ("e",)
+    dear = owned("e", of=MEDIUM)
+    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[dear])
+    assert (len(only(made).replacements), made.needed) == (1, ())
+
+
+def test_nodes_go_where_nothing_can_be_bought() -> None:
+    """A pool that is not ready buys nothing, and needs nothing for nodes that go for nothing."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(2, "y")))
+    assert gone(found(*nodes, problem="not ready")) == ["a"]
+    assert gone(found(owned("a", *pods(1, "x"), of=LARGE), problem="not ready")) == []

@@ -21,7 +21,7 @@ from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
-from growth.planning.disruption.candidates import may_receive, why_kept
+from growth.planning.disruption.candidates import empty, may_receive, why_kept
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
@@ -73,6 +73,7 @@ def answered(question: Question, options: Options) -> Answer:
     eligible = {
         reason: sum(
             why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
+            and not (reason == names.UNDERUTILIZED and empty(node.pods))
             for node in situation.nodes
         )
         for reason in REASONS

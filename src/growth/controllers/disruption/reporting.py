@@ -1,6 +1,6 @@
 """What disruption tells: metrics every time, events and Decisions when something changed.
 
-A node that stays for the same reason as before is not told about again: an idle cluster is silent.
+A node that stays for a reason that was told is not told about again for hours: an idle cluster is silent.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ _SILENT: Final = frozenset(
     {words.UNMANAGED, words.NOT_INITIALIZED, words.LEAVING, words.UP_TO_DATE, words.IN_USE, words.GROWTH_POOL}
 )
 _NO_GAIN: Final = frozenset({words.NO_PLACE, words.BALANCED, words.PRICE_UNKNOWN})
-# What is told of a node for which nothing can be gained is told again after this long, whatever it is then.
-UNCONSOLIDATABLE_SECONDS: Final = 900.0
+# What was told of a node is told again after this long, if it is still so and something else changed.
+REPEAT_SECONDS: Final = 6 * 3600.0
 
 
 class Report:
@@ -40,8 +40,7 @@ class Report:
     def __init__(self, env: Environment, decisions: Decisions | None) -> None:
         self._env = env
         self._decisions = decisions
-        self._kept: dict[str, str] = {}
-        self._since: dict[str, float] = {}
+        self._told: dict[tuple[str, str], float] = {}  # by node and message, when
         self._blocked: dict[tuple[str, str], str] = {}
         self._pools: set[str] = set()
         for kind in ("multi", "single"):
@@ -106,18 +105,15 @@ class Report:
     def _tell_nodes(self, answer: Answer) -> None:
         now = self._env.clock.monotonic()
         nodes = {node.name: node for node in answer.situation.nodes}
-        kept = {}
+        self._told = {key: at for key, at in self._told.items() if key[0] in nodes and now - at < REPEAT_SECONDS}
         for each in answer.decided.kept:
             if each.waits or each.reason in _SILENT or each.node not in nodes:
                 continue
-            kept[each.node] = each.reason if each.reason in _NO_GAIN else each.message
-            known = self._kept.get(each.node)
-            if known == kept[each.node] or (
-                each.reason in _NO_GAIN
-                and now - self._since.get(each.node, -UNCONSOLIDATABLE_SECONDS) < UNCONSOLIDATABLE_SECONDS
-            ):
+            # Why nothing can be gained is worth one event, however the reasons change.
+            key = (each.node, names.UNCONSOLIDATABLE if each.reason in _NO_GAIN else each.message)
+            if key in self._told:
                 continue
-            self._since[each.node] = now
+            self._told[key] = now
             reason = names.UNCONSOLIDATABLE if each.disabled or each.reason in _NO_GAIN else names.DISRUPTION_BLOCKED
             message = each.message[:1].upper() + each.message[1:]
             node = self._env.state.nodes.store.get(each.node)
@@ -126,8 +122,6 @@ class Report:
                 self._env.events.event(regarding(NODE, node.metadata), reason, message, type=NORMAL)
             if claim is not None:
                 self._env.events.event(regarding(NODE_CLAIM, claim.metadata), reason, message, type=NORMAL)
-        self._kept = kept
-        self._since = {name: at for name, at in self._since.items() if name in kept}
 
     # A move.
 
@@ -192,6 +186,8 @@ def _blocked_pools(answer: Answer) -> list[tuple[tuple[str, str], str]]:
     found = []
     situation: Situation = answer.situation
     for reason in dict.fromkeys(reason for reason, _ in answer.decided.room):
+        if not answer.eligible.get(reason):
+            continue  # nobody misses the room
         for pool, count in counts(situation, reason=reason).items():
             room = answer.decided.room.get((reason, pool))
             if not count.nodes or room is None:

@@ -7,7 +7,6 @@ that nobody created is free again once we have seen it stand for a minute by our
 """
 
 import dataclasses
-import datetime as dt
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
@@ -15,14 +14,13 @@ from growth.api import names, reservations
 from growth.api.core import CONFIG_MAP, ConfigMap
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
 from growth.api.pools import PoolRef
-from growth.api.reservations import RELEASE, Reservation, ReservationError
+from growth.api.reservations import Reservation, ReservationError
 from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning.booking import Booking, Caps, UnknownUsage, book_caps, book_pool
 from growth.controllers.provisioning.claims import Order
 from growth.kube.errors import AlreadyExists, Conflict, Gone, NotFound, OutcomeUnknown
-from growth.kube.store import Change, Deleted
 
 ATTEMPTS: Final = 5
 # Longer than a reservation that nobody uses stands, on any clock.
@@ -51,9 +49,6 @@ class Reserving:
         self._env = env
         # Names that we reserved and shall not create, and until when (monotonic) others believe them to come.
         self._given_up: dict[str, float] = {}
-        # Names with their times as others wrote them, and when (monotonic) we saw them first and last.
-        self._seen: dict[tuple[str, dt.datetime | None], tuple[float, float]] = {}
-        env.state.pools.subscribe(self._on_pool)
         settings = env.settings
         self._caps = Caps(nodes=settings.max_nodes, hourly=settings.max_hourly)
 
@@ -202,33 +197,17 @@ class Reserving:
             now=self._env.clock.now(),
         )
 
-    def _on_pool(self, change: Change[NodePool]) -> None:
-        if isinstance(change, Deleted):
-            return
-        try:
-            self._see(reservations.parse(change.new.metadata.annotations.get(names.RESERVED_ANNOTATION, "")))
-        except ReservationError:
-            return  # whoever reserves there says so
-
-    def _see(self, reserved: Mapping[str, Reservation]) -> float:
-        """Remembers since when these stand; the time that it is."""
-        now = self._env.clock.monotonic()
-        for name, each in reserved.items():
-            first, _ = self._seen.get((name, each.at), (now, now))
-            self._seen[name, each.at] = (first, now)
-        self._seen = {key: seen for key, seen in self._seen.items() if now - seen[1] <= GIVEN_UP_SECONDS}
-        return now
-
     def _others(self, reserved: Mapping[str, Reservation], own: Set[str]) -> dict[str, Reservation]:
         """What others have reserved, and we ourselves before: without what we gave up or ask for now, and without what
         has stood for so long that nobody will create it any more.
         """
-        now = self._see(reserved)
-        release = RELEASE.total_seconds()
+        known = self._env.state.reserved_names
+        known.see(reserved)
+        given_up = known.given_up()
         return {
             name: each
             for name, each in reserved.items()
-            if name not in self._given_up and name not in own and now - self._seen[name, each.at][0] <= release
+            if name not in self._given_up and name not in own and (name, each.at) not in given_up
         }
 
     async def _claims(self, labels: str) -> list[NodeClaim]:

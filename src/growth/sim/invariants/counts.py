@@ -5,8 +5,7 @@ from typing import Final
 
 from growth.api.kinds import Json
 from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, FOLLOWED, MACHINE_LABEL, NODES, POOLS, labels
-from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import went_by_our_hand
+from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.ledger import Caps, Ledger
 from growth.sim.seams import Step
 

@@ -47,6 +47,14 @@ class Case:
     """By how much its process's wall clock was ahead, in seconds."""
 
 
+def went_by_our_hand(step: Step) -> bool:
+    """Whether an object that is gone went because Growth let go of it.
+
+    A claim whose finalizer somebody else took off goes at once when it is deleted, and nobody could do anything about it.
+    """
+    return step.actor.is_growth and step.verb != "delete"
+
+
 class Invariant(Protocol):
     """`step` judges one change, after the books have seen it; `state` the whole, now and then and at the end."""
 

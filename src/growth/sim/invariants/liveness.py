@@ -30,8 +30,9 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import begins_to_go, voluntary
+from growth.sim.invariants.moves import replaces
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -131,6 +132,8 @@ class Calm(AtTheEnd):
         elif begins_to_go(step) and step.which == CLAIMS:
             self._removed = ""  # a machine that failed is replaced, whatever was removed before
         elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
+            if replaces(step.last):
+                return  # a move to something cheaper; whether it goes in a circle is another promise
             said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
             yield Complaint(said, (step.key[1], self._removed))
 

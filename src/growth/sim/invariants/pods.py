@@ -1,37 +1,30 @@
-"""Safety of pods: none goes that is protected, and none loses its place before there is another."""
+"""Safety of pods: none goes that is protected, and no machine from under those that could still leave."""
 
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from growth.api.kinds import Json
-from growth.api.nodes import Node
-from growth.api.pods import Pod
 from growth.kube.memory.selectors import label_selector
 from growth.operator.wiring import Role
 from growth.sim.invariants.books import (
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
-    DISRUPTED,
     DO_NOT_DISRUPT,
     MACHINE_LABEL,
     NODES,
     PODS,
     Books,
     annotations,
-    deleting,
     has_condition,
     holds_node,
     labels,
     provider_id_of,
-    tainted,
 )
+from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import LATE_SECONDS, begins_to_go, bound_before, voluntary
+from growth.sim.invariants.moves import bound_before
 from growth.sim.ports import EPOCH
-from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units import parse_time
 
@@ -122,56 +115,8 @@ class Drained(Protected):
                 yield Complaint(f"pod {pod['metadata']['name']} ran {how}", (pod["metadata"]["name"], step.key[1]))
 
 
-class Replacement(Quiet):
-    name = "replacement"
-    promise = "what pods run on is removed only after their next place is there"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        node = voluntary(step, case.books)
-        if node is None or case.now - case.sent > LATE_SECONDS:
-            return
-        pods = case.books.pods_on.get(node["metadata"]["name"], {}).values()
-        homeless = [each for each in pods if holds_node(each) and bound_before(each, case)]
-        left = _without_place(homeless, node, case.books)
-        if left:
-            said = f"claim {step.key[1]} was deleted with {len(homeless)} pods on it, and {left} has no other place"
-            yield Complaint(said, (step.key[1], left))
-
-
-def _without_place(homeless: list[Json], leaving: Json, books: Books) -> str:
-    """The first of the pods that finds no room on any other node that is up; empty where all do, one after the other.
-
-    Their volumes are taken to follow them: whether they can is the scheduler's business.
-    """
-    if not homeless:
-        return ""
-    hosts = []
-    for node in books.all(NODES):
-        up = has_condition(node, "Ready") and not deleting(node) and not tainted(node, DISRUPTED)
-        if up and node["metadata"]["name"] != leaving["metadata"]["name"]:
-            host = Host.of(msgspec.convert(node, Node, strict=False))
-            host.pods += [_pod(each) for each in books.pods_on.get(host.name, {}).values()]
-            hosts.append(host)
-    for raw in homeless:
-        pod = _pod(
-            {**raw, "spec": {key: value for key, value in raw["spec"].items() if key not in {"nodeName", "volumes"}}}
-        )
-        place = next((host for host in hosts if not refusals(pod, host, Scene(hosts=hosts))), None)
-        if place is None:
-            return str(raw["metadata"]["name"])
-        place.pods.append(pod)
-    return ""
-
-
-def _pod(raw: Json) -> Pod:
-    return msgspec.convert(raw, Pod, strict=False)
-
-
 def _claim_of(node: Json, books: Books) -> Json | None:
     provider_id = provider_id_of(node)
     return next(
         (each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id != ""), None
     )
-
-
-PODS_STAY: Final = (DisruptionBudgets, DoNotDisrupt, Drained, Replacement)

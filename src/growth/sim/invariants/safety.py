@@ -22,9 +22,10 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
-from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary, went_by_our_hand
-from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained, Replacement
+from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
+from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
+from growth.sim.invariants.moves import MOVES
+from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
 from growth.units import parse_time
@@ -271,5 +272,5 @@ SAFETY: Final = (
     Drained,
     Unsynced,
     Unknown,
-    Replacement,
+    *MOVES,
 )

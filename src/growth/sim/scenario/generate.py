@@ -76,8 +76,13 @@ def _settings(random: SimRandom) -> dict[str, str | int | float | bool]:
 # -- pools and policies -----------------------------------------------------------------------------------------------------
 
 
+# Half of the pools leave nodes alone that have pods; of the others a few weigh what a move is worth.
+POLICIES: Final = ("WhenEmpty", "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
+
+
 def _pools(random: SimRandom) -> tuple[Json, ...]:
     """One for all, one for the burst, and sometimes one that is preferred and small."""
+    policies = random.stream("policies")  # a stream of its own: what else is drawn stays as it is
     general = manifests.node_pool(
         "general",
         requirements=(
@@ -92,6 +97,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         ),
         startup_taints=random.choice(((), (), ({"key": AGENT_TAINT, "effect": "NoSchedule"},))),
         grace=random.choice(("", "", "5m")),
+        policy=policies.choice(POLICIES),
     )
     dedicated = manifests.node_pool(
         "dedicated",
@@ -100,6 +106,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         labels={DEDICATED: "burst"},
         limits={"nodes": "40"},
         consolidate_after=random.choice(("10s", "30s", "60s")),
+        policy=policies.choice(POLICIES),
     )
     if not random.chance(0.3):
         return general, dedicated

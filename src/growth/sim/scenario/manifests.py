@@ -103,8 +103,12 @@ def node_pool(
     weight: int | None = None,
     startup_taints: tuple[Json, ...] = (),
     grace: str = "",
+    policy: str = "WhenEmpty",
 ) -> Json:
-    """A NodePool of the simulated cloud, for Linux, scaled down when empty; `grace` is how long pods may take to leave."""
+    """A NodePool of the simulated cloud, for Linux, scaled down when empty, and by its `policy` otherwise.
+
+    `grace` is how long pods may take to leave.
+    """
     spec: Json = {
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}, *requirements],
@@ -122,7 +126,7 @@ def node_pool(
     body: Json = {
         "template": template,
         "disruption": {
-            "consolidationPolicy": "WhenEmpty",
+            "consolidationPolicy": policy,
             "consolidateAfter": consolidate_after,
             "budgets": list(budgets),
         },

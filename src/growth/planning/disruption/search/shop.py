@@ -43,7 +43,8 @@ class Shop:
     @functools.cached_property
     def goods(self) -> Market:
         ground = self._ground
-        asking = ground.planning.packer(ground.context, Placing, ground.planning.ledgers(), in_use=set())
+        ledgers = ground.planning.ledgers()
+        asking = ground.planning.packer(ground.context, Placing, ledgers, shelves=ground.shelves, in_use=set())
         held = {pods for own in ground.pods.values() for pods, _ in own if pods.refusal is None}
         masks = {pods: asking.reach(pods) for pods in ground.context.classes if pods in held}
         classes = [pods for pods, mask in masks.items() if mask]
