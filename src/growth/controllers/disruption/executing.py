@@ -363,8 +363,15 @@ async def returned(env: Environment, name: str) -> None:
         return
     if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
         return
+    nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
+    for node in nodes:  # no pod may come between the look and the end
+        await tainting.mark(env.api, node)
+    if nodes:
+        await asyncio.sleep(SETTLE_SECONDS)
     if await _in_use(env, claim):
         await settled(env, name)
+        for node in nodes:
+            await tainting.unmark(env.api, node)
         return
     try:
         await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid)

@@ -71,7 +71,7 @@ def left_behind(
     marks = [
         (nodes[0] if nodes else None, claim)
         for name, claim in there.items()
-        if name not in known and name not in going
+        if name not in known and name not in going and claim not in strays
         for nodes in (_staying(nodes_of(claim)),)
         if marking.marked(claim) or any(map(tainting.tainted, nodes))
     ]
