@@ -44,6 +44,8 @@ MIXES: Final[Mapping[str, Callable[[int], list[Json]]]] = {"web": mixes.web, "ge
 FULLEST: Final = 0.9
 # So much time passes between one decision and the next.
 PAUSE: Final = dt.timedelta(hours=1)
+# An eviction counts half as much less or more at most.
+MOST_COSTLY: Final = 1 << 26
 CREATED: Final = "2025-01-01T00:00:00Z"
 LONG_AGO: Final = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
 
@@ -81,7 +83,14 @@ class Made:
 class World:
     """The cluster. Equal arguments and moves, equal worlds."""
 
-    def __init__(self, machines: Sequence[Machine], pods: Mapping[str, Sequence[Json]], catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        pods: Mapping[str, Sequence[Json]],
+        catalogue: Catalogue,
+        *,
+        terms: Sequence[str] = (names.ON_DEMAND,),
+    ) -> None:
         shapes = Shapes()
         self.machines = {machine.name: machine for machine in machines}
         self.pods: dict[str, list[CachedPod]] = {
@@ -90,7 +99,7 @@ class World:
         self.now = NOW
         self._requests = _Requests()
         self._bought = 0
-        pool = msgspec.convert(node_pool(POOL), NodePool)
+        pool = msgspec.convert(node_pool(POOL, capacity_types=terms), NodePool)
         self._pools = {POOL: pool}
         self._view = assemble(Objects(pools=[pool]), catalogue, now=NOW).snapshot.pools
         self._kinds = {kind.name: kind for kind in catalogue.types}
@@ -200,21 +209,30 @@ def kwok() -> Catalogue:
 
 
 def drawn(
-    nodes: int, *, mix: str, pods_per_node: int = 15, seed: int = mixes.SEED
+    nodes: int,
+    *,
+    mix: str,
+    pods_per_node: int = 15,
+    seed: int = mixes.SEED,
+    terms: Sequence[str] = (names.ON_DEMAND,),
+    costly: bool = False,
 ) -> tuple[list[Machine], dict[str, list[Json]]]:
-    """Machines, and the raw pods of each: dealt out by lot, in proportion to size times luck, as far as they fit."""
+    """Machines, and the raw pods of each: dealt out by lot, in proportion to size times luck, as far as they fit.
+
+    `costly` pods have deletion costs, so that no two nodes are equally good candidates.
+    """
     lots = random.Random(seed)
     kinds = {kind.name: kind for kind in kwok().types}
     machines, room, weights = [], [], []
     for at in range(nodes):
         kind = kinds[f"{lots.choice(FAMILIES)}-{lots.choice(SIZES[mix])}x-amd64-linux"]
-        zone = ZONES[at % len(ZONES)]
+        zone, chosen = ZONES[at % len(ZONES)], lots.choice(terms)
         price = next(
             each.price
             for each in kind.offerings
-            if each.zone == zone and each.capacity_type == names.ON_DEMAND and each.price is not None
+            if each.zone == zone and each.capacity_type == chosen and each.price is not None
         )
-        machines.append(Machine(f"node-{at:05}", kind, zone, names.ON_DEMAND, price, LONG_AGO))
+        machines.append(Machine(f"node-{at:05}", kind, zone, chosen, price, LONG_AGO))
         room.append({name: int(kind.allocatable[name] * FULLEST) for name in ("cpu", "memory", "pods")})
         weights.append(kind.allocatable["cpu"] * lots.uniform(0.25, 1.75))
     raw = MIXES[mix](nodes * pods_per_node)
@@ -229,21 +247,28 @@ def drawn(
         )
         for name, amount in asked.items():
             room[place][name] -= amount
-        held[machines[place].name].append(_bound(raw[turn], machines[place].name, lots))
+        held[machines[place].name].append(_bound(raw[turn], machines[place].name, lots, costly=costly))
     return machines, held
 
 
-def raw_objects(machines: Sequence[Machine], pods: Mapping[str, Sequence[Json]]) -> list[Json]:
+def raw_objects(
+    machines: Sequence[Machine], pods: Mapping[str, Sequence[Json]], *, terms: Sequence[str] = (names.ON_DEMAND,)
+) -> list[Json]:
     """The same cluster as objects of the API, for a peer: the pool, nodes with their claims, and pods."""
     pairs = [raw for machine in machines for raw in _objects(machine)]
-    return [node_pool(POOL), *pairs, *(pod for machine in machines for pod in pods[machine.name])]
+    pool = node_pool(POOL, capacity_types=terms)
+    # What an API server would fill in.
+    pool["spec"]["disruption"] = {"consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    return [pool, *pairs, *(pod for machine in machines for pod in pods[machine.name])]
 
 
-def _bound(pod: Json, node: str, lots: random.Random) -> Json:
+def _bound(pod: Json, node: str, lots: random.Random, *, costly: bool) -> Json:
+    cost = {names.POD_DELETION_COST_ANNOTATION: str(lots.randint(-MOST_COSTLY, MOST_COSTLY))} if costly else {}
     meta = {
         **pod["metadata"],
         "uid": str(uuid.UUID(int=lots.getrandbits(128), version=4)),
         "creationTimestamp": CREATED,
+        "annotations": cost,
         "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "owner", "uid": "owner", "controller": True}
         ],

@@ -11,7 +11,6 @@ from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.cluster import hashes
 from growth.controllers.drifting import Drifting
 from growth.controllers.pools import Pools
-from growth.kube.memory import MemoryApi
 from tests.simulation.clouds import TYPE
 from tests.simulation.ending import add_owned, start_process
 from tests.simulation.owning import LateApi, Stage, on_stage, told
@@ -217,18 +216,7 @@ def test_a_machine_is_not_marked_because_the_cache_is_late() -> None:
             seen |= set(await drift(stage))
         return seen
 
-    assert on_stage(body, api=_late_pools).value == set()
-
-
-class _LatePools(LateApi):
-    """Only the news of pools is late."""
-
-    def watch(self, kind: Any, **how: Any) -> Any:
-        return super().watch(kind, **how) if kind == NODE_POOL else MemoryApi.watch(self, kind, **how)
-
-
-def _late_pools(api: MemoryApi) -> LateApi:
-    return _LatePools(api)
+    assert on_stage(body, api=lambda api: LateApi(api, NODE_POOL)).value == set()
 
 
 def test_a_crash_after_any_write_marks_all_the_same() -> None:

@@ -171,7 +171,7 @@ def test_the_spot_gate_is_off_unless_opened(asked: Asked) -> None:
     """As Karpenter's."""
     objects = (pool(terms=("spot",)), old("a", "c-64x-amd64-linux", terms="spot"), pods(1, on="a"))
     assert asked.json(*objects)["disruptions"] == []
-    (move,) = asked.json(*objects, arguments=("--spot-to-spot-consolidation", "--packer", "first-fit"))["disruptions"]
+    (move,) = asked.json(*objects, arguments=("--spot-to-spot-consolidation",))["disruptions"]
     assert len(move["replacements"]) == 1
 
 
@@ -182,6 +182,17 @@ def test_the_table_says_what_goes_what_comes_and_what_is_saved(asked: Asked) -> 
     assert ["Underutilized", "default", "a", "1", "$0.3801/h", SMALL, "at", "$0.0543/h"] in lines
     assert "Unmanaged" in out
     assert "Growth would remove 1 node, buy 1 machine instead and move 1 pod: $0.3801/h saved." in out
+
+
+def test_the_table_is_short_however_many_nodes_stay(asked: Asked) -> None:
+    """Nodes that stay for one reason are one row, with one of them and its sentence as the example."""
+    nodes = [
+        each
+        for at in "abc"
+        for each in (old(at), pods(1, on=at, annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"}))
+    ]
+    rows = [line.split() for line in asked.text(pool(), *nodes).splitlines() if "DoNotDisrupt" in line]
+    assert [row[:5] for row in rows] == [["3", "a", "default", "DoNotDisrupt", "pod"]]
 
 
 def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:

@@ -70,12 +70,12 @@ class Disruptions:
         )
 
     def _kept_rows(self) -> Iterator[tuple[object, ...]]:
-        """Equal reasons on one row, the most frequent first."""
-        groups: dict[tuple[str, str, str], list[Kept]] = {}
+        """Equal reasons in one pool on one row, the most frequent first; the sentence is that of the example."""
+        groups: dict[tuple[str, str], list[Kept]] = {}
         for each in self.decided.kept:
-            groups.setdefault((each.pool, each.reason, each.message), []).append(each)
-        for (pool, reason, message), kept in sorted(groups.items(), key=lambda each: (-len(each[1]), each[1][0].node)):
-            yield len(kept), kept[0].node, pool, reason, message
+            groups.setdefault((each.pool, each.reason), []).append(each)
+        for (pool, reason), kept in sorted(groups.items(), key=lambda each: (-len(each[1]), each[1][0].node)):
+            yield len(kept), kept[0].node, pool, reason, kept[0].message
 
     def _hourly(self, nano: int) -> str:
         return print_hourly(Money(nano, self.currency))

@@ -20,6 +20,7 @@ from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.repair import Repair
+from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
@@ -72,6 +73,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Collection(environment),
         Drifting(environment),
         Expiration(environment),
+        Sizing(environment),
         *((Repair(environment),) if environment.settings.node_repair else ()),
     )
 

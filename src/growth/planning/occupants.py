@@ -10,7 +10,6 @@ evictable     the drain may ask the server to evict it
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
 from typing import Final
 
 from growth.api import names
@@ -18,7 +17,7 @@ from growth.api.placement import NO_SCHEDULE, Taint
 from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
-from growth.planning.selectors import SelectorError, compiled
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.taints import tolerates
 from growth.units import Duration, DurationError
 
@@ -112,28 +111,13 @@ def protection(pod: CachedPod, now: dt.datetime) -> Protection:
     return Protection(holds=now < until, until=until)
 
 
-def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> str:
-    """Why these pods may not be asked to leave now: do-not-disrupt or a PodDisruptionBudget; empty when they may.
-
-    A DaemonSet's pod and a mirror pod can protect their node too. A selector that no server accepts selects nothing.
-    """
-    for pod in pods:
-        if active(pod) and protection(pod, now).holds:
-            return f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
-        if evictable(pod, now):
-            told = refusal(pod, budgets)
-            if told:
-                return told
-    return ""
-
-
-def cannot_leave(pod: CachedPod, budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> bool:
+def cannot_leave(pod: CachedPod, budgets: PodBudgets, now: dt.datetime) -> bool:
     """Whether no eviction will be granted before somebody changes something: do-not-disrupt, or a budget that never allows
     one. Nobody knows when such a pod will want another place.
     """
     if protection(pod, now).holds:
         return True
-    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+    matching = budgets.of(pod)
     if len(matching) > 1:
         return True
     return any(
@@ -147,11 +131,11 @@ def _never_allows(budget: PodDisruptionBudget) -> bool:
     return budget.spec.max_unavailable in {0, "0", "0%"} or budget.spec.min_available == "100%"
 
 
-def refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+def refusal(pod: CachedPod, budgets: PodBudgets) -> str:
     """Why the server would refuse to evict the pod now; empty when it would not."""
-    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+    matching = budgets.of(pod)
     if len(matching) > 1:
-        named = ", ".join(sorted(each.metadata.name for each in matching))
+        named = ", ".join(each.metadata.name for each in matching)
         return f"pod {key_of(pod)} has several PodDisruptionBudgets ({named}), with which no eviction is possible"
     for budget in matching:
         if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not pod.ready:
@@ -159,10 +143,3 @@ def refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
         if budget.status.disruptions_allowed == 0:
             return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key_of(pod)}"
     return ""
-
-
-def _selects(budget: PodDisruptionBudget, pod: CachedPod) -> bool:
-    try:
-        return compiled(budget.spec.selector)(pod.shape.labels)
-    except SelectorError:
-        return False

@@ -1,5 +1,6 @@
 """Situations read from manifests: machines with their claims and pods, as `growth plan` and the controllers see them."""
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +24,6 @@ from tests.unit.planning.disrupting import NOW
 
 QUIET = Facts(quiet_seconds=86_400.0)
 SMALL, LARGE = "c-2x-amd64-linux", "c-16x-amd64-linux"
-_CPU = {SMALL: 2, LARGE: 16}
 
 
 def pool(
@@ -86,7 +86,7 @@ def machine(
     told = [{"type": each, "status": "True", "lastTransitionTime": created, "reason": each} for each in conditions]
     initialized = "Initialized" in conditions
     marks = {names.REGISTERED_LABEL: "true", **({names.INITIALIZED_LABEL: "true"} if initialized else {})}
-    cpu = _CPU.get(kind, 4)
+    cpu = int(kind.split("-")[1].removesuffix("x")) if kind.count("-") == 3 else 4
     room = {"cpu": f"{cpu * 1000 - 100}m", "memory": f"{cpu * 2}Gi", "pods": str(cpu * 16)}
     return [
         manifests.claim(
@@ -134,8 +134,9 @@ def cluster(
     for pod in collected.objects.pods:
         by_node.setdefault(pod.node_name, []).append(pod)
     known = {node.metadata.name: QUIET for node in collected.objects.nodes}
+    picture = pictured(collected.objects, builtin("kwok"), now=now)
     return situated(
-        pictured(collected.objects, builtin("kwok"), now=now),
+        dataclasses.replace(picture, overlays=collected.overlays),
         facts={**known, **(facts or {})},
         pods=by_node,
         disruption_budgets=(*collected.disruption_budgets, *budgets),

@@ -12,7 +12,7 @@ from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts
-from tests.unit.planning.clusters import QUIET, cluster, machine, pods, pool
+from tests.unit.planning.clusters import QUIET, SMALL, cluster, machine, pods, pool
 
 DRIFTED = dataclasses.replace(QUIET, drifted=names.NODE_POOL_DRIFTED)
 # Nothing but drift: no node of such a pool is consolidated.
@@ -135,6 +135,32 @@ def test_budgets_by_reason_are_apart() -> None:
     made = decide(cluster(pool(disruption={"budgets": budgets}), machine("empty"), machine("a"), pods(1, on="a")))
     assert moves(made) == [("Underutilized", ("a",), 0)]
     assert kept(made) == {"empty": words.BUDGET}
+
+
+# --- emptiness beside the others
+
+
+def test_an_empty_node_is_used_where_its_like_would_be_bought() -> None:
+    """A large node's pod goes to the small empty node, which stays; nothing is bought, and nothing bought beside it."""
+    made = decide(cluster(pool(), machine("empty", SMALL), machine("a"), pods(1, on="a")))
+    (move,) = made.moves
+    assert (move.reason, move.nodes, move.replacements) == ("Underutilized", ("a",), ())
+    assert (move.destinations, move.savings) == (("empty",), 434_359_738)
+    assert kept(made) == {"empty": words.DESTINATION}
+
+
+def test_so_is_one_for_drift_and_the_other_empty_nodes_go() -> None:
+    """Of two that would do one stays; a dearer one, one that is not ready and a tainted one never do."""
+    busy = ({"key": "example.com/busy", "effect": "NoSchedule"},)
+    small = [machine("e-1", SMALL), machine("e-2", SMALL), machine("a-dear"), machine("a-sick", SMALL, ready=False)]
+    small.append(machine("a-tainted", SMALL, taints=busy))
+    made = decide(cluster(pool(), *small, machine("a", SMALL), pods(1, on="a"), facts=drifted("a")))
+    drift = next(move for move in made.moves if move.reason == names.DRIFTED_REASON)
+    assert (drift.nodes, drift.replacements) == (("a",), ())
+    (stays,) = drift.destinations
+    assert stays in {"e-1", "e-2"}
+    gone = {name for move in made.moves if move.reason == names.EMPTY for name in move.nodes}
+    assert gone == {"e-1", "e-2", "a-dear", "a-sick", "a-tainted"} - {stays}
 
 
 # --- node limits

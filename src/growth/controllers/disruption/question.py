@@ -223,7 +223,7 @@ def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ..
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:
     """Whether nobody knows when it will want another place: what protects it does not end by itself."""
-    return occupants.cannot_leave(pod, situation.disruption_budgets, situation.now)
+    return occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
 
 
 def _full(view: NodeView) -> NodeView:

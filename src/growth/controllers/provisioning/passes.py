@@ -17,6 +17,7 @@ from growth.planning import occupants
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
@@ -96,7 +97,7 @@ def answered(question: Question) -> Answer:
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
-    bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
+    bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -115,14 +116,11 @@ def _staying(question: Question) -> Set[str]:
     how long. Where their machine has a deadline they will be made to leave.
     """
     picture, found = question.picture, set()
+    budgets = PodBudgets(question.disruption_budgets)
     for each in picture.counted.values():
         claim = each.machine.claim
         if claim is None or names.TERMINATION_TIMESTAMP_ANNOTATION not in claim.metadata.annotations:
-            found |= {
-                key_of(pod)
-                for pod in each.moving
-                if occupants.cannot_leave(pod, question.disruption_budgets, picture.now)
-            }
+            found |= {key_of(pod) for pod in each.moving if occupants.cannot_leave(pod, budgets, picture.now)}
     return found
 
 
@@ -162,7 +160,7 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
     return broken
 
 
-def _bounds(
+def bounds_of(
     plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
 ) -> tuple[Bounds, ...]:
     """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""

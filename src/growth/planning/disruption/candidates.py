@@ -144,6 +144,6 @@ def _of_pods(node: OwnedNode, situation: Situation) -> Iterator[Kept]:
                 told = f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}{until}"
                 yield Kept(node.name, node.pool, words.DO_NOT_DISRUPT, told, waits=held.until is not None)
         if occupants.evictable(pod, situation.now):
-            told = occupants.refusal(pod, situation.budgets_by_namespace.get(pod.namespace, ()))
+            told = occupants.refusal(pod, situation.pod_budgets)
             if told:
                 yield Kept(node.name, node.pool, words.POD_BUDGET, told)

@@ -1,8 +1,8 @@
 """All of disruption in Karpenter's order: first the empty nodes, then the drifted, then those that could be cheaper.
 
 Unlike there, a method that acts does not end the decision: the next may act too, on nodes that the ones before it left
-alone and with the room that they left. Of drifted nodes with pods one a pool goes at a time, the oldest first, so that no
-pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
+alone and with the room that they left. Of drifted nodes with pods each decision takes one a pool, the oldest first, so that
+no pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
 """
 
 import dataclasses
@@ -16,11 +16,13 @@ from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
 from growth.planning.disruption.consequences import after, closed
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
+from growth.planning.disruption.reusing import reused
 from growth.planning.disruption.room import limit_message, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
 
 # So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
 TRIES: Final = 20
+_TAKES: Final = "pods of another node are moved there"
 _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
@@ -44,7 +46,7 @@ class _Decision:
     """One decision, method by method: each takes nodes away and leaves the others with a reason."""
 
     def __init__(self, situation: Situation, options: Options) -> None:
-        self._situation = situation
+        self._before = self._situation = situation
         self._options = options
         self._moves: list[Move] = []
         self._kept: dict[str, Kept] = {each.node: each for each in situation.others}
@@ -57,8 +59,12 @@ class _Decision:
         self._empty()
         self._drifted()
         self._underutilized()
+        moves, spared = reused(self._moves, self._before)
+        for node in self._before.nodes:
+            if node.name in spared:
+                self._keep(node, words.DESTINATION, _TAKES)
         return Decided(
-            moves=tuple(self._moves),
+            moves=moves,
             kept=tuple(self._kept[name] for name in sorted(self._kept)),
             room=self._room,
             steps=self._steps,
@@ -68,13 +74,15 @@ class _Decision:
     # What all methods share.
 
     def _open(self, reason: str) -> dict[str, Room]:
-        """The room for the reason, with what the methods before took off."""
+        """The room for the reason, less what is taken already. What is told is the room that the reason began with."""
         found = dict(rooms(self._situation, reason=reason))
-        self._room.update({(reason, pool): room for pool, room in found.items()})
+        for pool, room in found.items():
+            self._room.setdefault((reason, pool), room)
         return found
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
-        self._kept[node.name] = Kept(node.name, node.pool, word, message)
+        """A budget is the pool's business, which says so once; to the node it is a matter of time."""
+        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=word == words.BUDGET)
 
     def _stay(self, kept: Kept) -> None:
         """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
@@ -102,7 +110,9 @@ class _Decision:
     def _leaving(self) -> None:
         for node in self._situation.nodes:
             if node.leaving:
-                self._kept[node.name] = Kept(node.name, node.pool, words.LEAVING, "it is being removed already", True)
+                self._kept[node.name] = Kept(
+                    node.name, node.pool, words.LEAVING, "it is being removed already", waits=True
+                )
 
     # The methods.
 
@@ -163,10 +173,10 @@ class _Decision:
             if room.delete == 0:
                 self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
             elif found is not None or number >= TRIES:
-                told = f"it has drifted ({node.drifted}) and waits: NodePool {pool} replaces one node at a time"
+                told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
                 self._kept[node.name] = Kept(node.name, pool, words.DRIFTED_WAITS, told, waits=True)
             elif node.name in self._touched():
-                self._keep(node, words.DESTINATION, "pods of another node are moved there")
+                self._keep(node, words.DESTINATION, _TAKES)
             else:
                 found = self._rehoused(node, room)
         if found is not None:
@@ -201,10 +211,10 @@ class _Decision:
                 continue
             stays = self._why_kept(node, names.UNDERUTILIZED)
             if stays is None and node.name in touched:
-                stays = Kept(node.name, node.pool, words.DESTINATION, "pods of another node are moved there")
+                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
-                stays = Kept(node.name, node.pool, words.BUDGET, told)
+                stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
             if stays is None:
                 may_go.append(node)
             else:

@@ -11,6 +11,7 @@ from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning.plan import PlannedClaim
+from growth.planning.pod_budgets import PodBudgets
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,9 @@ class Situation:
     others: "tuple[Kept, ...]" = ()
 
     @functools.cached_property
-    def budgets_by_namespace(self) -> Mapping[str, tuple[PodDisruptionBudget, ...]]:
-        """The budgets that can concern a pod: a cluster has many, a namespace few."""
-        found: dict[str, tuple[PodDisruptionBudget, ...]] = {}
-        for each in self.disruption_budgets:
-            found[each.metadata.namespace] = (*found.get(each.metadata.namespace, ()), each)
-        return found
+    def pod_budgets(self) -> PodBudgets:
+        """The budgets by the pods that they are about."""
+        return PodBudgets(self.disruption_budgets)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

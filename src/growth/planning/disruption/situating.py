@@ -66,6 +66,8 @@ def situated(
     moving: list[Demand] = []
     for name in sorted(picture.counted):
         counted = picture.counted[name]
+        if counted.machine.node is None:
+            continue  # a claim whose machine is still to come
         known = facts.get(name, UNKNOWN)
         stays = _not_ours(counted.machine, known)
         if stays is not None:
@@ -101,7 +103,7 @@ def _for_moves(view: PoolView, pools: Mapping[str, NodePool]) -> PoolView:
 
 
 def _not_ours(machine: Machine, known: Facts) -> Kept | None:
-    """Why a node is no candidate and counts for no budget; None where it is ours. Claims without a node are no nodes."""
+    """Why a node is no candidate and counts for no budget; None where it is ours."""
     pool = machine.pool
     named = "" if pool is None else str(pool)
 
@@ -116,7 +118,7 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
     if pool.group != names.KARPENTER:
         return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
-    if machine.node is None or not machine.initialized:
+    if not machine.initialized:
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     return None
 

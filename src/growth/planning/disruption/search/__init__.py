@@ -7,26 +7,15 @@ shop           what could be bought instead
 prices         what may be bought instead: Karpenter's rules of price
 allowance      how many may go
 resting        which pods were moved a moment ago
+course         a decision as it grows
+exchanging     nodes that are replaced
 believing      whether kube-scheduler would find a place for everybody
 consolidating  the search
 replacing      machines for the pods of nodes that go in any case
 """
 
-from collections.abc import Mapping, Sequence
-
-from growth.planning.disruption.model import OwnedNode, Room, Situation
-from growth.planning.disruption.search.consolidating import Consolidation
+from growth.planning.disruption.search.consolidating import consolidate
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.replacing import replaced
 
 __all__ = ["Found", "SearchOptions", "consolidate", "replaced"]
-
-
-def consolidate(
-    situation: Situation,
-    candidates: Sequence[OwnedNode],
-    rooms: Mapping[str, Room],
-    options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
-) -> Found:
-    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
-    return Consolidation(situation, candidates, rooms, options).found()

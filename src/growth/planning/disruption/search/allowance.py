@@ -31,8 +31,9 @@ class Allowance:
         for pool, number in _counted(node.pool for node in nodes).items():
             fine &= self._within(self._room(pool).replace, self._replaced.get(pool, 0) + number)
         for pool, number in _counted(bought).items():
-            # A pool that nothing was asked about buys nothing for others.
-            fine &= self._within(self._room(pool).replace, self._bought.get(pool, 0) + number)
+            # A pool that nothing was asked about has no limit of its own here.
+            room = self._rooms.get(pool)
+            fine &= room is None or self._within(room.buy, self._bought.get(pool, 0) + number)
         return fine
 
     def take(self, nodes: Sequence[OwnedNode], bought: Sequence[str] = ()) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from growth.api import names
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
@@ -48,7 +49,7 @@ def moving(node: OwnedNode, situation: Situation) -> list[CachedPod]:
     return [
         pod
         for pod in node.pods
-        if occupants.reschedulable(pod) and not occupants.cannot_leave(pod, situation.disruption_budgets, situation.now)
+        if occupants.reschedulable(pod) and not occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
     ]
 
 
@@ -61,9 +62,17 @@ class Ground:
     """
 
     def __init__(
-        self, situation: Situation, going: Iterable[OwnedNode], options: SearchOptions, *, restless: bool = False
+        self,
+        situation: Situation,
+        going: Iterable[OwnedNode],
+        options: SearchOptions,
+        *,
+        restless: bool = False,
+        spare: Iterable[OwnedNode] = (),
     ) -> None:
-        """`restless`: nodes on which pods came or went a moment ago are destinations too."""
+        """`restless`: nodes on which pods came or went a moment ago are destinations too. `spare` nodes go if nobody needs
+        them: they are closed.
+        """
         self.situation = situation
         known = {view.name for view in situation.snapshot.nodes}
         owned = [node for node in going if node.name in known]
@@ -73,6 +82,8 @@ class Ground:
         self._pass = Pass(situation.snapshot, list(self.demands.values()), options.planning)
         self.context = self._pass.compiled(Nodes)
         self.nodes = self.context.existing
+        # Growth pools buy by rules of their own.
+        self.shelves = [each for each in self.context.shelves if each.pool.ref.group == names.KARPENTER]
         self.index = {view.name: at for at, view in enumerate(self.nodes.nodes)}
         self.owned = {self.index[node.name]: node for node in owned}
         self.class_of = {key: pods for pods in self.context.classes for key in pods.pods}
@@ -84,6 +95,10 @@ class Ground:
         self._alone = any(pods.volumes.alone for pods in self.context.classes)
         self._held: list[tuple[PoolRef, Hold]] = []
         self.steps = 0
+        self.spare = {self.index[node.name]: node for node in spare if node.name in self.index}
+        self._spare_room = {at: self.nodes.free[at].copy() for at in self.spare}
+        for at in self.spare:
+            self.nodes.close(at)
         self.waiting = self._seat_those_without_a_place()
         self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
         self._close_what_is_no_destination(restless=restless)
@@ -92,6 +107,16 @@ class Ground:
         """The nodes taken out, and their pods on nodes that stay; None where that cannot be."""
         mark = self.nodes.mark()
         return self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
+
+    def with_spare(self, nodes: Sequence[int], spare: int) -> Trial | None:
+        """The same with a spare node kept for those who find no room."""
+        mark = self.nodes.mark()
+        self.nodes.open(spare, self._spare_room[spare])
+        found = self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
+        if found is not None and not self.nodes.arrived[spare]:
+            found.undo()
+            return None
+        return found
 
     def with_purchase(
         self, nodes: Sequence[int], drawings: Sequence[Drawn] = (), rows: Mapping[PodClass, int] | None = None
@@ -176,7 +201,8 @@ class Ground:
         return packing, packing.rehouse(waiting)
 
     def _first(self, waiting: Sequence[Placed], ledgers: Mapping[PoolRef, Ledger]) -> "_Packed":
-        packing = self._pass.packer(self.context, _Rehousing, ledgers, in_use=self._in_use_without(waiting))
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, _Rehousing, ledgers, shelves=self.shelves, in_use=in_use)
         return packing, packing.rehouse(waiting)
 
     def _as_drawn(
@@ -190,7 +216,8 @@ class Ground:
         some = [msgspec.structs.replace(pods, pods=tuple(sorted(keys))) for pods, keys in waiting]
         known = {each: rows[pods] for each, (pods, _) in zip(some, waiting, strict=True) if pods in rows}
         make = functools.partial(AfterDrawings, drawings=drawings, rows=known)
-        packing = self._pass.packer(self.context, make, ledgers, in_use=self._in_use_without(waiting))
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, make, ledgers, shelves=self.shelves, in_use=in_use)
         return packing, packing.place_all(some)
 
     def _in_use_without(self, waiting: Iterable[Placed]) -> set[tuple[str, str]]:
@@ -204,7 +231,11 @@ class Ground:
         waiting = self._grouped(demand.key for demand in self.situation.demands)
         fine = [(pods, keys) for pods, keys in waiting if pods.refusal is None]
         packing = self._pass.packer(self.context, _Rehousing, {}, shelves=(), in_use=set(self._in_use))
+        # On nodes that stay in any case, if they can: whoever sits on another may have to be moved again.
+        everybody = range(len(self.nodes.nodes))
+        self.nodes.order = np.array(sorted(everybody, key=lambda at: at in self.owned), dtype=np.int64)
         left = packing.rehouse(fine)
+        self.nodes.order = None
         self.steps += packing.steps
         refused = [key for pods, keys in waiting if pods.refusal is not None for key in keys]
         return frozenset([*refused, *(key for _, keys in left for key in keys)])

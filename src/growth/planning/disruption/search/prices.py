@@ -65,11 +65,14 @@ def replacements(
     for claim, draft in zip(claims, drafts, strict=True):
         # What may be spent is shared as the expected prices are.
         limit = most if len(drafts) == 1 else most * draft.cheapest // max(1, planned)
+        flexible = limit
         if options.planning.packer == "cost":
-            limit = max(draft.cheapest, min(limit, draft.cheapest * options.planning.flexibility // 100))
-        listed = _listed(draft, limit, gone, spot_to_spot=draft.spot_to_spot and len(gone) == 1)
+            flexible = min(limit, draft.cheapest * options.planning.flexibility // 100)
+        cheaper = _cheaper(draft, limit, gone)
+        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, gone, flexible)
         if isinstance(listed, Refusal):
             return listed
+        limit = max(flexible, *(draft.prices[name] for name in listed))
         replacement = _bought(
             claim,
             draft,
@@ -128,8 +131,8 @@ def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: 
     return _Draft(shelf, state, mask, worst_launch(shelf, mask), spot_to_spot)
 
 
-def _listed(draft: _Draft, limit: int, gone: Sequence[OwnedNode], *, spot_to_spot: bool) -> list[str] | Refusal:
-    """The types that the claim lists, cheapest first."""
+def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] | Refusal:
+    """The types that cost less than what goes, cheapest first."""
     cheaper = [name for name, price in draft.prices.items() if price <= limit]
     if len(gone) > 1:
         prices: dict[str, int] = {}
@@ -141,15 +144,25 @@ def _listed(draft: _Draft, limit: int, gone: Sequence[OwnedNode], *, spot_to_spo
             cheaper = [name for name in cheaper if draft.prices[name] < min(same)]
     if not cheaper:
         return Refusal("Can't replace with a cheaper node")
-    if spot_to_spot and len(cheaper) < SPOT_TO_SPOT_TYPES:
+    if draft.spot_to_spot and len(gone) == 1 and len(cheaper) < SPOT_TO_SPOT_TYPES:
         return Refusal(
             f"SpotToSpotConsolidation requires {SPOT_TO_SPOT_TYPES} cheaper instance type options than the current "
             f"candidate to consolidate, got {len(cheaper)}"
         )
+    return cheaper
+
+
+def _listed(draft: _Draft, cheaper: Sequence[str], gone: Sequence[OwnedNode], flexible: int) -> list[str] | Refusal:
+    """Of the cheaper types those that the claim lists: few and not much dearer than the cheapest, but as many as
+    `minValues` and the rule of spot ask for.
+    """
+    single = draft.spot_to_spot and len(gone) == 1
+    least, most = (SPOT_TO_SPOT_TYPES, SPOT_TO_SPOT_TYPES) if single else (1, MAX_TYPES)
     listed: list[str] = []
     taken = 0
     for name in cheaper:
-        if len(listed) >= (SPOT_TO_SPOT_TYPES if spot_to_spot else MAX_TYPES) and _flexible(draft, taken):
+        enough = len(listed) >= most or (len(listed) >= least and draft.prices[name] > flexible)
+        if enough and _flexible(draft, taken):
             break
         listed.append(name)
         taken |= draft.mask & draft.shelf.options_with(names.INSTANCE_TYPE_LABEL, name)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from growth.planning.drawing import draw
 from growth.planning.drawn import Drawn
 from growth.planning.market import Floats, Ints, Market, grouped, market
 from growth.planning.placing import Placing
+
+# Machines that cost less than one part in so many of what may be spent are too many to be drawn.
+SMALLEST: Final = 50
 
 
 class Shop:
@@ -39,7 +43,8 @@ class Shop:
     @functools.cached_property
     def goods(self) -> Market:
         ground = self._ground
-        asking = ground.planning.packer(ground.context, Placing, ground.planning.ledgers(), in_use=set())
+        ledgers = ground.planning.ledgers()
+        asking = ground.planning.packer(ground.context, Placing, ledgers, shelves=ground.shelves, in_use=set())
         held = {pods for own in ground.pods.values() for pods, _ in own if pods.refusal is None}
         masks = {pods: asking.reach(pods) for pods in ground.context.classes if pods in held}
         classes = [pods for pods, mask in masks.items() if mask]
@@ -64,8 +69,11 @@ class Shop:
             sold_prices=self.goods.prices.astype(np.float64),
         )
 
-    def drawn(self, keys: Iterable[str]) -> tuple[list[Drawn], Mapping[PodClass, int]]:
-        """Machines for the pods as the cost packer draws them, and of which row of the drawings each class is."""
+    def drawn(self, keys: Iterable[str], *, most: int) -> tuple[list[Drawn], Mapping[PodClass, int]]:
+        """Machines for the pods as the cost packer draws them, and of which row of the drawings each class is.
+
+        None that costs more than `most`: all of them together must not.
+        """
         rows, goods, worth = self._rows
         counts = np.zeros(len(goods.classes), dtype=np.int64)
         for key in keys:
@@ -73,7 +81,10 @@ class Shop:
             if row is None:
                 return [], {}
             counts[row] += 1
-        drawings = draw(goods, counts, worth, columns=np.ones(len(goods.columns), dtype=np.bool_))
+        fine = (goods.prices <= most) & (goods.prices * SMALLEST >= most)
+        drawings = draw(goods, counts, worth, columns=fine)
+        if sum(int(each.pods.sum()) for each in drawings) < counts.sum():
+            return [], {}
         found = [
             Drawn(
                 *goods.columns[each.column],
