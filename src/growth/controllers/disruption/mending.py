@@ -144,6 +144,8 @@ class Mending:
             try:
                 claim = await self._env.api.get(NODE_CLAIM, name)
             except NotFound:
+                if self._env.state.claims.store.get(name) is not None:
+                    return  # one of the two is late: the next pass knows more
                 continue
             claims.append(claim)
             nodes[name] = [await self._env.api.get(NODE, each.metadata.name) for each in self._nodes_of(claim)]
