@@ -20,17 +20,18 @@ import numpy as np
 
 from growth.api.pools import PoolRef
 from growth.planning.bound import Bound, bound, ignored
+from growth.planning.calm import Calm
 from growth.planning.classes import PodClass
 from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy, whole
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
-from growth.planning.market import Floats, Ints, grouped, market
+from growth.planning.market import Bools, Floats, Ints, grouped, market
 from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
-from growth.planning.queued import queued, uniform
+from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # So many pods are a small batch, which is to be planned in a moment: less is drawn and rehearsed for it.
@@ -50,12 +51,14 @@ ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 6
 # Under rules every machine that comes by itself is tried by everybody: so many pods times machines are too many for that.
 MOST_TURNS = 300_000
-# A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
-FINE = 17
+# A plan of so many parts in a thousand of the bound is fine: it wins if it is calm, even over cheaper ones.
+FINE = 1060
 # Nothing is drawn by other means where a plan is so near to the bound.
 NEAR = 25
 # So many machines of one type are calm.
 MANY = 9
+# Where no plan is fine, one wins that is calm and costs at most so many percent of the cheapest.
+DEARER = 103
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
@@ -175,30 +178,37 @@ class Search:
         worth = limit.worth
         found = [self._at_first(first, worth)]
         queue = self._waiting(first)
-        fine = (limit.least or 0) + (limit.least or 0) // FINE
+        fine = (limit.least or 0) * FINE // 1000
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
         if self._plain:
-            for calm in self._uniform(queue, worth, sorts, most=min(fine, found[0].cost)):
-                tried = self._try(calm, found, worth, calm=fine)
-                if tried is not None and tried.settled and tried.trial.upheaval <= UPHEAVAL:
+            for trial in self._uniform(queue, sorts, most=min(fine, found[0].cost)):
+                tried = self._try(trial, found, worth, calm=fine)
+                if tried is not None and tried.settled:
                     return tried
             for trial in self._by_queue(queue, worth):
                 self._try(trial, found, worth, calm=0)
         if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
             if not self._plain:  # the queue is a hint there, and no more
-                drawn += [*self._uniform(queue, worth, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
+                drawn += [*self._uniform(queue, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
+        if self._plain and self._cheapest(found) > fine:
+            dearer = min(found[0].cost, self._cheapest(found) * DEARER // 100)
+            for trial in self._uniform(queue, sorts, most=dearer):
+                tried = self._try(trial, found, worth, calm=dearer)
+                if tried is not None and tried.settled:
+                    return tried
         return self._chosen(found, fine)
 
-    def _uniform(self, queue: Ints, worth: Floats, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
-        """Plans of machines of one type with few others, those that would be many but not too many."""
+    def _uniform(self, queue: Ints, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
+        """Plans of machines of one type with few others, of those types that would be many but not too many."""
+        able: Bools = np.asarray(self._goods.allowed.any(axis=1))
+        calm = Calm(self._goods, queue[able[queue]])
         for sort in calmest(sorts):
-            if sort.machines >= MANY:
-                drawings = uniform(self._goods, queue, worth, column=sort.column, most=most)
-                if drawings:
-                    yield self._pack(self._firmly(drawings), self._rows)
+            drawings = calm.plan(sort.column, most=most) if sort.machines >= MANY else []
+            if drawings:
+                yield self._pack(self._firmly(drawings), self._rows)
 
     def _by_queue(self, queue: Ints, worth: Floats) -> Iterator[Trial]:
         """Plans that are made for how kube-scheduler fills machines."""
