@@ -22,10 +22,14 @@ HALVES: Final = 5
 BROKEN_UP, WHOLE = 30, 0.875
 # Who comes first when machines come one by one, and who gets ties: the orders that are tried follow these.
 PRIMES: Final = (2, 3, 5, 7)
+# Two halves have at least this share of the room of a whole, and cost no more than that much more.
+NEARLY: Final = 0.95
 # So many others of any kind.
 OTHERS: Final = 3
 # Steps of one search: a pod tried on a machine is one. So many plans are looked at together.
-STEPS, AT_A_TIME = 12_000_000, 120
+STEPS, AT_A_TIME = 16_000_000, 120
+# Many machines are looked for in so many turns, with at least so many plans in each.
+TURNS, WORTHWHILE = 3, 20
 # When machines come one by one, so many pods of a thousand may be left over.
 FEW: Final = 4
 # Scores are rounded before they are compared, so that ties are ties on every machine.
@@ -47,6 +51,9 @@ class Calm:
         """The plan with the coarsest parts that leaves nobody over and costs no more than so much; empty without one."""
         if not self._goods.allowed[np.unique(self._queue), column].all():
             return []
+        if self._sand(column) > BROKEN_UP:
+            cheapest = self._cheapest(column, most)
+            return self._floor.drawn(cheapest) if cheapest else []
         steps = 0
         for plans in self._levels(column, most):
             work = max(map(len, plans)) * len(self._queue)
@@ -59,6 +66,35 @@ class Calm:
                 if found:
                     return self._floor.drawn(found)
         return []
+
+    def _sand(self, column: int) -> float:
+        """How many machines of the column it takes if pods are sand."""
+        asked = self._total > 0
+        return float((self._total[asked] / np.maximum(self._goods.rooms[column][asked], 1)).max())
+
+    def _cheapest(self, column: int, most: int) -> Plan:
+        """About the cheapest plan of many machines with up to two others: among some of all prices first, then nearer."""
+        number = int(STEPS // TURNS // (len(self._queue) * self._sand(column)))
+        if number < WORTHWHILE:
+            return ()
+        small = [other for other, price in enumerate(self._prices) if price <= self._prices[column]]
+        rests = [rest for many in range(3) for rest in itertools.combinations_with_replacement(small, many)]
+        found = [plan for rest in rests for plan in self._with(column, rest, most, half=column)]
+        plans = sorted(dict.fromkeys(found), key=lambda plan: (self._price(plan), len(plan), plan))
+        best: Plan = ()
+        low, high = 0, len(plans)
+        for _ in range(TURNS):
+            nearer = self._first(
+                [plans[at] for at in sorted({low + (high - low) * at // number for at in range(number)})]
+            )
+            if nearer:
+                best, high = nearer, plans.index(nearer)
+                low = max(low, high - 2 * (high - low) // number)
+            else:
+                low = high - (high - low) // 4
+            if low >= high:
+                break
+        return best
 
     def _levels(self, column: int, most: int) -> Iterator[list[Plan]]:
         """Plans that cost no more and have the room if pods are sand: whole machines, with halves, with fourths, ...
@@ -87,19 +123,20 @@ class Calm:
 
         Where they are few, halves stand for a quarter of them.
         """
-        goods = self._goods
+        rooms, prices = self._goods.rooms, self._prices
+        sand = self._sand(column)
         asked = self._total > 0
-        sand = float((self._total[asked] / np.maximum(goods.rooms[column][asked], 1)).max())
-        left = self._total - goods.rooms[list(rest)].sum(axis=0)
-        least = max(1, int(np.ceil((left[asked] / np.maximum(goods.rooms[column][asked], 1)).max())))
-        dearest = (most - self._price(rest)) // max(1, self._prices[column])
-        for number in range(least, dearest + 1):
-            plan = (column,) * number + rest
-            if sand <= BROKEN_UP:
-                broken = max(0, number - _coarse(sand * WHOLE))
-                plan = (column,) * (number - broken) + (half,) * (2 * broken) + rest
-            if self._price(plan) <= most and (goods.rooms[list(plan)].sum(axis=0) >= self._total).all():
-                yield from _orders(plan)
+        left = self._total - rooms[list(rest)].sum(axis=0)
+        least = max(1, int(np.ceil((left[asked] / np.maximum(rooms[column][asked], 1)).max())))
+        spent = self._price(rest)
+        for number in range(least, (most - spent) // max(1, prices[column]) + 1):
+            broken = max(0, number - _coarse(sand * WHOLE)) if self._is_half(half, column) and sand <= BROKEN_UP else 0
+            whole = number - broken
+            if spent + whole * prices[column] + 2 * broken * prices[half] > most:
+                continue
+            if (whole * rooms[column] + 2 * broken * rooms[half] >= left).all():
+                plan = (column,) * whole + (half,) * (2 * broken) + rest
+                yield from _orders(plan) if sand <= BROKEN_UP else dict.fromkeys((plan, plan[::-1]))
 
     def _price(self, plan: Plan) -> int:
         return sum(self._prices[column] for column in plan)
@@ -113,8 +150,16 @@ class Calm:
         apart += np.abs(np.log2(np.maximum(goods.prices, 1) / max(1.0, self._prices[column] / parts)))
         return int(np.lexsort((np.arange(len(apart)), np.round(apart, DIGITS)))[0])
 
+    def _is_half(self, half: int, column: int) -> bool:
+        """Whether two of the one are about one of the other, in price and in all that is asked for."""
+        asked = self._total > 0
+        room = 2 * self._goods.rooms[half][asked] / np.maximum(self._goods.rooms[column][asked], 1)
+        return bool(room.min() >= NEARLY) and 2 * self._prices[half] * NEARLY <= self._prices[column]
+
     def _first(self, plans: Sequence[Plan]) -> Plan:
         """The first plan that leaves nobody over at once, and few one by one."""
+        if not plans:
+            return ()
         good = np.flatnonzero((self._floor.at_once(plans) >= 0).all(axis=0))
         if not len(good):
             return ()

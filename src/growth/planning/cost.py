@@ -193,13 +193,18 @@ class Search:
                 drawn += [*self._uniform(queue, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
-        if self._plain and self._cheapest(found) > fine:
-            dearer = min(found[0].cost, self._cheapest(found) * DEARER // 100)
-            for trial in self._uniform(queue, sorts, most=dearer):
-                tried = self._try(trial, found, worth, calm=dearer)
-                if tried is not None and tried.settled:
-                    return tried
-        return self._chosen(found, fine)
+        chosen = self._chosen(found, fine)
+        return self._calmer(chosen, found, queue, sorts, worth) if self._plain and chosen.cost > fine else chosen
+
+    def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
+        """Where no plan is fine: one that is calm, and neither much dearer nor dearer than first fit; else the plan."""
+        most = min(found[0].cost, chosen.cost * DEARER // 100) if chosen.settled else found[0].cost
+        self._rehearsals = max(self._rehearsals, len(self._arrivals))
+        for trial in self._uniform(queue, sorts, most=most):
+            tried = self._try(trial, found, worth, calm=most)
+            if tried is not None and tried.settled:
+                return tried
+        return chosen
 
     def _uniform(self, queue: Ints, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
         """Plans of machines of one type with few others, of those types that would be many but not too many."""
