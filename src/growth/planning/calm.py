@@ -32,6 +32,8 @@ STEPS, AT_A_TIME = 16_000_000, 120
 TURNS, WORTHWHILE = 3, 20
 # When machines come one by one, so many pods of a thousand may be left over.
 FEW: Final = 4
+# So many times more are far too many: other parts of a machine would not help.
+FAR: Final = 5
 # Scores are rounded before they are compared, so that ties are ties on every machine.
 DIGITS: Final = 9
 
@@ -54,8 +56,11 @@ class Calm:
         if self._sand(column) > BROKEN_UP:
             cheapest = self._cheapest(column, most)
             return self._floor.drawn(cheapest) if cheapest else []
-        steps = 0
-        for plans in self._levels(column, most):
+        steps, hopeless = 0, True
+        for level, plans in enumerate(self._levels(column, most)):
+            hopeless &= self._hopeless(plans) if level <= 1 else False
+            if hopeless and level == 1:
+                return []
             work = max(map(len, plans)) * len(self._queue)
             for start in range(0, len(plans), AT_A_TIME):
                 some = plans[start : start + AT_A_TIME]
@@ -84,6 +89,8 @@ class Calm:
         best: Plan = ()
         low, high = 0, len(plans)
         for _ in range(TURNS):
+            if low >= high:
+                break
             nearer = self._first(
                 [plans[at] for at in sorted({low + (high - low) * at // number for at in range(number)})]
             )
@@ -92,8 +99,6 @@ class Calm:
                 low = max(low, high - 2 * (high - low) // number)
             else:
                 low = high - (high - low) // 4
-            if low >= high:
-                break
         return best
 
     def _levels(self, column: int, most: int) -> Iterator[list[Plan]]:
@@ -149,6 +154,11 @@ class Calm:
         apart = np.abs(np.log2(np.maximum(goods.rooms[:, asked], 1) / wanted)).sum(axis=1)
         apart += np.abs(np.log2(np.maximum(goods.prices, 1) / max(1.0, self._prices[column] / parts)))
         return int(np.lexsort((np.arange(len(apart)), np.round(apart, DIGITS)))[0])
+
+    def _hopeless(self, plans: Sequence[Plan]) -> bool:
+        """Whether even the dearest of the plans leave far too many over when machines come one by one."""
+        left = (self._floor.one_by_one(plans[-len(PRIMES) - 2 :]) < 0).sum(axis=0)
+        return int(left.min()) > FAR * max(1, self._few)
 
     def _is_half(self, half: int, column: int) -> bool:
         """Whether two of the one are about one of the other, in price and in all that is asked for."""

@@ -42,7 +42,7 @@ MOST_WORK = 4_000_000
 ALIKE = 4
 # Drawings of one pass: so many pods are drawn in all, in so many drawings at least and at most. The least where the
 # search by the queue knows everything: it finds more.
-DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN, DRAWN_FOR_FEW = 3_000, 2, 6, 3
+DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN, DRAWN_FOR_FEW = 3_000, 2, 6, 2
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
 # How machines come, turn by turn.
@@ -190,7 +190,9 @@ class Search:
         if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
             if not self._plain:  # the queue is a hint there, and no more
-                drawn += [*self._uniform(queue, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
+                drawn += self._by_queue(queue, worth)
+            if not self._plain and self._pods > SMALL:
+                drawn += self._uniform(queue, sorts, most=found[0].cost)
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
         chosen = self._chosen(found, fine)

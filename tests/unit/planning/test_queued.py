@@ -117,7 +117,7 @@ def test_who_may_not_go_everywhere_is_bound_where_it_may(seed: int, monkeypatch:
         assert held.sum() > 0
 
 
-@pytest.mark.parametrize("times", [5, 40])
+@pytest.mark.parametrize("times", [5, 12])
 def test_a_calm_plan_is_of_one_type_its_halves_and_few_others(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most machines are of the column, all pods are on them, and it costs no more than it may."""
     _, _, goods, queue = question(3, monkeypatch)
