@@ -200,7 +200,8 @@ class Search:
 
     def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
         """Where no plan is fine: one that is calm, and neither much dearer nor dearer than first fit; else the plan."""
-        most = min(found[0].cost, chosen.cost * DEARER // 100) if chosen.settled else found[0].cost
+        dearer = chosen.cost * DEARER // 100 if chosen.settled else chosen.cost + chosen.cost // UNSETTLED
+        most = min(found[0].cost, dearer)
         self._rehearsals = max(self._rehearsals, len(self._arrivals))
         for trial in self._uniform(queue, sorts, most=most):
             tried = self._try(trial, found, worth, calm=most)
@@ -341,7 +342,7 @@ class Search:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
-        clean = 0
+        clean, nearly = 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival)
@@ -351,12 +352,15 @@ class Search:
             if most is not None and cost > most:
                 return None, None
             clean = clean + 1 if few or not over else 0
+            nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, cost, settled=done))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
             trial = again
+        if nearly >= len(self._arrivals):  # a few at once are no reason to do without the machines that were added
+            seen[-1] = dataclasses.replace(seen[-1], settled=True)
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
         last = seen[-1]
