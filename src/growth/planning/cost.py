@@ -200,6 +200,8 @@ class Search:
 
     def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
         """Where no plan is fine: one that is calm, and neither much dearer nor dearer than first fit; else the plan."""
+        if chosen.trial.upheaval <= UPHEAVAL:
+            return chosen
         dearer = chosen.cost * DEARER // 100 if chosen.settled else chosen.cost + chosen.cost // UNSETTLED
         most = min(found[0].cost, dearer)
         self._rehearsals = max(self._rehearsals, len(self._arrivals))
