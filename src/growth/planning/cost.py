@@ -57,8 +57,8 @@ FINE = 1060
 NEAR = 25
 # So many machines of one type are calm.
 MANY = 9
-# Where no plan is fine, one wins that is calm and costs at most so many percent of the cheapest.
-DEARER = 103
+# Where every plan is so far above the bound, one wins that is calm and costs at most so many percent of the cheapest.
+ROUGH, DEARER = 1090, 103
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
@@ -196,10 +196,11 @@ class Search:
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
         chosen = self._chosen(found, fine)
-        return self._calmer(chosen, found, queue, sorts, worth) if self._plain and chosen.cost > fine else chosen
+        rough = self._plain and chosen.cost > (limit.least or 0) * ROUGH // 1000
+        return self._calmer(chosen, found, queue, sorts, worth) if rough else chosen
 
     def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
-        """Where no plan is fine: one that is calm, and neither much dearer nor dearer than first fit; else the plan."""
+        """One that is calm, and neither much dearer than the plan nor dearer than first fit; else the plan itself."""
         if chosen.trial.upheaval <= UPHEAVAL:
             return chosen
         dearer = chosen.cost * DEARER // 100 if chosen.settled else chosen.cost + chosen.cost // UNSETTLED
@@ -344,6 +345,7 @@ class Search:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
+        waiting: list[int] = []
         clean, nearly = 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
@@ -357,14 +359,15 @@ class Search:
             nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, cost, settled=done))
+            waiting.append(len(over))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
             trial = again
-        if nearly >= len(self._arrivals):  # a few at once are no reason to do without the machines that were added
-            seen[-1] = dataclasses.replace(seen[-1], settled=True)
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
+        if nearly >= len(self._arrivals) and waiting[seen.index(cheapest)] > self._few:
+            seen[-1] = dataclasses.replace(seen[-1], settled=True)  # better a few at once than many
         last = seen[-1]
         fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED
         return seen[0], last if fine else cheapest
