@@ -52,7 +52,7 @@ def rehearse(course: Course) -> None:
         ground.steps += len(evicted)
         left = left_over(
             course.situation,
-            gone=course.absent(),
+            gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
             evicted=evicted[::-1] if clean else evicted,
             claims=[each.planned for step in course.steps for each in step.bought],
             waiting=ground.waiting,

@@ -15,11 +15,10 @@ from growth.planning.disruption.search.shop import Shop
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """Nodes that go together, and what is bought for them, or which spare node stays for them."""
+    """Nodes that go together, and what is bought for them."""
 
     nodes: tuple[int, ...]
     bought: tuple[Replacement, ...] = ()
-    spare: tuple[int, ...] = ()
 
 
 class Course:
@@ -32,7 +31,6 @@ class Course:
         rooms: Mapping[str, Room],
         options: SearchOptions,
         *,
-        spare: Sequence[OwnedNode],
         doubted: Mapping[str, Kept],
     ) -> None:
         """`doubted` are candidates of which is known why they must stay."""
@@ -42,7 +40,7 @@ class Course:
         self.resting = Resting(situation, options.settling)
         self.why: dict[str, Kept] = dict(doubted)
         self.taken_back: set[str] = set()
-        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options, spare=spare)
+        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
         self.shop = Shop(self.ground, options.node_cost)
         self.steps: list[Step] = []
         self.where: dict[str, str | int] = {}
@@ -115,12 +113,6 @@ class Course:
         for node in nodes:
             self.why.pop(node.name, None)
 
-    def absent(self) -> list[str]:
-        """The nodes that will not be there: those that go, and spare ones that nobody needs."""
-        needed = {at for step in self.steps for at in step.spare}
-        going = [at for step in self.steps for at in step.nodes]
-        return [self.ground.nodes.nodes[at].name for at in (*going, *sorted(set(self.ground.spare) - needed))]
-
     def moves(self) -> tuple[Move, ...]:
         """The steps as moves."""
         return tuple(map(self._move, self.steps))
@@ -130,14 +122,12 @@ class Course:
         nodes = [ground.owned[at] for at in step.nodes]
         keys = [key for at in step.nodes for key in ground.evicted[at]]
         destinations = {place for key in keys if isinstance(place := self.where.get(key), str)}
-        instead = sum(each.planned.price for each in step.bought)
-        instead += sum(ground.spare[at].price or 0 for at in step.spare)
         return Move(
             reason=names.UNDERUTILIZED,
             nodes=tuple(node.name for node in nodes),
             pools=tuple(dict.fromkeys(node.pool for node in nodes)),
             replacements=step.bought,
-            savings=sum(node.price or 0 for node in nodes) - instead,
+            savings=sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in step.bought),
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )

@@ -22,8 +22,6 @@ TOGETHER: Final = (16, 4, 1)
 NEAR: Final = 1.03
 # What differs by less than one part in so many costs the same.
 EQUAL: Final = 100
-# So many spare nodes are tried for a group, the cheapest first.
-SPARES: Final = 8
 # How often machines are added for pods that are left over.
 REPAIRS: Final = 4
 # What a drawing counts in steps.
@@ -111,8 +109,7 @@ class Exchange:
         for other, another in ways[1:]:
             if self._better(other, bought):
                 bought, way = other, another
-        if not self._kept_spare(group, self._cost(bought)):
-            self._make(group, self._ground.with_purchase(group, *way))
+        self._make(group, self._ground.with_purchase(group, *way))
         return True
 
     def _ways(self, group: tuple[int, ...]) -> list[tuple[_Bought, _Drawings]]:
@@ -192,19 +189,6 @@ class Exchange:
         bought = self._asked(group, trial)
         assert not isinstance(bought, Refusal)
         self._course.commit(Step(group, bought), trial)
-
-    def _kept_spare(self, group: tuple[int, ...], cost: int) -> bool:
-        """Keeps a spare node instead of machines that cost as much or more: nobody buys what another move gives away."""
-        used = {at for step in self._course.steps for at in step.spare}
-        spare = self._ground.spare.items()
-        priced = [(node.price, at) for at, node in spare if node.price is not None and at not in used]
-        for price, at in sorted(priced)[:SPARES]:
-            if price + self._options.node_cost <= cost:
-                trial = self._ground.with_spare(group, at)
-                if trial is not None:
-                    self._course.commit(Step(group, spare=(at,)), trial)
-                    return True
-        return False
 
     def _drawn(self, group: Sequence[int], keys: Sequence[str], first: _Bought | None) -> _Drawings:
         """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""
