@@ -26,6 +26,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import executing, question
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
+from growth.controllers.sizing import decide as sizing
 from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
@@ -38,7 +39,7 @@ from growth.planning.disruption import decide as deciding
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
-from growth.sim.scenario import manifests
+from growth.sim.scenario import manifests, oddities
 from growth.sim.scenario.model import Order, PodShape, Scenario
 
 Apply = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -360,6 +361,13 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         apply=_replaced((Recorder, "event", _returns(None)), (Decisions, "record", _returns(False))),
         faults="none",
         objects=(_huge_pod(),),
+    ),
+    "buy-no-replicas": Sabotage(
+        breaks="sized",
+        bug="a static pool lacks nothing, whatever it has",
+        apply=_replaced((sizing, "missing", _returns(0))),
+        faults="none",
+        objects=(oddities.static_pool(2),),
     ),
     "let-go-of-claims": Sabotage(
         breaks="settled",

@@ -36,17 +36,15 @@ def generate(seed: int, *, hours: float = 1.0) -> Scenario:
     ]
     if random.chance(0.5):
         workloads.append(_stateful(random.stream("stateful"), busy))
+    odd = oddities.objects(random.stream("oddities"))
     return Scenario(
         hours=hours,
-        objects=(
-            *_policies(),
-            *_pools(random.stream("pools")),
-            _agent(),
-            *_extras(random.stream("extras")),
-            *oddities.objects(random.stream("oddities")),
-        ),
+        objects=(*_policies(), *_pools(random.stream("pools")), _agent(), *_extras(random.stream("extras")), *odd),
         workloads=tuple(workloads),
-        events=oddities.events(random.stream("events"), busy),
+        events=(
+            *oddities.events(random.stream("events"), busy),
+            *oddities.resized(random.stream("sizes"), busy, odd),
+        ),
         settings=_settings(random.stream("settings")),
     )
 

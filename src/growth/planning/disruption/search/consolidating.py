@@ -5,8 +5,8 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
@@ -16,32 +16,18 @@ from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.sight import Sight
 
+# A search that comes to nothing because kube-scheduler would not find the places is made so often.
+ATTEMPTS: Final = 4
+
 
 def consolidate(
     situation: Situation,
     candidates: Sequence[OwnedNode],
     rooms: Mapping[str, Room],
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
-    *,
-    spare: Sequence[OwnedNode] = (),
 ) -> Found:
-    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer.
-
-    `spare` are nodes that go for another reason and are no longer in the situation's snapshot: one of them stays
-    (`Found.needed`) where otherwise as much would be bought.
-    """
-    if spare:
-        views = tuple(node.view for node in spare if node.view is not None)
-        snapshot = dataclasses.replace(situation.snapshot, nodes=(*situation.snapshot.nodes, *views))
-        situation = dataclasses.replace(situation, snapshot=snapshot)
-    course = Course(situation, candidates, rooms, options, spare=spare)
-    exchange = Exchange(course)
-    for part in course.ground.parts():
-        sight = Sight(course.ground, part, course.shop, options.node_cost)
-        course.ground.nodes.order = sight.order()
-        _delete(course, sight.leavers())
-        exchange.replace(part)
-    rehearse(course)
+    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
+    course = _searched(situation, candidates, rooms, options)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
@@ -50,8 +36,34 @@ def consolidate(
         kept=tuple(_kept(course, node, destinations) for node in candidates if node.name not in moved),
         steps=course.ground.steps,
         complete=course.complete,
-        needed=tuple(sorted(course.ground.spare[at].name for step in course.steps for at in step.spare)),
     )
+
+
+def _searched(
+    situation: Situation,
+    candidates: Sequence[OwnedNode],
+    rooms: Mapping[str, Room],
+    options: SearchOptions,
+) -> Course:
+    """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
+    doubted: dict[str, Kept] = {}
+    spent = 0
+    for attempt in range(ATTEMPTS):
+        course = Course(situation, candidates, rooms, options, doubted=doubted)
+        course.ground.steps += spent
+        exchange = Exchange(course, drawing=attempt == 0)
+        for part in course.ground.parts():
+            sight = Sight(course.ground, part, course.shop, options.node_cost)
+            course.ground.nodes.order = sight.order()
+            _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
+            exchange.replace(part)
+        rehearse(course)
+        if course.steps or not course.taken_back or not course.complete:
+            break
+        spent = course.ground.steps
+        if attempt:
+            doubted |= {name: course.why[name] for name in course.taken_back}
+    return course
 
 
 def _delete(course: Course, leavers: Sequence[int]) -> None:
