@@ -315,3 +315,12 @@ def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
     nodes = [owned(f"n{at:02}", *pods(2, f"p{at:02}", cpu="900m")) for at in range(20)]
     made = found(*nodes, sold=(MEDIUM,))
     assert len(gone(made)) >= 8
+
+
+def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:
+    """It waits already and comes first: a move that has room for its own pods alone is not believed."""
+    dear = kind("dear", 4, "16Gi", price=2.0)
+    full = owned("a", *pods(4, "x"), of=dear)
+    assert gone(found(full, sold=(MEDIUM, dear))) == ["a"]
+    made = found(full, sold=(MEDIUM, dear), pending=pods(1, "w", cpu="3"))
+    assert (made.moves, why(made)["a"]) == ((), words.NO_PLACE)

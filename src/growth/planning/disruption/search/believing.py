@@ -29,15 +29,14 @@ def left_over(
 ) -> list[str]:
     """The pods that would have no place with these nodes gone and these machines bought.
 
-    `waiting` are pods that have none now either, for whom somebody else buys machines.
+    `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
     """
     names = set(gone)
     snapshot = dataclasses.replace(
         situation.snapshot, nodes=tuple(node for node in situation.snapshot.nodes if node.name not in names)
     )
-    pending = [demand for demand in situation.demands if demand.key not in waiting]
-    stage = Stage(snapshot, [*pending, *evicted])
-    return list(stage.rehearse(claims, Arrival.AT_ONCE).left)
+    stage = Stage(snapshot, [*situation.demands, *evicted])
+    return [key for key in stage.rehearse(claims, Arrival.AT_ONCE).left if key not in waiting]
 
 
 def rehearse(course: Course) -> None:
