@@ -324,3 +324,17 @@ def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_
     assert gone(found(full, sold=(MEDIUM, dear))) == ["a"]
     made = found(full, sold=(MEDIUM, dear), pending=pods(1, "w", cpu="3"))
     assert (made.moves, why(made)["a"]) == ((), words.NO_PLACE)
+
+
+def test_a_node_that_goes_is_a_place_without_pods_while_it_goes() -> None:
+    """Until it is gone those who spread over zones count it with none: they would have to wait, and so it stays."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    nodes = [owned(zone, *pods(2, f"x{zone}", cpu="100m", **even), zone=zone) for zone in "abc"]
+    made = found(*nodes, candidates="a", sold=(kind("far", 4, "16Gi", zones="z"),))
+    assert made.moves == ()
+
+
+def test_pods_that_nobody_can_place_block_no_move() -> None:
+    """A pod that fits on no node and no machine waits with the move and without it."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(1, "y")))
+    assert gone(found(*nodes, candidates="a", pending=pods(1, "w", cpu="99"))) == ["a"]

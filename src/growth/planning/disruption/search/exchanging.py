@@ -10,6 +10,7 @@ from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Replacement
+from growth.planning.disruption.search.believing import orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
@@ -151,7 +152,7 @@ class Exchange:
     def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
 
-        In whichever order they come: as the nodes are listed, or the other way round.
+        In whichever order they come back.
         """
         ground = self._ground
         if len(bought) < 2:
@@ -159,7 +160,7 @@ class Exchange:
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
-        for queue in (demands, demands[::-1]):
+        for queue in orders(demands):
             ground.steps += len(queue)
             left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
