@@ -338,3 +338,15 @@ def test_pods_that_nobody_can_place_block_no_move() -> None:
     """A pod that fits on no node and no machine waits with the move and without it."""
     nodes = (owned("a", *pods(1, "x")), owned("b", *pods(1, "y")))
     assert gone(found(*nodes, candidates="a", pending=pods(1, "w", cpu="99"))) == ["a"]
+
+
+def test_what_keeps_a_node_for_good_is_said_before_what_keeps_it_for_a_moment() -> None:
+    """Otherwise people would be told something new whenever a moment has passed, though nothing has changed."""
+    since = NOW - dt.timedelta(minutes=1)
+    small = owned("a", *pods(6, "x", cpu="100m"), of=SMALL, price=0.01, since=since, created=since)
+    large = owned("b", *pods(1, "y"), of=LARGE, price=9.0)
+    policy = {"consolidationPolicy": "Balanced"}
+    moved = {f"uid-x-0{at}": since for at in range(6)}
+    assert why(found(small, large, candidates="a", disruption=policy, moved=moved))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", disruption=policy))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", moved=moved))["a"] == words.RECENTLY_MOVED

@@ -88,6 +88,8 @@ class Exchange:
     def _rests(self, at: int) -> bool:
         node = self._ground.owned[at]
         if self._course.resting.any_pod(node):
+            if node.name in self._course.why:
+                return True  # what keeps it even afterwards is said already
             self._course.say(node, words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
             return True
         return False
