@@ -41,11 +41,12 @@ def test_moves_that_are_made_lose_no_pod() -> None:
 
 @pytest.mark.parametrize("mix", sorted(worn.MIXES))
 def test_to_the_end_the_search_is_not_behind_the_rule(mix: str) -> None:
-    """In little what the benchmark shows at full size, where the bound stands beside it."""
+    """In little what the benchmark shows at full size; but for 3 % of its cost nothing is bought and nobody moved."""
     ours = disrupt._by_search(worn.worn(30, mix=mix), least=0.0)
     theirs = disrupt._by_prefix(worn.worn(30, mix=mix), least=0.0)
     assert ours["cost"] == theirs["cost"]
-    assert ours["after"] <= theirs["after"] < 0.75 * ours["cost"]
+    assert ours["after"] <= 1.03 * theirs["after"] < 0.75 * ours["cost"]
+    assert ours["late"] == 0
 
 
 def test_the_rule_takes_the_longest_prefix_that_goes() -> None:

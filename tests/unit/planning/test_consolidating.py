@@ -315,3 +315,38 @@ def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
     nodes = [owned(f"n{at:02}", *pods(2, f"p{at:02}", cpu="900m")) for at in range(20)]
     made = found(*nodes, sold=(MEDIUM,))
     assert len(gone(made)) >= 8
+
+
+def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:
+    """It waits already and comes first: a move that has room for its own pods alone is not believed."""
+    dear = kind("dear", 4, "16Gi", price=2.0)
+    full = owned("a", *pods(4, "x"), of=dear)
+    assert gone(found(full, sold=(MEDIUM, dear))) == ["a"]
+    made = found(full, sold=(MEDIUM, dear), pending=pods(1, "w", cpu="3"))
+    assert (made.moves, why(made)["a"]) == ((), words.NO_PLACE)
+
+
+def test_a_node_that_goes_is_a_place_without_pods_while_it_goes() -> None:
+    """Until it is gone those who spread over zones count it with none: they would have to wait, and so it stays."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    nodes = [owned(zone, *pods(2, f"x{zone}", cpu="100m", **even), zone=zone) for zone in "abc"]
+    made = found(*nodes, candidates="a", sold=(kind("far", 4, "16Gi", zones="z"),))
+    assert made.moves == ()
+
+
+def test_pods_that_nobody_can_place_block_no_move() -> None:
+    """A pod that fits on no node and no machine waits with the move and without it."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(1, "y")))
+    assert gone(found(*nodes, candidates="a", pending=pods(1, "w", cpu="99"))) == ["a"]
+
+
+def test_what_keeps_a_node_for_good_is_said_before_what_keeps_it_for_a_moment() -> None:
+    """Otherwise people would be told something new whenever a moment has passed, though nothing has changed."""
+    since = NOW - dt.timedelta(minutes=1)
+    small = owned("a", *pods(6, "x", cpu="100m"), of=SMALL, price=0.01, since=since, created=since)
+    large = owned("b", *pods(1, "y"), of=LARGE, price=9.0)
+    policy = {"consolidationPolicy": "Balanced"}
+    moved = {f"uid-x-0{at}": since for at in range(6)}
+    assert why(found(small, large, candidates="a", disruption=policy, moved=moved))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", disruption=policy))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", moved=moved))["a"] == words.RECENTLY_MOVED

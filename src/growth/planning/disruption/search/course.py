@@ -40,18 +40,18 @@ class Course:
         self.resting = Resting(situation, options.settling)
         self.why: dict[str, Kept] = dict(doubted)
         self.taken_back: set[str] = set()
-        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
-        self.shop = Shop(self.ground, options.node_cost)
-        self.steps: list[Step] = []
-        self.where: dict[str, str | int] = {}
-        self.gone: set[int] = set()
-        self.complete = True
         self._with_balance = {
             name
             for name, pool in situation.pools.items()
             if pool.spec.disruption.consolidation_policy == balanced.POLICY
         }
         self._totals = balanced.totals(situation) if self._with_balance else {}
+        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
+        self.shop = Shop(self.ground, options.node_cost)
+        self.steps: list[Step] = []
+        self.where: dict[str, str | int] = {}
+        self.gone: set[int] = set()
+        self.complete = True
 
     def _may_go(self, node: OwnedNode) -> bool:
         if node.name in self.why:
@@ -62,7 +62,9 @@ class Course:
         elif node.view is None:
             self.say(node, words.LEAVING, "it is being removed already", waits=True)
         elif self.resting.node(node):
-            self.say(node, words.RECENTLY_MOVED, "it was bought for pods that were moved a moment ago", waits=True)
+            # What keeps the node even afterwards is said at once, and not only when the moment has passed.
+            if self.balanced([node], ()):
+                self.say(node, words.RECENTLY_MOVED, "it was bought for pods that were moved a moment ago", waits=True)
         else:
             return True
         return False

@@ -10,6 +10,7 @@ from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Replacement
+from growth.planning.disruption.search.believing import orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
@@ -87,6 +88,8 @@ class Exchange:
     def _rests(self, at: int) -> bool:
         node = self._ground.owned[at]
         if self._course.resting.any_pod(node):
+            if node.name in self._course.why:
+                return True  # what keeps it even afterwards is said already
             self._course.say(node, words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
             return True
         return False
@@ -151,7 +154,7 @@ class Exchange:
     def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
 
-        In whichever order they come: as the nodes are listed, or the other way round.
+        In whichever order they come back.
         """
         ground = self._ground
         if len(bought) < 2:
@@ -159,7 +162,7 @@ class Exchange:
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
-        for queue in (demands, demands[::-1]):
+        for queue in orders(demands):
             ground.steps += len(queue)
             left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
