@@ -133,7 +133,9 @@ class Drifting:
             await change(env.api, NODE_CLAIM, claim.metadata.name, edit, subresource="status")
         except NotFound:
             return
-        _log.info("told whether a machine has drifted", NodeClaim=claim.metadata.name, drifted=bool(reason), reason=reason)
+        _log.info(
+            "told whether a machine has drifted", NodeClaim=claim.metadata.name, drifted=bool(reason), reason=reason
+        )
 
 
 def _told(claim: NodeClaim) -> str:
