@@ -3,7 +3,7 @@
 import msgspec
 
 from growth.api.kinds import Json
-from growth.sim.invariants import safety
+from growth.sim.invariants import pods, safety
 from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS, Books
 from growth.sim.invariants.counts import Limits, Money
 from growth.sim.ledger import NO_CAPS, Caps
@@ -38,6 +38,7 @@ def test_a_machine_without_a_claim_is_gone_in_time() -> None:
         ("running", "", 3000.0, 1),
         ("deleting", "", 3000.0, 0),
         ("running", "machine kwok://one", 3000.0, 0),
+        ("running", "machine kwok://one-more", 3000.0, 1),
     ):
         history = running(safety.Leak())
         history.remove(CLAIMS, claim())
@@ -56,16 +57,20 @@ def test_a_machine_without_a_claim_is_gone_in_time() -> None:
 
 
 def test_a_claim_has_one_machine_ever() -> None:
-    """Also when the first is gone by then, unless others took it away."""
+    """Also when the first is gone by then, unless others took it away before the claim knew of it."""
     history = running(safety.OneMachine())
     history.put(CONFIG_MAPS, machine("one-again", claim_uid="uid-one"), by=CLOUD)
     history.look(1.0)
     assert len(history.said) == 2
-    history = running(safety.OneMachine())
-    history.remove(CONFIG_MAPS, machine())
-    history.case.by_hand["uid-one"] = "taken"
-    history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD)
-    assert history.said == []
+    for known, said in ((False, 0), (True, 1)):
+        history = History(safety.OneMachine())
+        body = claim(initialized=False)
+        history.put(CLAIMS, body if known else {**body, "status": {}}, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.remove(CONFIG_MAPS, machine())
+        history.case.by_hand["uid-one"] = "taken"
+        history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD)
+        assert len(history.said) == said
 
 
 def test_what_is_not_ours_is_left_alone() -> None:
@@ -117,12 +122,12 @@ def test_a_pod_of_a_budget_is_evicted_and_not_deleted() -> None:
     }
     web = pod(labels={"app": "web"})
     for verb, said in (("delete", 1), ("evict", 0)):
-        history = running(safety.DisruptionBudgets())
+        history = running(pods.DisruptionBudgets())
         history.put(BUDGETS, budget)
         history.put(PODS, web)
         history.put(PODS, going(web), by=GROWTH, verb=verb, at=100.0)
         assert len(history.said) == said
-    history = running(safety.DisruptionBudgets())
+    history = running(pods.DisruptionBudgets())
     history.put(BUDGETS, budget)
     history.put(PODS, web)
     history.put(CONFIG_MAPS, machine(state="deleting"), by=CLOUD, at=100.0)
@@ -132,11 +137,11 @@ def test_a_pod_of_a_budget_is_evicted_and_not_deleted() -> None:
 def test_what_is_marked_is_not_disrupted() -> None:
     """Neither is the pod evicted nor its node removed."""
     marked = pod(do_not_disrupt="true")
-    history = running(safety.DoNotDisrupt())
+    history = running(pods.DoNotDisrupt())
     history.put(PODS, marked)
     history.put(PODS, going(marked), by=GROWTH, verb="evict", at=100.0)
     assert len(history.said) == 1
-    history = running(safety.DoNotDisrupt())
+    history = running(pods.DoNotDisrupt())
     history.put(NODES, node(tainted=True, annotations={"karpenter.sh/do-not-disrupt": "true"}))
     history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete")
     assert len(history.said) == 1
@@ -145,7 +150,7 @@ def test_what_is_marked_is_not_disrupted() -> None:
 def test_a_machine_goes_after_its_pods() -> None:
     """A pod that came in the last moment, or that belongs to the node, holds nothing up."""
     for bound, owner, said in ((0.0, "ReplicaSet", 1), (99.9, "ReplicaSet", 0), (0.0, "DaemonSet", 0)):
-        history = running(safety.Drained())
+        history = running(pods.Drained())
         body = pod()
         body["metadata"]["ownerReferences"] = [{"kind": owner}]
         history.put(PODS, body)
@@ -187,14 +192,63 @@ def test_what_is_well_is_marked_before_it_goes() -> None:
 
 
 def test_pods_have_their_next_place_first() -> None:
-    """A node with pods is removed only when a younger machine of its pool is up."""
-    for younger, said in ((False, 1), (True, 0)):
-        history = running(safety.Replacement())
-        history.put(PODS, pod())
-        if younger:
-            history.put(CLAIMS, claim("next", creationTimestamp="2030-01-07T09:00:00Z"), by=GROWTH)
+    """A node with pods is removed only when another that is up has room for them: a younger one alone is not enough."""
+    for name, room, tainted, said in (
+        ("", "0", False, 1),
+        ("two", "500m", False, 1),
+        ("two", "2", False, 0),
+        ("two", "2", True, 1),
+    ):
+        history = running(pods.Replacement())
+        body = pod()
+        body["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+        history.put(PODS, body)
+        if name:
+            other = node(name, tainted=tainted)
+            other["status"]["allocatable"] = {"cpu": room, "pods": "10"}
+            history.put(CLAIMS, claim(name), by=GROWTH)
+            history.put(NODES, other)
         history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
-        assert len(history.said) == said
+        assert len(history.said) == said, (name, room, tainted)
+
+
+def test_what_comes_up_has_its_time() -> None:
+    """A machine that is not ready yet is given up after its time and no sooner; one whose Node somebody took may go."""
+    for at, registered, said in ((100.0, False, 1), (1000.0, False, 0), (100.0, True, 0)):
+        history = History(safety.Unknown(patience=900.0))
+        body = claim(initialized=False)
+        if registered:
+            body["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
+        history.put(CLAIMS, body, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=at)
+        assert len(history.said) == said, (at, registered)
+
+
+def test_a_deadline_excuses_only_what_it_forces() -> None:
+    """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it."""
+    limited = claim(annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-07T08:10:00Z"})
+    for at, skew, said in ((300.0, 0.0, 1), (571.0, 0.0, 0), (300.0, 280.0, 0)):
+        history = running(pods.DoNotDisrupt())
+        history.put(CLAIMS, limited, by=GROWTH)
+        history.put(PODS, pod(do_not_disrupt="true"))
+        history.case.skew = skew
+        history.put(PODS, going(pod(do_not_disrupt="true")), by=GROWTH, verb="delete", at=at)
+        assert len(history.said) == said, (at, skew)
+
+
+def test_budgets_are_read_for_the_reason_that_the_claim_says() -> None:
+    """A budget for drift does not hold back an empty node, nor the other way round."""
+    for reason, said in (("Drifted", 1), ("Empty", 0), ("", 0)):
+        history = running(safety.Budget(), "one", "two", "three", budget="100%")
+        strict = pool()
+        strict["spec"]["disruption"]["budgets"] = [{"nodes": "0", "reasons": ["Drifted"]}]
+        history.put(POOLS, strict)
+        body = claim()
+        if reason:
+            body["status"]["conditions"].append({"type": "DisruptionReason", "status": "True", "reason": reason})
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, reason
 
 
 def test_limits_and_caps_hold() -> None:
@@ -211,6 +265,31 @@ def test_limits_and_caps_hold() -> None:
         body["spec"]["requirements"] = []
         history.put(CLAIMS, body, by=GROWTH)
     assert len(history.said) == 1
+
+
+def test_machines_count_until_somebody_else_takes_their_claim_away() -> None:
+    """What we let go of ourselves still counts; what a person took from us is unknown until it is found."""
+    for by, verb, said in ((ADMIN, "patch", []), (GROWTH, "patch", ["machines of NodePool default: 2 of 1"])):
+        history = History(Limits(NO_CAPS))
+        history.put(POOLS, pool(nodes="1"))
+        history.put(CLAIMS, claim("one"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+        history.remove(CLAIMS, claim("one"), by=by, verb=verb)
+        history.put(CLAIMS, claim("two"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+        assert history.said == said
+
+
+def test_machines_of_another_cluster_count_for_nobody() -> None:
+    """They are in the same project and not ours."""
+    history = History(Limits(Caps(max_nodes=1)))
+    history.put(CLAIMS, claim("one"), by=GROWTH)
+    history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+    history.put(CONFIG_MAPS, machine("theirs", cluster="theirs"))
+    history.look(1.0)
+    assert history.said == []
+    history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+    assert history.said == ["machines of the cluster: 2 of 1"]
 
 
 def test_books_kept_and_books_derived_agree() -> None:

@@ -220,10 +220,10 @@ def _with_min_values(found: Sequence[Requirement], min_values: int) -> Iterator[
 
 
 def _lowered(order: Order) -> dict[str, int]:
-    """`minValues` as far as the listed types can meet them."""
+    """`minValues` as far as the listed types can meet them with values that the requirement allows."""
     kinds = [kind for kind in order.view.instance_types if kind.name in set(order.types)]
     return {
-        key: min(need.min_values, len(set(_values(key, kinds))))
+        key: min(need.min_values, len(set(filter(need.allows, _values(key, kinds)))))
         for key, need in order.planned.requirements.items()
         if need.min_values
     }

@@ -43,6 +43,8 @@ class Case:
     """By the pod's UID."""
     sent: float = 0.0
     """When the request that made the last change left its process."""
+    skew: float = 0.0
+    """By how much its process's wall clock was ahead, in seconds."""
 
 
 class Invariant(Protocol):
