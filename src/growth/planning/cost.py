@@ -48,7 +48,7 @@ PARTS = 6
 # How machines come, turn by turn.
 ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
-BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 6
+BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 4
 # Under rules every machine that comes by itself is tried by everybody: so many pods times machines are too many for that.
 MOST_TURNS = 300_000
 # A plan of so many parts in a thousand of the bound is fine: it wins if it is calm, even over cheaper ones.
