@@ -6,7 +6,7 @@ up to date instead and hands it to `composed`, away from the event loop: both wa
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from growth.api import names
 from growth.api.core import Namespace
@@ -16,6 +16,7 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.overlays import NodeOverlay
 from growth.api.pods import Pod
+from growth.api.reservations import ReservedName
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from growth.api.workloads import DaemonSet
 from growth.cluster.attachments import Attachments
@@ -56,7 +57,8 @@ class Picture:
 
     `counted` are the machines by name. `pending` are the pods without a node that are to be looked at. `lost` is how
     many pods are bound to nodes that are not known. `held` are shapes of pods that are on their way to a claim's machine
-    and keep their room there, by the claim's name.
+    and keep their room there, by the claim's name. `given_up` are reserved names that nobody will create any more; None: those
+    that are old by the time that they carry.
     """
 
     catalogue: Catalogue
@@ -66,6 +68,7 @@ class Picture:
     pending: Sequence[CachedPod] = ()
     lost: int = 0
     held: Mapping[str, Sequence[PodShape]] = dataclasses.field(default_factory=dict)
+    given_up: Set[ReservedName] | None = None
     pools: Sequence[NodePool] = ()
     growth_pools: Sequence[GrowthPool] = ()
     node_requests: Sequence[NodeRequest] = ()
@@ -161,7 +164,8 @@ def composed(picture: Picture) -> Assembled:
     catalogue = picture.catalogue
     warnings: list[str] = []
     counted = [picture.counted[name] for name in sorted(picture.counted)]
-    market = Market(catalogue, picture.node_classes, picture.now, unmet_types(picture.node_requests, picture.now))
+    unmet = unmet_types(picture.node_requests, picture.now)
+    market = Market(catalogue, picture.node_classes, picture.now, unmet, picture.given_up)
     usage = Usage((each.machine for each in counted), by_name(catalogue.types))
     pools = _pools(picture, usage, market, warnings)
     demands: list[Demand] = []

@@ -13,7 +13,7 @@ from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
-from growth.api.reservations import Reservation, live
+from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values, machines
 from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
@@ -47,13 +47,15 @@ def book_pool(
     types: Iterable[InstanceType],
     now: dt.datetime,
 ) -> Booking:
-    """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh."""
+    """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh; whatever
+    is reserved counts.
+    """
     ref = PoolRef.karpenter(pool.metadata.name)
     known = by_name(types)
     try:
         limits = amounts(pool.spec.limits)
         usage = Usage(machines(nodes, claims, known), known)
-        standing = {name: each for name, each in live(reserved, now).items() if name not in usage.names}
+        standing = {name: each for name, each in reserved.items() if name not in usage.names}
         usage.reserve(ref, standing)
     except QuantityError as error:
         raise UnknownUsage(f"NodePool {ref}: what it uses is not known: {error}") from error
@@ -125,7 +127,7 @@ def book_caps(
     """
     prices = Prices(pools, types, currency)
     existing = {each.metadata.name for each in claims}
-    standing = {name: each for name, each in live(reserved, now).items() if name not in existing}
+    standing = {name: each for name, each in reserved.items() if name not in existing}
     nodes = len(existing) + len(standing)
     hourly = sum(prices.of(each) for each in claims)
     hourly += sum(prices.dearest if each.price is None else each.price for each in standing.values())
