@@ -212,26 +212,6 @@ def test_pods_have_their_next_place_first() -> None:
         assert len(history.said) == said, (name, room, tainted)
 
 
-def test_what_comes_up_has_its_time() -> None:
-    """A machine that is not ready yet is given up after its time and no sooner; one whose Node somebody took may go."""
-    for at, registered, taken, said in (
-        (100.0, False, False, 1),
-        (1000.0, False, False, 0),
-        (100.0, True, False, 0),
-        (100.0, False, True, 0),
-    ):
-        history = History(safety.Unknown(patience=900.0))
-        body = claim(initialized=False)
-        if registered:
-            body["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
-        history.put(CLAIMS, body, by=GROWTH)
-        history.put(CONFIG_MAPS, machine(), by=CLOUD)
-        if taken:
-            history.put(NODES, going(node()))
-        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=at)
-        assert len(history.said) == said, (at, registered, taken)
-
-
 def test_a_deadline_excuses_only_what_it_forces() -> None:
     """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it."""
     limited = claim(annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-07T08:10:00Z"})

@@ -23,17 +23,13 @@ from growth.sim.invariants.books import (
     tainted,
 )
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.moves import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary, went_by_our_hand
+from growth.sim.invariants.moves import LATE_SECONDS, NEWS_SECONDS, voluntary, went_by_our_hand
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained, Replacement
-from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
-from growth.units import parse_time
 
 # A machine without a claim is gone, asked to go, or held back for people within this time of calm, or of any weather.
 LEAK_SECONDS: Final = 900.0
 LEAK_SECONDS_IN_STORMS: Final = 2400.0
-# By so much the times that a process wrote down may be wrong, as its wall clock was.
-MOST_WRONG_SECONDS: Final = 600.0
 EMPTY: Final = "Empty"
 CLASS_GROUP: Final = "karpenter.kwok.sh"
 # Everything that decides must have heard of all of these.
@@ -210,13 +206,8 @@ class Unsynced(Quiet):
 
 
 class Unknown(Quiet):
-    """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes."""
-
     name = "unknown"
     promise = "what is well is not disrupted on a guess: it is tainted first, and looked at again"
-
-    def __init__(self, *, patience: float = 900.0) -> None:
-        self._patience = patience - MOST_WRONG_SECONDS
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         if case.now - case.sent > LATE_SECONDS:
@@ -227,25 +218,6 @@ class Unknown(Quiet):
             yield Complaint(
                 f"claim {step.key[1]} of Node {name}, which is ready and untainted, was deleted", (step.key[1],)
             )
-        age = self._coming_up(step, case)
-        if age is not None and age < self._patience:
-            yield Complaint(f"claim {step.key[1]} was given up after {age:.0f} s while it came up", (step.key[1],))
-
-    @staticmethod
-    def _coming_up(step: Step, case: Case) -> float | None:
-        """The age of a claim that Growth gives up while its machine comes up; None for everything else."""
-        if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
-            return None
-        claim = step.last
-        machine = case.books.machine_of(claim)
-        if has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
-            return None
-        if not claim.get("status", {}).get("providerID"):
-            return None
-        nodes = case.books.nodes_of(claim)
-        if any(map(deleting, nodes)) or (has_condition(claim, "Registered") and not nodes):
-            return None  # somebody takes its Node away, or did
-        return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
 
 def _reason(claim: Json) -> str:
