@@ -43,6 +43,8 @@ SOON_SECONDS: Final = 1.0
 AT_ONCE: Final = 20
 ATTEMPTS: Final = 4
 AGAIN_SECONDS: Final = 0.5
+# A Node and its claim.
+PAIR: Final = 2
 # So many nodes are looked at before others have their turn.
 AT_A_STRETCH: Final = 200
 
@@ -128,11 +130,13 @@ class Emptiness:
             if not is_true(conditions, names.INITIALIZED) or is_true(conditions, names.INSTANCE_TERMINATING):
                 continue
             nodes = env.state.nodes.store.find("provider", provider_id)
-            if len(nodes) == 1 and len(env.state.claims.store.find("provider", provider_id)) == 1:
-                pods = env.state.pods.store.find("node", nodes[0].metadata.name)
-                yield self._candidate(nodes[0], claim, pods)
+            claims = env.state.claims.store.find("provider", provider_id)
+            doubt = f"{len(nodes)} Nodes and {len(claims)} NodeClaims have the provider ID {provider_id}"
+            for node in nodes:
+                pods = env.state.pods.store.find("node", node.metadata.name)
+                yield self._candidate(node, claim, pods, doubt=doubt if len(nodes) + len(claims) > PAIR else "")
 
-    def _candidate(self, node: Node, claim: NodeClaim, pods: Sequence[CachedPod]) -> Candidate:
+    def _candidate(self, node: Node, claim: NodeClaim, pods: Sequence[CachedPod], *, doubt: str = "") -> Candidate:
         name, labels = node.metadata.name, node.metadata.labels
         view = OwnedNode(
             name=name,
@@ -150,6 +154,7 @@ class Emptiness:
                 holds_buffer=any(map(self._env.state.kept_for_buffer, (name, claim.metadata.name))),
                 protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
                 paused=marked_paused(node.metadata),
+                doubt=doubt,
             )
         return Candidate(node, claim, view)
 

@@ -23,7 +23,7 @@ class OwnedNode:
     """An initialised node of a Karpenter pool, with its claim.
 
     `quiet_seconds` is how long no pod has come or gone. `leaving`: it is being deleted, or somebody is disrupting it.
-    `nominated`: pods are about to come. `price` None is not known.
+    `nominated`: pods are about to come. `price` None is not known. `doubt` is why nobody can tell whose machine it is.
     """
 
     name: str
@@ -37,6 +37,7 @@ class OwnedNode:
     protected: bool = False
     paused: bool = False
     holds_buffer: bool = False
+    doubt: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ def why_kept(
         return kept("pods run there that would need another place")
     if pool is None:
         return kept(f"NodePool {node.pool} does not exist")
+    if node.doubt:
+        return kept(node.doubt)
     if paused or node.paused or pool.metadata.annotations.get(names.PAUSED_ANNOTATION, "false") != "false":
         whose = "the cluster" if paused else "the node" if node.paused else f"NodePool {node.pool}"
         return kept(f"{whose} is paused")

@@ -57,6 +57,7 @@ def test_each_reason_to_stay_is_named() -> None:
         node("d", quiet_seconds=-1.0),
         node("e", pool="gone"),
         node("f", pods=[pod(owner="DaemonSet", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})]),
+        node("g", doubt="2 Nodes and 1 NodeClaims have the provider ID x"),
     )
     assert made.remove == ()
     assert reasons(made) == {
@@ -66,6 +67,7 @@ def test_each_reason_to_stay_is_named() -> None:
         "d": "a pod came or went less than 0s ago",
         "e": "NodePool gone does not exist",
         "f": "pod default/p has the annotation karpenter.sh/do-not-disrupt",
+        "g": "2 Nodes and 1 NodeClaims have the provider ID x",
     }
     assert [each.node for each in made.kept if each.waits] == ["c", "d"]
 
