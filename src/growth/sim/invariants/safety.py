@@ -152,11 +152,13 @@ class Budget(Quiet):
         pool = case.books.find(POOLS, name)
         if pool is None:
             return
-        # As Karpenter counts: a machine that the cloud is taking down is no node of the pool any more.
+        # As Karpenter counts: a machine that the cloud is taking down, or whose Node is gone, is no node of the pool any more.
         ours = [
             each
             for each in case.books.claims_of(name)
-            if has_condition(each, "Initialized") and not has_condition(each, "InstanceTerminating")
+            if has_condition(each, "Initialized")
+            and not has_condition(each, "InstanceTerminating")
+            and case.books.nodes_of(each)
         ]
         going = sum(self._going(each, case) for each in ours)
         reason = _reason(step.last)
