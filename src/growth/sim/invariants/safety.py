@@ -162,7 +162,9 @@ class Budget(Quiet):
         ours = [
             each
             for each in case.books.claims_of(name)
-            if has_condition(each, "Initialized") and not has_condition(each, "InstanceTerminating")
+            if has_condition(each, "Initialized")
+            and not has_condition(each, "InstanceTerminating")
+            and case.books.nodes_of(each)
         ]
         going = sum(self._going(each, case) for each in ours)
         reason = _reason(step.last)
