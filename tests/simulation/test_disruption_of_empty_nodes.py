@@ -206,7 +206,7 @@ def test_two_nodes_of_one_machine_stay_and_say_why() -> None:
         known = await stage.admin.get(NODE, "node-of-web-1")
         twin = {"metadata": {"name": "twin"}, "spec": {"providerID": known.spec.provider_id}}
         await stage.admin.create(NODE, twin)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Termination(stage.env), Disruption(stage.env))
         await asyncio.sleep(3600)
         events = await stage.events(names.DISRUPTION_BLOCKED)
         nodes = {(each.involved_object.name, each.message) for each in events if each.involved_object.kind == "Node"}
