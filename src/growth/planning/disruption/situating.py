@@ -61,36 +61,32 @@ def situated(
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
     pools = {pool.metadata.name: pool for pool in picture.pools}
-    nodes: list[OwnedNode] = []
-    others: list[Kept] = []
-    moving: list[Demand] = []
-    for name in sorted(picture.counted):
-        counted = picture.counted[name]
-        if counted.machine.node is None:
-            continue  # a claim whose machine is still to come
-        known = facts.get(name, UNKNOWN)
-        stays = _not_ours(counted.machine, known)
-        if stays is not None:
-            others.append(stays)
-        elif not is_true(_conditions(counted.machine), names.INSTANCE_TERMINATING):
-            # A machine whose end the cloud has begun counts for no budget any more.
-            if known.acting and views.pop(name, None) is not None:
-                moving += [Demand(key_of(pod), pod.shape) for pod in pods.get(name, ()) if _seeks(pod)]
-            nodes.append(_owned(counted, views.get(name), known, pods.get(name, ())))
+    # A claim whose machine is still to come is no node yet.
+    there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
+    known = {name: facts.get(name, UNKNOWN) for name in there}
+    others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name]))}
+    # A machine whose end the cloud has begun counts for no budget any more.
+    ours = {
+        name: each
+        for name, each in there.items()
+        if name not in others and not is_true(_conditions(each.machine), names.INSTANCE_TERMINATING)
+    }
+    acting = [name for name in ours if known[name].acting and views.pop(name, None) is not None]
+    moving = [Demand(key_of(pod), pod.shape) for name in acting for pod in pods.get(name, ()) if _seeks(pod)]
     return Situation(
         snapshot=dataclasses.replace(
             snapshot,
             nodes=tuple(views.values()),
             pools=tuple(_for_moves(view, pools) for view in snapshot.pools),
         ),
-        nodes=tuple(nodes),
+        nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
         now=picture.now,
         demands=(*assembled.demands, *moving),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
-        others=tuple(others),
+        others=tuple(others.values()),
     )
 
 
