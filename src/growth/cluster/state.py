@@ -26,7 +26,9 @@ from growth.api.workloads import DAEMON_SET
 from growth.cluster.assemble import Assembled, Picture, composed, namespace_labels, volumes_view
 from growth.cluster.attachments import Attachments
 from growth.cluster.census import Census, CensusStatistics, host_of
+from growth.cluster.counting import Counted
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
+from growth.cluster.machines import Machine
 from growth.cluster.node_requests import claims_to_come
 from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
@@ -227,6 +229,10 @@ class State:
             volumes=self._volumes,
             namespaces=self._namespace_labels(),
         )
+
+    def corrected(self, machine: Machine, pods: Sequence[CachedPod]) -> Counted:
+        """A machine as pictures would show it if these were its pods: for those who have looked afresh."""
+        return self._census.corrected(machine, pods, self._attached())
 
     def _expect_claims(self) -> None:
         now = self._clock.monotonic()

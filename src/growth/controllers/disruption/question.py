@@ -63,12 +63,17 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment."""
+    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment.
+
+    `homeless`: only want of room speaks against it. `places` are the nodes that take its pods, and those that wait.
+    """
 
     nodes: tuple[str, ...]
     why: str = ""
     again: bool = False
     situation: Situation
+    homeless: bool = False
+    places: frozenset[str] = frozenset()
 
 
 def answered(question: Question, options: Options) -> Answer:
@@ -107,19 +112,19 @@ def _unmarked(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, leaving=node.view is None)
 
 
-def validated(question: Question, move: Move) -> Verdict:
-    """Whether the move is still right, with nothing done for it yet."""
-    return _checked(question, move, bought=False)
+def validated(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
+    """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any."""
+    return _checked(question, move, bought=False, known=known)
 
 
-def confirmed(question: Question, move: Move) -> Verdict:
+def confirmed(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
     """Whether the claims may be deleted now. `move.replacements` are empty where everything is there already."""
-    return _checked(question, move, bought=True)
+    return _checked(question, move, bought=True, known=known)
 
 
-def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
+def _checked(question: Question, move: Move, *, bought: bool, known: Collection[str] | None) -> Verdict:
     situation = situation_of(question, move.nodes)
-    known = {node.name: node for node in situation.nodes}
+    owned = {node.name: node for node in situation.nodes}
     single = move.reason == names.EMPTY
     graceful = move.reason != names.DRIFTED_REASON
     ignored = _NOT_YET if bought and not single else frozenset()
@@ -129,7 +134,7 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
     }
     going: list[str] = []
     for name in move.nodes:
-        node = known.get(name)
+        node = owned.get(name)
         stays = None if node is None else why_kept(node, situation, reason=move.reason, graceful=graceful)
         why, again = "", False
         if node is None or node.view is None:
@@ -149,8 +154,18 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = "; ".join(_changed_offers(move, situation)) or _without_place(move, situation, bought=bought)
-    return Verdict(nodes=() if why else tuple(going), why=why, again=bought and bool(why), situation=situation)
+    why = "; ".join(_changed_offers(move, situation))
+    if why:
+        return Verdict(nodes=(), why=why, again=bought, situation=situation)
+    why, places = _housed(move, situation, bought=bought, known=known)
+    return Verdict(
+        nodes=() if why else tuple(going),
+        why=why,
+        again=bought and bool(why),
+        situation=situation,
+        homeless=bool(why),
+        places=places,
+    )
 
 
 def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
@@ -174,8 +189,10 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
             yield f"{missing[0]} is not sold any more for that price"
 
 
-def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
-    """Why some pod of the nodes would have no place where they go; empty where all have theirs.
+def _housed(
+    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None
+) -> tuple[str, frozenset[str]]:
+    """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
     may wait for machines that are not up yet; those of the move may not.
@@ -194,31 +211,37 @@ def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
         if not is_done(pod) and movable(pod) and not _stays(pod, situation)
     ]
     if not moving:
-        return ""
+        return "", frozenset()
+    views, taken = _filled(others, situation.demands)
     open_to_them = dataclasses.replace(
         others,
         nodes=(
             *(
-                _full(view) if view.name in closed or not view.initialized else view
-                for view in _filled(others, situation.demands)
+                view
+                if view.initialized and view.name not in closed and (known is None or view.name in known)
+                else _full(view)
+                for view in views
             ),
             *stand_ins(move.replacements, situation),
         ),
     )
     plan = solve.solve(open_to_them, moving, _FIRST_FIT)
     homeless = [each.pod for each in plan.unplaced]
-    return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    there = {view.name for view in others.nodes}
+    return why, frozenset({each.name for each in plan.filled} & there | taken)
 
 
-def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
-    """The nodes with the pods that have no place yet, where those find one."""
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeView, ...], frozenset[str]]:
+    """The nodes with the pods that have no place yet, where those find one; and which nodes take some of them."""
     if not demands:
-        return snapshot.nodes
+        return snapshot.nodes, frozenset()
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
     books = Books()
-    return tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
+    views = tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
+    return views, frozenset(filled)
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:
