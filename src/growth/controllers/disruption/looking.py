@@ -71,6 +71,7 @@ class Looking:
             pods=pods,
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             moved=self._memory.moved(env.state.pods.store),
+            buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
         )
