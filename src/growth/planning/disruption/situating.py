@@ -33,7 +33,8 @@ class Facts:
     """What a watcher knows of a node.
 
     `acting`: it is being disrupted by us, and its pods are to go elsewhere. `doubt` says why it must not be touched
-    whatever else is known of it, such as two claims for one machine. `drifted` None: as the claim's condition says.
+    whatever else is known of it, such as two claims for one machine; `foreign` whose it is where it is not ours.
+    `drifted` None: as the claim's condition says.
     """
 
     quiet_seconds: float = 0.0
@@ -41,6 +42,7 @@ class Facts:
     holds_buffer: bool = False
     acting: bool = False
     doubt: str = ""
+    foreign: str = ""
     drifted: str | None = None
 
 
@@ -110,10 +112,12 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
     def kept(reason: str, message: str, *, waits: bool = False, disabled: bool = False) -> Kept:
         return Kept(machine.name, named, reason, message, waits, disabled)
 
-    if machine.claim is None:
-        return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
+    if known.foreign:
+        return kept(words.UNMANAGED, known.foreign, disabled=True)
     if known.doubt:
         return kept(words.DOUBTFUL, known.doubt)
+    if machine.claim is None:
+        return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
     if pool is None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
     if pool.group != names.KARPENTER:
