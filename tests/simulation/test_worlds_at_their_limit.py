@@ -86,13 +86,13 @@ def test_at_a_hard_limit_nothing_is_replaced_and_the_pool_says_why() -> None:
     assert BLOCKED.format("Underutilized") in seen.blocked
 
 
-def test_at_a_hard_limit_moves_that_only_delete_are_made_and_make_room_for_others() -> None:
+def test_at_a_hard_limit_deletions_go_on_and_make_room() -> None:
     """Two large ones: the pods of one fit on the other. With one node gone there is room under the limit to replace it."""
     seen = shrunk("Hard", limit=2, shapes=(("1", 24, 2),))
     assert (seen.types, seen.most, seen.pending) == (["4"], 2, 0)
 
 
-def test_a_soft_limit_lets_the_small_machine_come_first_and_holds_again_afterwards() -> None:
+def test_a_soft_limit_holds_again_afterwards() -> None:
     """For a while there are two, and nobody takes one of them for a surplus: one purchase, each pod disturbed once."""
     seen = shrunk("Soft", limit=1, shapes=(("1", 12, 2),))
     assert (seen.types, seen.most, seen.bought, len(seen.evicted), seen.pending) == (["4"], 2, 2, 2, 0)

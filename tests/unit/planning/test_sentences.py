@@ -243,8 +243,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ),
     (
         "Moves that only delete make no more nodes: they go on at a Hard limit.",
-        "simulation.test_worlds_at_their_limit"
-        "::test_at_a_hard_limit_moves_that_only_delete_are_made_and_make_room_for_others",
+        "simulation.test_worlds_at_their_limit::test_at_a_hard_limit_deletions_go_on_and_make_room",
     ),
     (
         "In mode Hard replacements for consolidation stay within the limit.",
@@ -274,8 +273,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ("In mode Soft drift goes on at the limit.", "simulation.test_worlds_at_their_limit::test_drift_at_the_limit"),
     (
         "In the end there are no more nodes than the limit again.",
-        "simulation.test_worlds_at_their_limit"
-        "::test_a_soft_limit_lets_the_small_machine_come_first_and_holds_again_afterwards",
+        "simulation.test_worlds_at_their_limit::test_a_soft_limit_holds_again_afterwards",
     ),
     (
         "In mode Soft replacements may pass it for a while.",
