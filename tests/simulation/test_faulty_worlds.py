@@ -8,7 +8,8 @@ import pytest
 from growth.sim.chaos.rates import FAULTS
 from growth.sim.runs import run
 from growth.sim.scenario.generate import generate
-from growth.sim.scenario.model import Order, Outcome
+from growth.sim.scenario.model import Order, Outcome, Scenario
+from growth.sim.scenario.oddities import static_pool
 
 SEEDS = 20
 # A quarter of an hour of it is in peace: a clock may have jumped ten minutes back, and then everything takes longer by that.
@@ -34,3 +35,11 @@ def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
 def test_every_kind_of_fault_struck() -> None:
     """While something was in flight, in these worlds together."""
     assert {kind for seed in range(SEEDS) for kind in played(seed).faults} == set(FAULTS)
+
+
+def test_a_machine_that_never_joins_spares_the_next_of_its_name() -> None:
+    """A static pool asks for the same name again; once faults are over that machine joins, and all is quiet."""
+    scenario = Scenario(hours=HOURS, objects=(static_pool(2),), settings=SETTINGS)
+    outcome = run(Order(seed=0, scenario=scenario, hours=HOURS, faults="never-join=1"))
+    assert outcome.faults["never-join"] >= 2
+    assert outcome.violations == (), outcome.violations[0].story
