@@ -14,6 +14,7 @@ from growth.cluster.machines import Machine, doubt
 from growth.cluster.shapes import CachedPod
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
+from growth.controllers.disruption.surroundings import Surroundings
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
@@ -49,12 +50,16 @@ class Looking:
         *,
         fresh: Mapping[str, Fresh] | None = None,
         pools: Mapping[str, NodePool] | None = None,
+        around: Surroundings | None = None,
     ) -> Question:
         """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
         env = self._env
         picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
+        if around is not None:
+            picture = self._corrected(picture, around)
         facts = {name: self._facts(counted.machine, acting=name in acting) for name, counted in picture.counted.items()}
         pods = {name: env.state.pods.store.find("node", name) for name in facts}
+        pods |= {} if around is None else around.pods
         pods |= {name: each.pods for name, each in (fresh or {}).items()}
         return Question(
             picture=picture,
@@ -62,9 +67,25 @@ class Looking:
             pods=pods,
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             moved=self._memory.moved(env.state.pods.store),
+            buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
         )
+
+    def _corrected(self, picture: Picture, around: Surroundings) -> Picture:
+        """The picture with the room that there really is, and those who wait for some."""
+        counted = dict(picture.counted)
+        for name, node in around.nodes.items():
+            machine = counted[name].machine if name in counted else None
+            if machine is None or machine.node is None:
+                continue
+            if node is None or node.spec.provider_id != machine.node.spec.provider_id:
+                del counted[name]
+            else:
+                counted[name] = self._env.state.corrected(
+                    dataclasses.replace(machine, node=node), around.pods.get(name, ())
+                )
+        return dataclasses.replace(picture, counted=counted, pending=around.waiting)
 
     def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim

@@ -56,9 +56,13 @@ def situated(
     pods: Mapping[str, Sequence[CachedPod]],
     disruption_budgets: Sequence[PodDisruptionBudget] = (),
     moved: Mapping[str, dt.datetime] | None = None,
+    buffered: Sequence[Demand] = (),
     paused: bool = False,
 ) -> Situation:
-    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all."""
+    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all.
+
+    `buffered` are the pods that CapacityBuffers stand for: they have no place as others have none, and want room.
+    """
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
@@ -84,7 +88,7 @@ def situated(
         nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving),
+        demands=(*assembled.demands, *moving, *buffered),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
