@@ -123,8 +123,12 @@ class Injector(Seams):
         world.witness.listeners.append(self._see)
 
     def _see(self, step: Step) -> None:
-        """A machine's fate is drawn when it is bought; names of Nodes that are gone may come again."""
-        if step.which == CONFIG_MAPS and step.old is None and step.new is not None and step.actor.is_growth:
+        """A machine's fate is drawn when it is bought and ends with it; names of Nodes that are gone may come again."""
+        if step.which == CONFIG_MAPS and step.new is None:
+            world = self._world
+            if self._absent.pop(step.key[1].removeprefix("kwok-"), None) is not None and world is not None:
+                self._go(self._tell_cloud(world), "cloud faults")  # the next of its name is another machine
+        elif step.which == CONFIG_MAPS and step.old is None and step.new is not None and step.actor.is_growth:
             claim = step.key[1].removeprefix("kwok-")
             slow = self._stream("slow-join").uniform(60.0, 600.0)
             if self._strikes_now("never-join"):
