@@ -60,6 +60,18 @@ def test_what_comes_up_has_its_time() -> None:
         assert len(history.said) == said, (at, registered, taken)
 
 
+def test_what_comes_up_goes_where_the_cloud_denies_it_twice() -> None:
+    """Both answers are needed, a minute apart, and the second must be new: once is a slip, and long ago is over."""
+    for denied, said in (((), 1), ((95.0,), 1), ((60.0, 95.0), 1), ((10.0, 65.0), 1), ((30.0, 95.0), 0)):
+        history = History(safety.Unknown(patience=900.0))
+        history.case.denied["kwok://one"] = list(denied)
+        body = claim(initialized=False)
+        history.put(CLAIMS, body, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, denied
+
+
 def test_what_comes_up_may_be_one_too_many() -> None:
     """A pool that keeps its number without it, or a move that is not made, gives it up at once."""
     for most, moves_away, said in (("1", "", 0), ("2", "", 1), ("2", "other", 0)):
