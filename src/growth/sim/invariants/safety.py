@@ -218,8 +218,8 @@ class Unsynced(Quiet):
 class Unknown(Quiet):
     """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes.
 
-    A machine that comes up may be given up sooner where the cloud denied it twice, `CONFIRM_SECONDS` apart: no kubelet speaks
-    for it yet, and nobody else could know better.
+    One whose Node registered may be given up sooner where the cloud denied it twice, `CONFIRM_SECONDS` apart: while its Node
+    is not ready nobody could know better.
     """
 
     name = "unknown"
@@ -257,7 +257,8 @@ class Unknown(Quiet):
             return None  # somebody takes its Node away, or did
         if surplus(claim, case.books) or replaces(claim):
             return None  # one too many, or for a move that is not made
-        if _denied_twice(case.denied.get(claim["status"]["providerID"], ()), case.now):
+        denied = case.denied.get(claim["status"]["providerID"], ())
+        if has_condition(claim, "Registered") and _denied_twice(denied, case.now):
             return None
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
