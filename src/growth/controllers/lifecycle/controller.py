@@ -40,7 +40,7 @@ _log = logger("nodeclaim.lifecycle")
 
 # A launch may take many seconds in which its worker only waits; one slow cloud call must hold up nobody else.
 WORKERS: Final = 200
-# While a watch is broken, nobody is given up: what we believe of the Node may be old.
+# While a watch is broken or late, nobody is given up: what we believe of the claim or its Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
 
 METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
@@ -197,7 +197,7 @@ class Lifecycle:
         raw = await self._claims.fresh(cached)
         claim = cached if raw is None else read(raw)
         if raw is None or self._next(claim) != decide.GiveUp(reason, seconds):
-            return None
+            return UNSYNCED_SECONDS  # news are on their way to us, or our clock was set back: then nobody would tell
         event, what = _TIMEOUTS[reason]
         told = find(claim.status.conditions, names.LAUNCHED)
         because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""
