@@ -55,8 +55,12 @@ def situated(
     disruption_budgets: Sequence[PodDisruptionBudget] = (),
     moved: Mapping[str, dt.datetime] | None = None,
     paused: bool = False,
+    spare: Sequence[Demand] = (),
 ) -> Situation:
-    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all."""
+    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all.
+
+    `spare` are pods that capacity buffers stand for: room for them must be left, as for pods that wait.
+    """
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
@@ -86,7 +90,7 @@ def situated(
         nodes=tuple(nodes),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving),
+        demands=(*assembled.demands, *moving, *spare),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
