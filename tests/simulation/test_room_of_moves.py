@@ -10,10 +10,8 @@ import pytest
 from growth.api import names
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
-from growth.api.pods import POD, Container, Pod, PodSpec, ResourceRequirements
-from growth.cluster.snapshot import Demand
+from growth.api.pods import POD
 from growth.controllers.disruption import Disruption, surroundings
-from growth.controllers.headroom import PRIORITY
 from growth.kube.api import Api
 from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_pod
@@ -175,20 +173,3 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(left) == 1
     assert "" in lists
     assert "spec.nodeName=" not in lists
-
-
-def test_room_that_buffers_keep_is_left_to_them() -> None:
-    """Pods of a CapacityBuffer do not exist, and their room is taken all the same: nothing goes, until the buffer does."""
-
-    async def body(stage: Stage) -> list[int]:
-        container = Container(name="main", resources=ResourceRequirements(requests={"cpu": "10"}))
-        shape = stage.env.state.shapes.shape(Pod(spec=PodSpec(containers=(container,), priority=PRIORITY)))
-        stage.env.state.spare = tuple(Demand(f"default/capacitybuffer:b#{number}", shape) for number in range(2))
-        await two_halves(stage)
-        await asyncio.sleep(120)
-        kept = len(await claims(stage))
-        stage.env.state.spare = ()
-        await asyncio.sleep(60)
-        return [kept, len(await claims(stage))]
-
-    assert on_stage(body).value == [2, 1]

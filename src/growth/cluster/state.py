@@ -34,7 +34,7 @@ from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
 from growth.cluster.reserved_names import ReservedNames
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
-from growth.cluster.snapshot import Demand, VolumesView
+from growth.cluster.snapshot import VolumesView
 from growth.cluster.wanting import is_done
 from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
@@ -100,7 +100,6 @@ class State:
         self._expected: dict[str, tuple[NodeClaim, float]] = {}
         self._nominated: dict[str, float] = {}
         self._kept: frozenset[str] = frozenset()
-        self._spare: tuple[Demand, ...] = ()
         self.reserved_names = ReservedNames(clock)
         self._census = Census(nodes=self.nodes, claims=self.claims, pods=self.pods, attachments=self.attachments)
         self._newest: dict[tuple[str, str], CachedPod] = {}
@@ -185,17 +184,6 @@ class State:
     def keep_for_buffers(self, nodes: Collection[str]) -> None:
         """The nodes (and claims) whose room is kept for capacity buffers, until the next call."""
         self._kept = frozenset(nodes)
-
-    @property
-    def spare(self) -> tuple[Demand, ...]:
-        """The pods that capacity buffers stand for: they do not exist, and room for them is kept all the same."""
-        return self._spare
-
-    @spare.setter
-    def spare(self, demands: tuple[Demand, ...]) -> None:
-        if demands != self._spare:
-            self._spare = demands
-            self._changes += 1
 
     def kept_for_buffer(self, node: str) -> bool:
         return node in self._kept

@@ -84,7 +84,6 @@ class Buffers:
         if demands:
             self._demands[key] = demands
         if demands != before:
-            self._env.state.spare = tuple(self.demands())
             for changed in self._changed:
                 changed("buffer")
 

@@ -73,7 +73,6 @@ class Looking:
             moved=self._memory.moved(env.state.pods.store),
             paused=env.settings.paused,
             served=self._served,
-            spare=env.state.spare,
         )
 
     def _corrected(self, picture: Picture, around: Surroundings) -> Picture:

@@ -40,7 +40,7 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `served` are the (group, kind) of node classes that our cloud makes machines of. `spare` are pods of buffers.
+    `served` are the (group, kind) of node classes that our cloud makes machines of.
     """
 
     picture: Picture
@@ -50,7 +50,6 @@ class Question:
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
-    spare: tuple[Demand, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +98,6 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
         disruption_budgets=question.disruption_budgets,
         moved=question.moved,
         paused=question.paused,
-        spare=question.spare,
     )
     snapshot = dataclasses.replace(
         situation.snapshot,

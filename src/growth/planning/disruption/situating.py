@@ -55,12 +55,8 @@ def situated(
     disruption_budgets: Sequence[PodDisruptionBudget] = (),
     moved: Mapping[str, dt.datetime] | None = None,
     paused: bool = False,
-    spare: Sequence[Demand] = (),
 ) -> Situation:
-    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all.
-
-    `spare` are pods that capacity buffers stand for: room for them must be left, as for pods that wait.
-    """
+    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all."""
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
@@ -90,7 +86,7 @@ def situated(
         nodes=tuple(nodes),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving, *spare),
+        demands=(*assembled.demands, *moving),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
