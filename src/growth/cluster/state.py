@@ -34,7 +34,7 @@ from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
 from growth.cluster.reserved_names import ReservedNames
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
-from growth.cluster.snapshot import VolumesView
+from growth.cluster.snapshot import Demand, VolumesView
 from growth.cluster.wanting import is_done
 from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
@@ -100,6 +100,7 @@ class State:
         self._expected: dict[str, tuple[NodeClaim, float]] = {}
         self._nominated: dict[str, float] = {}
         self._kept: frozenset[str] = frozenset()
+        self.buffered: tuple[Demand, ...] = ()
         self.reserved_names = ReservedNames(clock)
         self._census = Census(nodes=self.nodes, claims=self.claims, pods=self.pods, attachments=self.attachments)
         self._newest: dict[tuple[str, str], CachedPod] = {}
@@ -184,6 +185,11 @@ class State:
     def keep_for_buffers(self, nodes: Collection[str]) -> None:
         """The nodes (and claims) whose room is kept for capacity buffers, until the next call."""
         self._kept = frozenset(nodes)
+
+    def leave_room(self, pods: Sequence[Demand]) -> None:
+        """The pods that capacity buffers stand for, until the next call: what is moved must leave them their room."""
+        self.buffered = tuple(pods)
+        self._changes += 1
 
     def kept_for_buffer(self, node: str) -> bool:
         return node in self._kept

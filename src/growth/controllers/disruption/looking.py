@@ -10,7 +10,7 @@ from growth.api.conditions import find
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
-from growth.cluster.machines import Machine
+from growth.cluster.machines import Machine, doubt
 from growth.cluster.shapes import CachedPod
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
@@ -57,11 +57,7 @@ class Looking:
         picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
         if around is not None:
             picture = self._corrected(picture, around)
-        facts = {
-            name: self._facts(counted.machine, acting=name in acting)
-            for name, counted in picture.counted.items()
-            if counted.machine.claim is not None
-        }
+        facts = {name: self._facts(counted.machine, acting=name in acting) for name, counted in picture.counted.items()}
         pods = {name: env.state.pods.store.find("node", name) for name in facts}
         pods |= {} if around is None else around.pods
         pods |= {name: each.pods for name, each in (fresh or {}).items()}
@@ -71,6 +67,7 @@ class Looking:
             pods=pods,
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             moved=self._memory.moved(env.state.pods.store),
+            buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
         )
@@ -92,9 +89,11 @@ class Looking:
 
     def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim
-        assert claim is not None
         if node is None:
-            return Facts(acting=acting, doubt=self._doubt(claim, ()))
+            return Facts(acting=acting)
+        foreign, doubt = self._foreign(claim), self._doubt(node)
+        if claim is None:
+            return Facts(foreign=foreign, doubt=doubt)
         name = node.metadata.name
         up = self._initialized_seconds(claim)
         return Facts(
@@ -102,17 +101,23 @@ class Looking:
             nominated=self._nominated(name, claim.metadata.name, up),
             holds_buffer=any(map(env.state.kept_for_buffer, (name, claim.metadata.name))),
             acting=acting,
-            doubt=self._doubt(claim, env.state.nodes.store.find("provider", node.spec.provider_id)),
+            doubt=doubt,
+            foreign=foreign,
         )
 
-    def _doubt(self, claim: NodeClaim, nodes: Collection[Node]) -> str:
-        if not serves(self._env.provider, claim.spec.node_class_ref):
-            uses = claim.spec.node_class_ref
-            return f"its node class is a {uses.kind} of {uses.group}, which another provider serves"
-        provider_id = claim.status.provider_id
-        if len(nodes) > 1 or (provider_id and len(self._env.state.claims.store.find("provider", provider_id)) > 1):
-            return "several Nodes or NodeClaims name the same machine"
-        return ""
+    def _foreign(self, claim: NodeClaim | None) -> str:
+        if claim is None or serves(self._env.provider, claim.spec.node_class_ref):
+            return ""
+        uses = claim.spec.node_class_ref
+        return f"its node class is a {uses.kind} of {uses.group}, which another provider serves"
+
+    def _doubt(self, node: Node) -> str:
+        """Also of a Node that no claim was matched with, where another Node is matched with its claim."""
+        provider_id, state = node.spec.provider_id, self._env.state
+        claims = state.claims.store.find("provider", provider_id) if provider_id else ()
+        if not any(serves(self._env.provider, claim.spec.node_class_ref) for claim in claims):
+            return ""
+        return doubt(provider_id, nodes=len(state.nodes.store.find("provider", provider_id)), claims=len(claims))
 
     def _initialized_seconds(self, claim: NodeClaim) -> float:
         told = find(claim.status.conditions, names.INITIALIZED)

@@ -8,7 +8,7 @@ counts, and whatever only says «not yet» of the nodes themselves is no reason 
 import collections
 import dataclasses
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from growth.api import names
@@ -16,7 +16,7 @@ from growth.api.policy import PodDisruptionBudget
 from growth.api.requests import requests_of
 from growth.cluster.assemble import Picture
 from growth.cluster.counting import Books
-from growth.cluster.shapes import CachedPod
+from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
@@ -40,7 +40,7 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
     """
 
     picture: Picture
@@ -48,6 +48,7 @@ class Question:
     pods: Mapping[str, Sequence[CachedPod]]
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
+    buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
 
@@ -97,6 +98,7 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
         pods=question.pods,
         disruption_budgets=question.disruption_budgets,
         moved=question.moved,
+        buffered=question.buffered,
         paused=question.paused,
     )
     snapshot = dataclasses.replace(
@@ -157,7 +159,7 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
     why = "; ".join(_changed_offers(move, situation))
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
-    why, places = _housed(move, situation, bought=bought, known=known)
+    why, places = _housed(move, situation, bought=bought, known=known, buffered=question.buffered)
     return Verdict(
         nodes=() if why else tuple(going),
         why=why,
@@ -190,12 +192,12 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
 
 
 def _housed(
-    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None
+    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None, buffered: Sequence[Demand]
 ) -> tuple[str, frozenset[str]]:
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not.
+    may wait for machines that are not up yet; those of the move may not. Those of buffers take what the others leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -212,7 +214,9 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    views, taken = _filled(others, situation.demands)
+    of_buffers = {each.key for each in buffered}
+    waiting = [each for each in situation.demands if each.key not in of_buffers]
+    views, taken = _filled(others, waiting)
     open_to_them = dataclasses.replace(
         others,
         nodes=(
@@ -228,6 +232,13 @@ def _housed(
     plan = solve.solve(open_to_them, moving, _FIRST_FIT)
     homeless = [each.pod for each in plan.unplaced]
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    if buffered and not why:
+        shapes = {each.key: each.shape for each in moving}
+        moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+        now, _ = _filled(dataclasses.replace(situation.snapshot, pools=()), waiting)
+        then = _holding((*views, *stand_ins(move.replacements, situation)), moved)
+        lost = _with_room(situation.snapshot, now, buffered) - _with_room(situation.snapshot, then, buffered)
+        why = f"a CapacityBuffer would lose the room for {len(lost)} of its pods" if lost else ""
     there = {view.name for view in others.nodes}
     return why, frozenset({each.name for each in plan.filled} & there | taken)
 
@@ -239,9 +250,19 @@ def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeVi
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+    return _holding(snapshot.nodes, filled), frozenset(filled)
+
+
+def _holding(views: Sequence[NodeView], pods: Mapping[str, Sequence[PodShape]]) -> tuple[NodeView, ...]:
+    """The nodes with more pods on them, by name."""
     books = Books()
-    views = tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
-    return views, frozenset(filled)
+    return tuple(books.holding(view, pods[view.name]) if view.name in pods else view for view in views)
+
+
+def _with_room(snapshot: Snapshot, nodes: tuple[NodeView, ...], pods: Sequence[Demand]) -> Set[str]:
+    """Which of the pods find room on these nodes."""
+    plan = solve.solve(dataclasses.replace(snapshot, nodes=nodes, pools=()), pods, _FIRST_FIT)
+    return {key for each in plan.filled for key in each.pods}
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:

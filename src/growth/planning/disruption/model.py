@@ -55,8 +55,8 @@ class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
     `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
-    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is when pods were last moved by us, by the UID of their owner (or
-    their own where they have none).
+    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is
+    when pods were last moved by us, by the UID of their owner (or their own where they have none).
     """
 
     snapshot: Snapshot
