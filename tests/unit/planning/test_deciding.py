@@ -216,6 +216,27 @@ def test_a_soft_limit_lets_replacements_come_first() -> None:
     assert moves(too_large) == [("Underutilized", ("a",), 1)]
 
 
+def test_a_soft_limit_holds_for_other_pools_nodes() -> None:
+    """Their machines would stay beyond it for good: they are bought where there is room, or not at all."""
+    liked = pool("liked", limits={"nodes": "1"}, weight=10, disruption={"nodeLimitMode": "Soft", **STILL["disruption"]})
+    nodes = (full("a"), full("b", of="liked"))
+    made = decide(cluster(pool(**STILL), liked, *nodes, facts=drifted("a")))
+    assert [each.planned.pool.name for move in made.moves for each in move.replacements] == ["default"]
+    nowhere = decide(cluster(pool(limits={"nodes": "1"}, **STILL), liked, *nodes, facts=drifted("a")))
+    assert moves(nowhere) == []
+    both = decide(cluster(pool(**STILL), liked, *nodes, facts=drifted("a", "b")))
+    assert [each.planned.pool.name for move in both.moves for each in move.replacements] == ["default", "liked"]
+
+
+def test_a_soft_limit_is_passed_while_another_move_passes_it() -> None:
+    """What is being replaced counts for nothing: moves that run together do not hold each other up."""
+    of = limited(2, "Soft", **STILL["disruption"])
+    coming = {names.REPLACES_ANNOTATION: "a"}
+    nodes = (full("a"), full("b"), machine("new", annotations=coming, conditions=("Launched",)))
+    made = decide(cluster(of, *nodes, facts={"a": Facts(acting=True), **drifted("b")}))
+    assert moves(made) == [("Drifted", ("b",), 1)]
+
+
 def test_below_a_hard_limit_as_many_are_replaced_as_may_come() -> None:
     """min(budget, limit − count): with one place left one node is replaced."""
     of = limited(3, consolidateAfter="Never")

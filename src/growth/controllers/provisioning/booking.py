@@ -17,7 +17,7 @@ from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values, machines
 from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
-from growth.cluster.replacing import being_replaced
+from growth.cluster.replacing import being_replaced, excused
 from growth.cluster.snapshot import NODES, PoolView
 from growth.controllers.provisioning.claims import Order
 from growth.units.errors import MoneyError, QuantityError
@@ -51,13 +51,13 @@ def book_pool(
     """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh; whatever
     is reserved counts.
 
-    What replaces other machines may pass a soft limit of nodes. A pool of a fixed size gets no more than its replicas,
-    what replaces others aside.
+    What replaces machines of the pool may pass a Soft limit of nodes, as those will be gone: for such orders what is being
+    replaced does not count, and a pool that is beyond its limit may keep its number. A pool of a fixed size gets no more
+    than its replicas, what replaces others aside.
     """
     ref = PoolRef.karpenter(pool.metadata.name)
     known = by_name(types)
     claims = tuple(claims)
-    soft = node_limit_mode(pool) == SOFT
     try:
         limits = amounts(pool.spec.limits)
         usage = Usage(machines(nodes, claims, known), known)
@@ -73,11 +73,13 @@ def book_pool(
     booked = dict(standing)
     missing = _missing(pool, claims, standing)
     replaced = being_replaced(claims).union(*(each.replaces for each in standing.values()))
+    passing = _Passing(pool, claims, standing, used=used.get(NODES, 0))
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
-        passed = {NODES} if soft and order.replaces else frozenset()
-        over = [name for name, limit in limits.items() if after.get(name, 0) > limit and name not in passed]
+        over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
+        if NODES in over and passing.allows(order, limits[NODES]):
+            over.remove(NODES)
         if missing is not None and not replaced.isdisjoint(order.replaces):
             refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
             continue
@@ -92,6 +94,7 @@ def book_pool(
             refused.append((order, f"NodePool {ref} has no room left: {told}"))
             continue
         used = after
+        passing.take(order)
         taken.append(order)
         booked[order.name] = Reservation(
             at=now,
@@ -100,6 +103,32 @@ def book_pool(
             replaces=order.replaces,
         )
     return Booking(tuple(taken), tuple(refused), booked)
+
+
+class _Passing:
+    """The books of a Soft limit of nodes: what there is without the machines of the pool that others of it replace."""
+
+    def __init__(
+        self, pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation], *, used: int
+    ) -> None:
+        own = [each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
+        self._soft = node_limit_mode(pool) == SOFT
+        self._own = {each.metadata.name for each in own}
+        self._excused = excused(own) | {
+            name for each in standing.values() for name in each.replaces if name in self._own
+        }
+        self._count = self._before = used - len(self._excused)
+
+    def allows(self, order: Order, limit: int) -> bool:
+        """Whether a machine that passes the limit now is none too many once those are gone that it replaces."""
+        return self._soft and bool(order.replaces) and self._after(order) <= max(limit, self._before)
+
+    def take(self, order: Order) -> None:
+        self._count = self._after(order)
+        self._excused |= self._own.intersection(order.replaces)
+
+    def _after(self, order: Order) -> int:
+        return self._count + 1 - len(self._own.intersection(order.replaces) - self._excused)
 
 
 def _missing(pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation]) -> int | None:
