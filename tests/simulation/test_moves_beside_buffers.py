@@ -2,19 +2,23 @@
 
 import asyncio
 
+from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.kinds import Json
+from growth.api.nodes import NODE
 from growth.api.pods import POD_TEMPLATE
 from growth.controllers.buffers import Buffers
 from growth.controllers.disruption import Disruption
 from tests.simulation.moving import add_large, add_ready_pool, claims, tainted
 from tests.simulation.owning import Stage, on_stage
 
+PROTECTED = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
 ASKED = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1"}}}
 
 
-async def add_buffer(stage: Stage, pods: int) -> None:
-    template: Json = {"metadata": {"name": "spare"}, "template": {"spec": {"containers": [ASKED]}}}
+async def add_buffer(stage: Stage, pods: int, *, cpu: str = "1") -> None:
+    asked = {**ASKED, "resources": {"requests": {"cpu": cpu}}}
+    template: Json = {"metadata": {"name": "spare"}, "template": {"spec": {"containers": [asked]}}}
     await stage.admin.create(POD_TEMPLATE, template, namespace="default")
     spec = {"podTemplateRef": {"name": "spare"}, "replicas": pods}
     await stage.admin.create(CAPACITY_BUFFER, {"metadata": {"name": "spare"}, "spec": spec}, namespace="default")
@@ -43,9 +47,7 @@ def test_a_buffer_that_has_no_room_anyway_holds_nothing_up() -> None:
 
     async def body(stage: Stage) -> int:
         pool = await add_ready_pool(stage, limits={"nodes": "2"})
-        await add_buffer(stage, 1)
-        huge = {"template": {"spec": {"containers": [{**ASKED, "resources": {"requests": {"cpu": "500"}}}]}}}
-        await stage.admin.patch(POD_TEMPLATE, "spare", huge, namespace="default")
+        await add_buffer(stage, 1, cpu="500")
         for name in ("web-1", "web-2"):
             await add_large(stage, name, pool=pool, pods=5)
         await stage.start(Buffers(stage.env), Disruption(stage.env))
@@ -69,6 +71,24 @@ def test_a_buffer_that_grew_meanwhile_keeps_a_move_from_being_begun() -> None:
         return len(await claims(stage)), await tainted(stage)
 
     assert on_stage(body).value == (2, [])
+
+
+def test_a_move_is_checked_by_where_kube_scheduler_would_put_its_pods() -> None:
+    """The full node would do for its pod, but kube-scheduler takes the other, which is kept for the buffer by then."""
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await add_ready_pool(stage, limits={"nodes": "3"})
+        await add_large(stage, "going", pool=pool, pods=1)
+        for name, pods in (("full", 14), ("roomy", 1)):
+            await add_large(stage, name, pool=pool, pods=pods)
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": {"annotations": PROTECTED}})
+        await stage.start(Buffers(stage.env), Disruption(stage.env))
+        await asyncio.sleep(30)
+        await add_buffer(stage, 1, cpu="14500m")
+        await asyncio.sleep(120)
+        return sorted(await claims(stage))
+
+    assert on_stage(body).value == ["full", "going", "roomy"]
 
 
 def test_where_pods_of_buffers_are_is_nobodys_concern() -> None:

@@ -20,11 +20,12 @@ from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
-from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
+from growth.planning.disruption.buffering import holding, taken_by_daemons
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
+from growth.planning.disruption.search.believing import left_over, orders
 from growth.planning.disruption.situating import Facts, situated
 from growth.units.resources import Amounts
 
@@ -230,9 +231,7 @@ def _housed(
     homeless = [each.pod for each in plan.unplaced]
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if situation.buffered and not why:
-        shapes = {each.key: each.shape for each in moving}
-        moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-        lost = _lost_by_buffers(situation, holding((*views, *stand_ins(move.replacements, situation)), moved))
+        lost = _lost_by_buffers(move, situation, moving)
         why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
     there = {view.name for view in others.nodes}
     return why, frozenset({each.name for each in plan.filled} & there | taken)
@@ -248,11 +247,14 @@ def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeVi
     return holding(snapshot.nodes, filled), frozenset(filled)
 
 
-def _lost_by_buffers(situation: Situation, then: Sequence[NodeView]) -> int:
-    """How many of their pods have room now and none on the nodes as they will be."""
-    now, _ = _filled(dataclasses.replace(situation.snapshot, pools=()), situation.waiting)
-    before, after = (without_room(situation.snapshot, nodes, situation.of_buffers) for nodes in (now, then))
-    return len({*after} - {*before})
+def _lost_by_buffers(move: Move, situation: Situation, moving: Sequence[Demand]) -> int:
+    """How many of their pods have room now and none when kube-scheduler has bound those of the move, in some order."""
+    bought = [each.planned for each in move.replacements]
+    before = frozenset(left_over(situation, gone=(), evicted=(), claims=(), waiting=frozenset()))
+    after = (
+        left_over(situation, gone=move.nodes, evicted=queue, claims=bought, waiting=before) for queue in orders(moving)
+    )
+    return max(sum(key in situation.buffered for key in left) for left in after)
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:

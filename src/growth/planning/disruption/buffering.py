@@ -19,9 +19,12 @@ _FIRST_FIT: Final = Options(packer="first-fit")
 
 
 def without_room(snapshot: Snapshot, nodes: Iterable[NodeView], pods: Sequence[Demand]) -> list[str]:
-    """Which of the pods find no room on these nodes alone."""
-    plan = solve(dataclasses.replace(snapshot, nodes=tuple(nodes), pools=()), pods, _FIRST_FIT)
-    return [each.pod for each in plan.unplaced]
+    """For which of the pods a machine would be bought, or cannot be, with these nodes there.
+
+    What they would rather have counts: where a new machine has it, and none of these nodes, it is bought.
+    """
+    plan = solve(dataclasses.replace(snapshot, nodes=tuple(nodes)), pods, _FIRST_FIT)
+    return [*(each.pod for each in plan.unplaced), *(key for claim in plan.claims for key in claim.pods)]
 
 
 def holding(nodes: Iterable[NodeView], pods: Mapping[str, Sequence[PodShape]]) -> tuple[NodeView, ...]:
