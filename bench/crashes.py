@@ -1,6 +1,6 @@
 """The simulated autoscaler dies after every write in turn, of a scale-up, a scale-down and the deletion of a NodePool.
 
-See `growth.sim.trials.owning.crashes`. Printed for each act: how many writes it takes without a crash, so how many times it
+See `growth.sim.trials.owning.crashes`, and `exchanges` for moves with several machines. Printed for each act: how many writes it takes without a crash, so how many times it
 was repeated with one, and how many of those ended with something leaked, bought twice or not running. Nothing is timed.
 """
 
@@ -11,6 +11,8 @@ from typing import Any
 from growth.operator import logs
 from growth.ports import SystemClock
 from growth.sim.trials.owning.crashes import Act, run
+from growth.sim.trials.owning.exchanges import Exchange
+from growth.sim.trials.owning.exchanges import run as run_exchange
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
     rows = [everywhere(act, seed=options.seed, every=options.every) for act in Act]
+    rows += [exchanged(each, seed=options.seed, every=options.every) for each in Exchange]
     return {"seed": options.seed, "crashes": sum(row["crashes"] for row in rows), "acts": rows}
 
 
@@ -43,6 +46,25 @@ def everywhere(act: Act, *, seed: int, every: int = 1) -> dict[str, Any]:
         "act": str(act),
         "writes": calm.writes,
         "crashes": crashes,
+        "broken": len(broken),
+        "first": broken[0][:300] if broken else "",
+    }
+
+
+def exchanged(exchange: Exchange, *, seed: int, every: int = 1) -> dict[str, Any]:
+    """The same for a move with several machines."""
+    calm = run_exchange(exchange, seed=seed)
+    broken = []
+    numbers = range(1, calm.writes + 1, every)
+    for number in numbers:
+        try:
+            run_exchange(exchange, seed=seed, crash_after=number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other writes are tried too
+            broken.append(f"after write {number}: {type(error).__name__}: {error}")
+    return {
+        "act": f"{exchange} replaced by two",
+        "writes": calm.writes,
+        "crashes": len(numbers),
         "broken": len(broken),
         "first": broken[0][:300] if broken else "",
     }

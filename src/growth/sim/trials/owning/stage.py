@@ -261,9 +261,11 @@ class Stage:
         self._keeping.append(self.kernel.create_task(replica.keep(), name=f"keep {name}"))
         return replica
 
-    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi") -> None:
+    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> None:
+        """`spec` is what else the pods say."""
         container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-        await self.admin.create(DEPLOYMENT, workload(name, replicas, containers=[container]), namespace="default")
+        body = workload(name, replicas, containers=[container], **spec)
+        await self.admin.create(DEPLOYMENT, body, namespace="default")
 
     async def scale(self, name: str, replicas: int) -> None:
         await self.admin.patch(DEPLOYMENT, name, {"spec": {"replicas": replicas}}, namespace="default")
