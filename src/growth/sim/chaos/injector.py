@@ -36,13 +36,17 @@ VICTIM_SECONDS: Final = 5.0
 
 
 class Injector(Seams):
-    """One run's misfortunes. `counts` are of strikes that could matter, `strikes` of all; `log` is what struck, and when."""
+    """One run's misfortunes. `counts` are of strikes that could matter, `strikes` of all; `log` is what struck, and when.
+
+    `denied` is when the cloud said of a machine that there is none, by provider ID.
+    """
 
     def __init__(self, rates: Mapping[str, float], *, seed: int, books: Callable[[], Books]) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
         self.strikes: collections.Counter[str] = collections.Counter()
         self.log: list[tuple[float, str]] = []
         self.by_hand: dict[str, str] = {}
+        self.denied: dict[str, list[float]] = {}
         self._rates = rates
         self._books = books
         self._random = SimRandom(seed, "chaos")
@@ -111,6 +115,7 @@ class Injector(Seams):
             strike=self._strikes_now,
             random=self._random.stream("lists"),
             now=world.kernel.time,
+            denied=lambda provider_id: self.denied.setdefault(provider_id, []).append(world.kernel.time()),
         )
 
     def part(self, api: Api, actor: Actor) -> Api:
