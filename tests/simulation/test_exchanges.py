@@ -31,5 +31,5 @@ def test_who_mends_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None
         return []
 
     monkeypatch.setattr(Mending, "mend", mend)
-    with pytest.raises(AssertionError, match="not replaced|not settled|left"):
+    with pytest.raises(AssertionError, match=r"not replaced|not settled|left"):
         everywhere(Exchange.PAIR)
