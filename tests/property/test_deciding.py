@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from growth.api import names
 from growth.api.kinds import Json
+from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
 from growth.planning.disruption.room import overdrawn, rooms
@@ -90,6 +91,8 @@ def checked(made: Situation, found: Decided) -> None:
     assert set(going) | {each.node for each in found.kept} == set(owned) | {each.node for each in made.others}
     assert not set(going) & {each.node for each in found.kept}
     assert all(each.reason and each.message for each in found.kept)
+    # What passes by itself is no news: nobody is told of it.
+    assert all(each.waits for each in found.kept if each.reason in words.PASSING)
     # What is protected, promised, leaving or of no pool is never moved; what takes pods stays.
     for name in going:
         node = owned[name]

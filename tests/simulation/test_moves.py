@@ -63,6 +63,7 @@ def test_what_replaces_is_up_before_anything_goes() -> None:
             (names.DISRUPTION_TERMINATING, "NodeClaim", "Disrupting NodeClaim: Underutilized"),
         ):
             assert (reason, kind, message) in {(one.reason, one.involved_object.kind, one.message) for one in events}
+        assert {one.count for one in events} == {1}, "five minutes of waiting are told once"
         return [before, holder[0].done[len(before) :], sorted(set(await claims(stage)) - {new})]
 
     before, after, left = on_stage(body, api=api).value

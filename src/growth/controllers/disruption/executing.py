@@ -210,6 +210,7 @@ class Execution:
         """Waits until everything that was bought is up. `GaveUp` where one of them is gone, or it takes too long."""
         env = self._env
         asked = env.clock.monotonic()
+        told: set[str] = set()
         while True:
             for name in (*running.coming, *running.move.destinations):
                 env.state.nominate(name, seconds=env.settings.nomination)
@@ -219,7 +220,8 @@ class Execution:
                     (claim,) = await each((name,), self._asked_for, attempts=1)
                 if claim is not None and claim.metadata.deletion_timestamp is not None:
                     raise GaveUp(f"the replacement {name} was deleted", failed=True)
-                if claim is not None:
+                if claim is not None and name not in told:
+                    told.add(name)
                     self._report.launching(running, claim, up=self._is_up(name))
             if all(map(self._is_up, running.coming)):
                 return

@@ -29,7 +29,7 @@ _log = logger("disruption")
 _SILENT: Final = frozenset(
     {words.UNMANAGED, words.NOT_INITIALIZED, words.LEAVING, words.UP_TO_DATE, words.IN_USE, words.GROWTH_POOL}
 )
-_NO_GAIN: Final = frozenset({words.NO_PLACE, words.BALANCED, words.PRICE_UNKNOWN})
+_NO_GAIN: Final = frozenset({words.NO_PLACE, words.BALANCED, words.TOO_LITTLE, words.PRICE_UNKNOWN})
 # What was told of a node is told again after this long, if it is still so and something else changed.
 REPEAT_SECONDS: Final = 6 * 3600.0
 
@@ -151,7 +151,7 @@ class Report:
         self._record(story.replaces(running, self._env))
 
     def launching(self, running: Running, claim: NodeClaim, *, up: bool) -> None:
-        """A replacement is on its way; the recorder tells repetitions from news."""
+        """A replacement is on its way."""
         about = regarding(NODE_CLAIM, claim.metadata)
         events = self._env.events
         events.event(about, names.DISRUPTION_LAUNCHING, f"Launching NodeClaim: {running.move.reason}", type=NORMAL)

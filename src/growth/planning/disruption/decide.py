@@ -103,7 +103,8 @@ class _Decision:
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
         """A budget is the pool's business, which says so once; to the node it is a matter of time."""
-        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=word == words.BUDGET)
+        waits = word == words.BUDGET or word in words.PASSING
+        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=waits)
 
     def _stay(self, kept: Kept) -> None:
         """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
@@ -250,7 +251,7 @@ class _Decision:
                 continue
             stays = self._why_kept(node, names.UNDERUTILIZED)
             if stays is None and node.name in touched:
-                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
+                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES, waits=True)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
