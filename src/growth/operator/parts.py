@@ -11,11 +11,14 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.emptiness import Emptiness
 from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
+from growth.controllers.growth.pools import GrowthPools
+from growth.controllers.growth.purchases import Requesting
+from growth.controllers.growth.requests import NodeRequests
+from growth.controllers.growth.reserving import GrowthReserving
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
 from growth.controllers.pools import Pools
-from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.termination import Termination
@@ -55,15 +58,18 @@ def acting(environment: Environment) -> Sequence[Part]:
     health = RegistrationHealth()
     decisions = Decisions(environment)
     buffers = Buffers(environment)
+    reserving = GrowthReserving(environment)
+    requesting = Requesting(environment, reserving)
     return (
         reader,
         decisions,
         buffers,
         Overlays(environment),
-        Provisioner(environment, decisions=decisions, headroom=buffers),
+        Provisioner(environment, decisions=decisions, headroom=buffers, requesting=requesting),
+        NodeRequests(environment, reserving),
+        GrowthPools(environment, requesting),
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
-        UnservedPools(environment),
         Termination(environment),
         Emptiness(environment, tell=_into(decisions, environment)),
         Collection(environment),

@@ -6,14 +6,18 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+from growth.api import names
+from growth.api.growthpools import UNMET, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.snapshot import Demand
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
+from growth.controllers.growth.purchases import Asked, Asking, Requesting
+from growth.controllers.growth.reserving import GrowthReserving
 from growth.controllers.headroom import Outcome
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
@@ -29,7 +33,7 @@ from growth.controllers.slicing import slices
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted
-from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.plan import Filter, Plan, PlannedClaim, Reason, Unplaced
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Reading
@@ -87,8 +91,16 @@ class NoHeadroom:
 class Provisioner:
     """`run` works until cancelled, or until the gate is closed."""
 
-    def __init__(self, env: Environment, *, decisions: Decisions, headroom: Headroom | None = None) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        decisions: Decisions,
+        headroom: Headroom | None = None,
+        requesting: Requesting | None = None,
+    ) -> None:
         self._env = env
+        self._requesting = requesting or Requesting(env, GrowthReserving(env))
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
@@ -123,6 +135,8 @@ class Provisioner:
         state.pools.subscribe(self._on_pool)
         state.claims.subscribe(self._on_claim)
         state.nodes.subscribe(self._on_node)
+        state.growth_pools.subscribe(self._on_growth_pool)
+        state.node_requests.subscribe(self._on_request)
 
     def trigger(self, why: str) -> None:
         """Something else than a pod calls for a pass."""
@@ -138,6 +152,18 @@ class Provisioner:
             return
         if not isinstance(change, Deleted) and len(self._pending):
             self.trigger("pool")
+
+    def _on_growth_pool(self, change: Change[GrowthPool]) -> None:
+        if isinstance(change, Changed) and buys_the_same(change.old, change.new):
+            return
+        if not isinstance(change, Deleted) and len(self._pending):
+            self.trigger("growth pool")
+
+    def _on_request(self, change: Change[NodeRequest]) -> None:
+        """A machine that does not come is planned again at once, and a type that nobody asked for may be had again."""
+        ended = isinstance(change, Changed) and change.old.status.phase != change.new.status.phase == UNMET
+        if (ended or isinstance(change, Deleted)) and len(self._pending):
+            self.trigger("request")
 
     def _on_claim(self, change: Change[NodeClaim]) -> None:
         going = isinstance(change, Changed) and begins_to_go(change.old, change.new)
@@ -291,42 +317,63 @@ class Provisioner:
             self._open, self._recheck = bool(sifted.keys or virtual), RECHECK_SECONDS
             self._headroom.placed(_for_headroom(virtual, sifted))
             return
-        orders = await self._purchases.orders(plan, answer)
+        orders, wanted = await self._wanted(plan, answer)
         if env.settings.observe:
-            done = Done(created=tuple(orders))
+            done, asked = Done(created=tuple(orders)), Asked(created=tuple(wanted))
         else:
             done = await self._purchases.buy(orders, answer)
+            asked = await self._requesting.ask(wanted)
         unplaced = [each for each in plan.unplaced if not vanished(each.pod, answer, env.state.pods.store)]
         for order, why in done.refused:
             unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in order.pods]
+        for refused, why in asked.refused:
+            unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in refused.pods]
+        coming = {each.name: each.pods for each in done.created} | {each.claim: each.pods for each in asked.created}
         left = frozenset(each.pod for each in unplaced)
         async for slice_ in slices(pods):
             self._journeys.planned(slice_, unplaced=left)
         if not env.settings.observe:
-            await self._nominate(plan, done.created, answer, virtual)
+            await self._nominate(plan, coming, answer, virtual)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
                     self._teller.failed(pod, each.reasons)
-        self._headroom.placed(_for_headroom(virtual, sifted, plan, done.created, unplaced))
-        self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
+        self._headroom.placed(_for_headroom(virtual, sifted, plan, coming, unplaced))
+        self._open = bool(sifted.keys or unplaced or coming or plan.filled or virtual)
         real = any(key in answer.pods for each in plan.filled for key in each.pods)
         self._recheck = FILLED_SECONDS if real else RECHECK_SECONDS
         if done.futile:
             self._recheck = self._refused.next()
         elif done.created:
             self._refused.reset()
-        self._decide(answer, plan, done, unplaced)
-        if done.again:
-            _log.info("the plan is made again", reason=done.again)
+        bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
+        bought += [(each.name, each.planned, len(each.pods)) for each in asked.created if each.planned is not None]
+        self._decide(answer, plan, bought, unplaced)
+        if done.again or asked.again:
+            _log.info("the plan is made again", reason=done.again or asked.again)
             self.trigger("again")
+
+    async def _wanted(self, plan: Plan, answer: Answer) -> tuple[list[Order], list[Asking]]:
+        """What of the plan is still wanted: claims of Karpenter's pools, and requests of ours."""
+        pairs = list(zip(plan.claims, answer.bounds, strict=True))
+        ours = [(claim, bounds) for claim, bounds in pairs if claim.pool.group == names.GROWTH]
+        theirs = [(claim, bounds) for claim, bounds in pairs if claim.pool.group != names.GROWTH]
+        orders = await self._purchases.orders(
+            dataclasses.replace(plan, claims=tuple(claim for claim, _ in theirs)),
+            dataclasses.replace(answer, bounds=tuple(bounds for _, bounds in theirs)),
+        )
+        prices = [bounds.dearest for _, bounds in ours]
+        return orders, self._requesting.wanted([claim for claim, _ in ours], prices, answer)
 
     # Telling.
 
-    async def _nominate(self, plan: Plan, created: Sequence[Order], answer: Answer, virtual: Sequence[Demand]) -> None:
+    async def _nominate(
+        self, plan: Plan, coming: Mapping[str, Sequence[str]], answer: Answer, virtual: Sequence[Demand]
+    ) -> None:
+        """`coming` are pods by the name of the claim that is made for them."""
         env = self._env
         shapes = {each.key: each for each in virtual}
-        async for slice_ in slices([(key, order.name) for order in created for key in order.pods]):
+        async for slice_ in slices([(key, name) for name, pods in coming.items() for key in pods]):
             for key, name in slice_:
                 pod = answer.pods.get(key)
                 if pod is not None:
@@ -347,8 +394,13 @@ class Provisioner:
                         pod, claim="" if node is not None else filled.name, node=filled.name if node is not None else ""
                     )
 
-    def _decide(self, answer: Answer, plan: Plan, done: Done, unplaced: Sequence[Unplaced]) -> None:
-        bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
+    def _decide(
+        self,
+        answer: Answer,
+        plan: Plan,
+        bought: Sequence[tuple[str, PlannedClaim, int]],
+        unplaced: Sequence[Unplaced],
+    ) -> None:
         if not bought and not unplaced:
             return
         self._decisions.record(
@@ -370,7 +422,7 @@ def _for_headroom(
     virtual: Sequence[Demand],
     sifted: Sifted,
     plan: Plan | None = None,
-    created: Sequence[Order] = (),
+    created: Mapping[str, Sequence[str]] | None = None,
     unplaced: Sequence[Unplaced] = (),
 ) -> Outcome:
     """What became of the pods of buffers."""
@@ -378,11 +430,12 @@ def _for_headroom(
     held = wanted & sifted.keys
     filled = plan.filled if plan is not None else ()
     machines = {each.name for each in filled if wanted & set(each.pods)}
-    machines |= {order.name for order in created if wanted & set(order.pods)}
+    made = created or {}
+    machines |= {name for name, pods in made.items() if wanted & set(pods)}
     machines |= set(sifted.shapes) if held else set()
     return Outcome(
         there=frozenset(wanted & {key for each in filled for key in each.pods}),
-        coming=frozenset(held | (wanted & {key for order in created for key in order.pods})),
+        coming=frozenset(held | (wanted & {key for pods in made.values() for key in pods})),
         unplaced={each.pod: each.reasons for each in unplaced if each.pod in wanted},
         machines=frozenset(machines),
     )

@@ -6,8 +6,8 @@ taken off the books meanwhile stands in the list as a claim, and any later chang
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Final, TypeVar
 
 from growth.api import names, reservations
 from growth.api.core import CONFIG_MAP, ConfigMap
@@ -17,7 +17,16 @@ from growth.api.reservations import Reservation, ReservationError
 from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
-from growth.controllers.provisioning.booking import Booking, Caps, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning.booking import (
+    Booking,
+    Caps,
+    Spending,
+    Spent,
+    UnknownUsage,
+    book_caps,
+    book_pool,
+    book_spending,
+)
 from growth.controllers.provisioning.claims import Order
 from growth.kube.errors import AlreadyExists, Conflict, Gone, NotFound, OutcomeUnknown
 
@@ -26,6 +35,8 @@ ATTEMPTS: Final = 5
 GIVEN_UP_SECONDS: Final = 300.0
 _PAGE: Final = 500
 _RESERVED_KEY: Final = "reserved"
+
+B = TypeVar("B", Booking, Spent)
 
 
 class PlanAgain(Exception):
@@ -139,8 +150,44 @@ class Reserving:
         return pool
 
     async def _reserve_caps(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
-        env = self._env
+        """The orders that the caps allow."""
         own = {order.name for order in orders}
+        return await self._reserve_together(
+            own, lambda reserved, claims: self._book_caps(orders, reserved, claims, pools)
+        )
+
+    async def over_caps(self, wanted: Sequence[Spending]) -> Mapping[str, str]:
+        """Reserves machines that no order is for; which of them the caps do not allow, and why, by name."""
+        if not self._caps or not wanted:
+            return {}
+        catalogue = self._env.state.catalogue
+
+        def booked(reserved: Mapping[str, Reservation], claims: Sequence[NodeClaim]) -> Spent:
+            return book_spending(
+                self._caps,
+                wanted,
+                reserved=reserved,
+                claims=claims,
+                pools={},
+                types=catalogue.types if catalogue is not None else (),
+                currency=catalogue.currency if catalogue is not None else "",
+                now=self._env.clock.now(),
+            )
+
+        own = {each.name for each in wanted}
+        try:
+            spent = await self._reserve_together(own, booked)
+        except BaseException:
+            self.give_up(own)
+            raise
+        self.give_up(spent.refused.keys())
+        return spent.refused
+
+    async def _reserve_together(
+        self, own: Set[str], book: Callable[[Mapping[str, Reservation], Sequence[NodeClaim]], B]
+    ) -> B:
+        """Writes what `book` makes of the names that stand and the claims that there are, until nobody was first."""
+        env = self._env
         for _ in range(ATTEMPTS):
             books = await self._books()
             claims = await self._claims("")
@@ -148,8 +195,8 @@ class Reserving:
                 reserved = reservations.parse(books.data.get(_RESERVED_KEY, ""))
             except ReservationError as error:
                 raise UnknownUsage(f"ConfigMap {names.CAPS_CONFIG_MAP}: {_RESERVED_KEY} {error}") from error
-            booking = self._book_caps(orders, self._others(reserved, own), claims, pools)
-            if not booking.orders:
+            booking = book(self._others(reserved, own), claims)
+            if own.isdisjoint(booking.reserved):
                 return booking
             try:
                 await env.api.patch(

@@ -37,6 +37,7 @@ class Life:
 
     settings: ControllerSettings = SETTINGS
     lease: LeaseSettings = LEASE
+    catalogue: Catalogue = CATALOGUE
 
     async def __call__(self, stage: Stage, seat: Seat) -> None:
         settings = dataclasses.replace(self.settings, max_nodes=stage.caps.max_nodes, max_hourly=stage.caps.max_hourly)
@@ -51,7 +52,7 @@ class Life:
         def cloud(api: Api, *, cluster: str) -> Cloud:
             provider = KwokProvider(
                 api,
-                catalogue=CATALOGUE,
+                catalogue=self.catalogue,
                 cluster=cluster,
                 namespace=GROWTH_NAMESPACE,
                 clock=seat.clock,
