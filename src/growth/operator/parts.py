@@ -13,8 +13,10 @@ from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
 from growth.controllers.growth.pools import GrowthPools
 from growth.controllers.growth.purchases import Requesting
+from growth.controllers.growth.removals import Removals
 from growth.controllers.growth.requests import NodeRequests
 from growth.controllers.growth.reserving import GrowthReserving
+from growth.controllers.growth.scaling import ScaleDown
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
@@ -68,6 +70,8 @@ def acting(environment: Environment) -> Sequence[Part]:
         Provisioner(environment, decisions=decisions, headroom=buffers, requesting=requesting),
         NodeRequests(environment, reserving),
         GrowthPools(environment, requesting),
+        ScaleDown(environment),
+        Removals(environment),
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
         Termination(environment),

@@ -6,7 +6,7 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, Protocol
 
 from growth.api import names
@@ -18,6 +18,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Asked, Asking, Requesting
 from growth.controllers.growth.reserving import GrowthReserving
+from growth.controllers.growth.sparing import Sparing
 from growth.controllers.headroom import Outcome
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
@@ -101,6 +102,7 @@ class Provisioner:
     ) -> None:
         self._env = env
         self._requesting = requesting or Requesting(env, GrowthReserving(env))
+        self._sparing = Sparing(env)
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
@@ -236,13 +238,14 @@ class Provisioner:
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
+            spared=self._sparing.nodes(),
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=self._options,
         )
         answer = await self._planned(question, waiting=len(marked.since))
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
-        await self._perform(answer, sifted, virtual)
+        await self._perform(answer, sifted, virtual, spared=question.spared)
 
     def _tell_waiting(self, what: list[str]) -> None:
         """When it begins or changes, and then now and then: the watchdog tells the rest."""
@@ -308,7 +311,9 @@ class Provisioner:
 
     # Acting.
 
-    async def _perform(self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand]) -> None:
+    async def _perform(
+        self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand], *, spared: Set[str] = frozenset()
+    ) -> None:
         env, plan = self._env, answer.plan
         pods = list(answer.pods.values())
         async for slice_ in slices(pods):
@@ -334,6 +339,7 @@ class Provisioner:
             self._journeys.planned(slice_, unplaced=left)
         if not env.settings.observe:
             await self._nominate(plan, coming, answer, virtual)
+            await self._sparing.keep(each.name for each in plan.filled if each.name in spared)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:

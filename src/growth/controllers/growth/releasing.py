@@ -1,0 +1,109 @@
+"""Asking for the removal of machines of a pool such that its minima hold, however many processes do so at once.
+
+The claims whose removal is about to be asked for are written into the pool's annotation first, with its resourceVersion
+as precondition, as reservations are: two processes that both believe to lead cannot both give up the last spare machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from growth.api import names, reservations
+from growth.api.conditions import is_true
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, GrowthPool, NodeRemovalRequest
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.reservations import Reservation, ReservationError, live
+from growth.controllers.environment import Environment
+from growth.controllers.fresh import every
+from growth.controllers.growth.booking import types_of
+from growth.controllers.growth.claims import removal_body
+from growth.kube.errors import AlreadyExists, Conflict, NotFound, OutcomeUnknown
+from growth.telemetry.logs import logger
+
+_log = logger("scaledown")
+
+ATTEMPTS: Final = 5
+
+
+class Releasing:
+    """Asks for one process."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+
+    async def release(self, name: str, claims: Sequence[str], *, reason: str) -> tuple[str, ...]:
+        """Creates the removals of these claims of the pool, as far as minima allow; the claims that they are of."""
+        for _ in range(ATTEMPTS):
+            try:
+                pool = await self._env.api.get(GROWTH_POOL, name)
+            except NotFound:
+                return ()
+            there = {each.metadata.name: each for each in await every(self._env.api, NODE_CLAIM)}
+            removals = await every(self._env.api, NODE_REMOVAL_REQUEST)
+            books = _books(pool)
+            now = self._env.clock.now()
+            released = released_of(pool, claims, there, removals, live(books, now), heed_min=True)
+            if not released:
+                return ()
+            text = reservations.printed(live(books, now) | {each: Reservation(at=now) for each in released})
+            try:
+                await self._env.api.patch(
+                    GROWTH_POOL,
+                    name,
+                    {"metadata": {"annotations": {names.RELEASING_ANNOTATION: text}}},
+                    revision=pool.metadata.resource_version,
+                    uid=pool.metadata.uid,
+                )
+            except (Conflict, OutcomeUnknown):
+                continue
+            for each in released:
+                await self._create(there[each], pool, reason)
+            return released
+        _log.info("a pool changes too often for machines to be released", pool=name)
+        return ()
+
+    async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str) -> None:
+        try:
+            await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=reason))
+        except AlreadyExists:
+            return
+        _log.info("created noderemovalrequest", NodeClaim=claim.metadata.name, reason=reason)
+
+
+def _books(pool: GrowthPool) -> dict[str, Reservation]:
+    """What others are about to release. An annotation that nobody can read says nothing: it holds no machine back."""
+    try:
+        return reservations.parse(pool.metadata.annotations.get(names.RELEASING_ANNOTATION, ""))
+    except ReservationError:
+        return {}
+
+
+def released_of(
+    pool: GrowthPool,
+    wanted: Sequence[str],
+    claims: Mapping[str, NodeClaim],
+    removals: Sequence[NodeRemovalRequest],
+    releasing: Mapping[str, Reservation],
+    *,
+    heed_min: bool,
+) -> tuple[str, ...]:
+    """Of the wanted claims those that may go such that as many as `min` of each type stay. Everything must be fresh."""
+    going = {each.spec.node_claim_name for each in removals} | set(releasing)
+    staying = {
+        name: types_of(claim)[:1]
+        for name, claim in claims.items()
+        if claim.metadata.labels.get(names.POOL_LABEL) == pool.metadata.name
+        and claim.metadata.deletion_timestamp is None
+        and is_true(claim.status.conditions, names.INITIALIZED)
+        and name not in going
+    }
+    least = {each.name.lower(): each.min for each in pool.spec.server_types} if heed_min else {}
+    found: list[str] = []
+    for name in wanted:
+        if name not in staying:
+            continue
+        types = staying[name]
+        rest = sum(types == other for other in staying.values()) - 1
+        if not types or rest >= least.get(types[0], 0):
+            del staying[name]
+            found.append(name)
+    return tuple(found)

@@ -1,0 +1,88 @@
+"""Scale-down of growth pools, with the whole autoscaler."""
+
+import asyncio
+
+from growth.api import names
+from growth.api.workloads import DEPLOYMENT
+from tests.manifests import growth_pool
+from tests.simulation.growing import Growing, growing
+
+QUICK = growth_pool("default", {"name": "cax11", "max": 10}, {"name": "CAX21", "min": 1, "max": 5}, scaleDownAfter="1m")
+
+
+async def scale(cluster: Growing, replicas: int) -> None:
+    await cluster.admin.patch(DEPLOYMENT, "web", {"spec": {"replicas": replicas}}, namespace="default")
+
+
+def test_scale_down_removes_all_but_the_minimum() -> None:
+    """Empty nodes are marked, and gone after `scaleDownAfter`; the machine that `min` keeps is never marked."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(QUICK)
+        await cluster.deploy("web", 10)
+        await cluster.running(10)
+        await scale(cluster, 0)
+
+        async def one_is_left() -> bool:
+            kept = [each for each in await cluster.nodes() if not each.spec.taints]
+            assert kept, "the minimum was marked too"
+            return await cluster.types() == ["cax21"] and not await cluster.removals()
+
+        await cluster.until(one_is_left)
+        await asyncio.sleep(600)
+        assert await cluster.types() == ["cax21"]
+        (node,) = await cluster.nodes()
+        assert not node.spec.taints
+        assert names.SCALE_DOWN_AT_ANNOTATION not in node.metadata.annotations
+
+    growing(body)
+
+
+def test_a_pending_pod_that_would_fit_cancels_a_scale_down() -> None:
+    """The marked node is used before another is bought."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(growth_pool("default", {"name": "cax21", "max": 5}, scaleDownAfter="10m"))
+        await cluster.deploy("web", 3)
+        await cluster.running(3)
+        (before,) = await cluster.claims()
+        await scale(cluster, 0)
+        await cluster.until(lambda: _marked(cluster))
+        await scale(cluster, 3)
+        await cluster.running(3)
+        (after,) = await cluster.claims()
+        assert after.metadata.uid == before.metadata.uid
+        assert not (await cluster.nodes())[0].spec.taints
+        assert await cluster.told(names.SCALE_DOWN_CANCELLED) != []
+
+    growing(body)
+
+
+async def _marked(cluster: Growing) -> bool:
+    return any(names.SCALE_DOWN_AT_ANNOTATION in each.metadata.annotations for each in await cluster.nodes())
+
+
+def test_a_cloud_that_refuses_ends_in_removal_failed() -> None:
+    """So many attempts, each told; then nobody asks again, the taint stays, and the machine counts."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(growth_pool("default", {"name": "cax21", "max": 1}, scaleDownAfter="1m"))
+        await cluster.deploy("web", 1)
+        await cluster.running(1)
+        await cluster.faults(refuseDelete="*")
+        await scale(cluster, 0)
+
+        async def failed() -> bool:
+            return [each.status.phase for each in await cluster.removals()] == ["RemovalFailed"]
+
+        await cluster.until(failed, seconds=1200)
+        (removal,) = await cluster.removals()
+        assert removal.status.removal_attempt == 5
+        assert len(await cluster.told(names.REMOVAL_FAILED)) == 2
+        await asyncio.sleep(3600)
+        (later,) = await cluster.removals()
+        assert later.status == removal.status
+        assert await cluster.types() == ["cax21"]
+        assert [each.key for each in (await cluster.nodes())[0].spec.taints] == [names.SCALE_DOWN_TAINT]
+
+    growing(body)
