@@ -11,6 +11,8 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.emptiness import Emptiness
 from growth.controllers.emptiness_report import Seen
 from growth.controllers.environment import Environment
+from growth.controllers.growth import backing
+from growth.controllers.growth.backing import BackOffs
 from growth.controllers.growth.pools import GrowthPools
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.growth.removals import Removals
@@ -46,6 +48,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *emptiness_report.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
+            *backing.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
         )
@@ -62,12 +65,14 @@ def acting(environment: Environment) -> Sequence[Part]:
     buffers = Buffers(environment)
     reserving = GrowthReserving(environment)
     requesting = Requesting(environment, reserving)
+    back_offs = BackOffs(environment)
     return (
         reader,
         decisions,
         buffers,
         Overlays(environment),
-        Provisioner(environment, decisions=decisions, headroom=buffers, requesting=requesting),
+        Provisioner(environment, decisions=decisions, headroom=buffers, requesting=requesting, back_offs=back_offs),
+        back_offs,
         NodeRequests(environment, reserving),
         GrowthPools(environment, requesting),
         ScaleDown(environment),

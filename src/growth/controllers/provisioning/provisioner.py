@@ -16,6 +16,8 @@ from growth.api.nodes import Node
 from growth.cluster.snapshot import Demand
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
+from growth.controllers.growth.backing import BackOffs
+from growth.controllers.growth.matching import missing_pool
 from growth.controllers.growth.purchases import Asked, Asking, Requesting
 from growth.controllers.growth.reserving import GrowthReserving
 from growth.controllers.growth.sparing import Sparing
@@ -99,10 +101,13 @@ class Provisioner:
         decisions: Decisions,
         headroom: Headroom | None = None,
         requesting: Requesting | None = None,
+        back_offs: BackOffs | None = None,
     ) -> None:
         self._env = env
         self._requesting = requesting or Requesting(env, GrowthReserving(env))
         self._sparing = Sparing(env)
+        self._back_offs = BackOffs(env) if back_offs is None else back_offs
+        self._rested: asyncio.TimerHandle | None = None
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
@@ -133,6 +138,7 @@ class Provisioner:
         env.metrics.read(metrics.QUEUE_DEPTH, self._queue_depth)
         env.metrics.read(metrics.UNFINISHED_WORK, self._unfinished_work)
         self._headroom.subscribe(self.trigger)
+        self._back_offs.subscribe(self.trigger)
         state.pods.subscribe(self._pending.hear)
         state.pools.subscribe(self._on_pool)
         state.claims.subscribe(self._on_claim)
@@ -238,6 +244,7 @@ class Provisioner:
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
+            resting=self._back_offs.left_out(),
             spared=self._sparing.nodes(),
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=self._options,
@@ -246,6 +253,15 @@ class Provisioner:
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual, spared=question.spared)
+        self._come_back()
+
+    def _come_back(self) -> None:
+        """A pass is due when the next pod that rests may be looked at again."""
+        if self._rested is not None:
+            self._rested.cancel()
+        due = self._back_offs.next_due()
+        loop = asyncio.get_running_loop()
+        self._rested = None if due is None else loop.call_later(due, self.trigger, "back-off")
 
     def _tell_waiting(self, what: list[str]) -> None:
         """When it begins or changes, and then now and then: the watchdog tells the rest."""
@@ -340,10 +356,13 @@ class Provisioner:
         if not env.settings.observe:
             await self._nominate(plan, coming, answer, virtual)
             await self._sparing.keep(each.name for each in plan.filled if each.name in spared)
+            served = {pod for each in asked.created for pod in each.pods}
+            self._back_offs.looked(answer.pods, unplaced, bought=served)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
-                    self._teller.failed(pod, each.reasons)
+                    missing = missing_pool(pod.shape.spec, answer.growth_pools.keys(), karpenter=bool(answer.pools))
+                    self._teller.failed(pod, each.reasons, instead=missing)
         self._headroom.placed(_for_headroom(virtual, sifted, plan, coming, unplaced))
         self._open = bool(sifted.keys or unplaced or coming or plan.filled or virtual)
         real = any(key in answer.pods for each in plan.filled for key in each.pods)
