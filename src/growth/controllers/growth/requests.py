@@ -133,6 +133,10 @@ class NodeRequests:
             case progress.Tell():
                 await self._tell(raw, request, step)
                 return None
+            case progress.Ask() if claim is not None:
+                return await self._failed(
+                    raw, request, f"NodeClaim {claim.metadata.name} is there and not of this request"
+                )
             case progress.Ask():
                 return await self._ask(raw, request)
             case progress.EndClaim():
@@ -192,18 +196,15 @@ class NodeRequests:
             return None
         if env.clock.monotonic() > until:
             return SOON_SECONDS
-        return await self._create(raw, request, pool, kind)
+        return await self._create(request, pool, kind)
 
-    async def _create(self, raw: Json, request: NodeRequest, pool: GrowthPool, kind: InstanceType) -> float | None:
+    async def _create(self, request: NodeRequest, pool: GrowthPool, kind: InstanceType) -> float | None:
         env = self._env
         body = claim_body(request, pool, node_class_of(pool, env.provider), type_name=kind.name)
         try:
             stored = await env.api.create(NODE_CLAIM, body)
         except AlreadyExists:
-            there = await env.api.get(NODE_CLAIM, body["metadata"]["name"])
-            if fulfils(there, request):
-                return None  # our own, of before
-            return await self._failed(raw, request, f"NodeClaim {there.metadata.name} is there and not of this request")
+            return SOON_SECONDS  # our own, of before, or another's: the next look tells
         except (OutcomeUnknown, ServerError) as error:
             _log.warning("whether a nodeclaim was created is not known", error=str(error))
             return SOON_SECONDS

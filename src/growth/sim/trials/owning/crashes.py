@@ -10,15 +10,15 @@ import dataclasses
 import enum
 from typing import Final
 
-from growth.api.karpenter import NODE_POOL
 from growth.kube.lease import LeaseLost
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
 from growth.sim.trials.owning.life import Life
-from growth.sim.trials.owning.stage import Body, Pool, Stage
+from growth.sim.trials.owning.stage import Body, Pool, ServerPool, Stage
 
 PODS: Final = 10
 LIMIT: Final = 3
+POOL: Final = Pool(nodes=LIMIT)
 # Ten pods of one cpu are two machines of eight, or one of eight and one of four.
 SETTLE_SECONDS: Final = 900.0
 RUN_SECONDS: Final = 7200.0
@@ -45,12 +45,20 @@ class Ended:
     digest: str
 
 
-def run(act: Act, *, seed: int, crash_after: int | None = None, body: Body | None = None) -> Ended:
+def run(
+    act: Act,
+    *,
+    seed: int,
+    crash_after: int | None = None,
+    body: Body | None = None,
+    pool: Pool | ServerPool = POOL,
+) -> Ended:
     """One run; the process dies after the n-th write of the act. AssertionError where a promise is broken."""
+    least = sum(each for _, each, _ in pool.types) if isinstance(pool, ServerPool) else 0
 
     async def main(kernel: Kernel) -> tuple[int, int, int]:
         stage = Stage(kernel, forgiven=(LeaseLost,))
-        await stage.prepare(Pool(nodes=LIMIT))
+        await stage.prepare(pool)
         replica = stage.start("growth", body or Life())
         await stage.deploy("app", 0)
         if act is not Act.UP:
@@ -59,7 +67,7 @@ def run(act: Act, *, seed: int, crash_after: int | None = None, body: Body | Non
         before = replica.written
         if crash_after is not None:
             replica.crash_after_write(crash_after)
-        await _perform(act, stage)
+        await _perform(act, stage, pool, least)
         stage.check()
         assert crash_after is None or replica.crashed == 1, f"the process died {replica.crashed} times, not once"
         return replica.written - before, replica.crashed, stage.ledger.statistics().bought
@@ -77,14 +85,15 @@ def run(act: Act, *, seed: int, crash_after: int | None = None, body: Body | Non
     )
 
 
-async def _perform(act: Act, stage: Stage) -> None:
+async def _perform(act: Act, stage: Stage, pool: Pool | ServerPool, least: int) -> None:
+    """`least` machines stay without load."""
     match act:
         case Act.UP:
             await stage.scale("app", PODS)
             await stage.settle(pods=PODS, seconds=SETTLE_SECONDS)
         case Act.DOWN:
             await stage.scale("app", 0)
-            await stage.settle(pods=0, machines=0, seconds=SETTLE_SECONDS)
+            await stage.settle(pods=0, machines=least, seconds=SETTLE_SECONDS)
         case Act.DELETION:
-            await stage.admin.delete(NODE_POOL, "default")
+            await stage.admin.delete(pool.kind, pool.name)
             await stage.settle(pods=None, machines=0, seconds=SETTLE_SECONDS)
