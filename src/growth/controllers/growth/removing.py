@@ -148,6 +148,8 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
     if scene.machine in {Machine.GONE, Machine.UNKNOWN}:
         return Wait(POLL_SECONDS)  # a machine that nobody took down and that is gone is collection's business
     if scene.machine is Machine.DELETING or accepted(request):
+        if scene.node is not None and not is_marked(scene.node):
+            return Mark()  # it cannot be kept any more: at least nobody else comes
         return _accepted(request, busy, now=now, patience=patience)
     return _unaccepted(request, scene, busy, now=now, patience=patience)
 
