@@ -3,6 +3,7 @@
 import asyncio
 
 from growth.api import names
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.workloads import DEPLOYMENT
 from tests.manifests import growth_pool
 from tests.simulation.growing import Growing, growing
@@ -84,5 +85,49 @@ def test_a_cloud_that_refuses_ends_in_removal_failed() -> None:
         assert later.status == removal.status
         assert await cluster.types() == ["cax21"]
         assert [each.key for each in (await cluster.nodes())[0].spec.taints] == [names.SCALE_DOWN_TAINT]
+
+    growing(body)
+
+
+def test_a_lowered_limit_brings_the_surplus_down() -> None:
+    """Past `min` and with pods that move; no more than the surplus goes."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(growth_pool("default", {"name": "cax21", "min": 3, "max": 5}))
+        await cluster.deploy("web", 1)
+        await cluster.running(1)
+
+        async def has(number: int) -> bool:
+            return len(await cluster.claims()) == number and not await cluster.removals()
+
+        await cluster.until(lambda: has(3))
+        await cluster.admin.patch(GROWTH_POOL, "default", {"spec": {"limits": {"nodes": 1}}})
+        await cluster.until(lambda: has(1))
+        await cluster.running(1)
+        await asyncio.sleep(300)
+        assert len(await cluster.claims()) == 1
+
+    growing(body)
+
+
+def test_a_machine_that_is_not_ready_in_time_goes() -> None:
+    """The request says why, hands over to a NodeRemovalRequest and is gone; pods get another machine."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(growth_pool("default", {"name": "cax21", "max": 2}, {"name": "cax31", "max": 1}))
+        await cluster.faults(neverReady="cax21")
+        await cluster.deploy("web", 1)
+
+        async def handed_over() -> bool:
+            return [each.spec.reason for each in await cluster.removals()] == ["NotReady"]
+
+        await cluster.until(handed_over, seconds=900)
+        await cluster.no_faults()
+        await cluster.running(1, seconds=900)
+
+        async def one_is_left() -> bool:
+            return len(await cluster.claims()) == 1 and not await cluster.removals()
+
+        await cluster.until(one_is_left)
 
     growing(body)

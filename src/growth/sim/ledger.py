@@ -211,8 +211,8 @@ class Ledger:
         types = {claim: each["instanceType"].lower() for claim, each in reserved.items()} | types
         limit = pool["spec"].get("limits", {}).get("nodes")
         self._most = max(self._most, len(types))
-        if limit is not None:
-            self._check_limit(f"growth NodePool {name}", len(types), int(limit), revision)
+        most = len(types) if limit is None else int(limit)
+        self._check_limit(f"growth NodePool {name}", len(types), most, revision)
         for asked in pool["spec"]["serverTypes"]:
             kind = asked["name"].lower()
             count = sum(each == kind for each in types.values())
@@ -226,7 +226,10 @@ class Ledger:
             return
         name = claim["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL, "")
         kind = machine["data"]["instanceType"].lower()
-        least = self._growth_pools.get(name, {"spec": {"serverTypes": []}})["spec"]["serverTypes"]
+        spec = self._growth_pools.get(name, {"spec": {"serverTypes": []}})["spec"]
+        limit, least = spec.get("limits", {}).get("nodes"), spec["serverTypes"]
+        if limit is not None and self._counts[f"growth NodePool {name}"] > int(limit):
+            return  # a limit that was lowered counts more
         wanted = sum(int(each.get("min", 0)) for each in least if each["name"].lower() == kind)
         staying = sum(
             record["data"]["state"] != "deleting"

@@ -164,4 +164,4 @@ class GrowthPools:
         asked = await self._requesting.ask(wanted)
         for refused, why in asked.refused:
             _log.info("a machine is not kept warm", type=refused.type, why=why)
-        return AGAIN_SECONDS if asked.again or asked.refused else LOOK_SECONDS
+        return AGAIN_SECONDS if asked.again else LOOK_SECONDS

@@ -9,7 +9,7 @@ from typing import Final
 
 from growth.api import names, reservations
 from growth.api.conditions import is_true
-from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, GrowthPool, NodeRemovalRequest
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, OVER_LIMIT, GrowthPool, NodeRemovalRequest
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.reservations import Reservation, ReservationError, live
 from growth.controllers.environment import Environment
@@ -41,7 +41,8 @@ class Releasing:
             removals = await every(self._env.api, NODE_REMOVAL_REQUEST)
             books = _books(pool)
             now = self._env.clock.now()
-            released = released_of(pool, claims, there, removals, live(books, now), heed_min=True)
+            choose = surplus_of if reason == OVER_LIMIT else released_of
+            released = choose(pool, claims, there, removals, live(books, now))
             if not released:
                 return ()
             text = reservations.printed(live(books, now) | {each: Reservation(at=now) for each in released})
@@ -77,26 +78,51 @@ def _books(pool: GrowthPool) -> dict[str, Reservation]:
         return {}
 
 
+def _staying(
+    pool: GrowthPool,
+    claims: Mapping[str, NodeClaim],
+    removals: Sequence[NodeRemovalRequest],
+    releasing: Mapping[str, Reservation],
+) -> dict[str, NodeClaim]:
+    """The pool's claims that nobody is about to end."""
+    going = {each.spec.node_claim_name for each in removals} | set(releasing)
+    return {
+        name: claim
+        for name, claim in claims.items()
+        if claim.metadata.labels.get(names.POOL_LABEL) == pool.metadata.name
+        and claim.metadata.deletion_timestamp is None
+        and name not in going
+    }
+
+
+def surplus_of(
+    pool: GrowthPool,
+    wanted: Sequence[str],
+    claims: Mapping[str, NodeClaim],
+    removals: Sequence[NodeRemovalRequest],
+    releasing: Mapping[str, Reservation],
+) -> tuple[str, ...]:
+    """Of the wanted claims as many as the pool has beyond its limit, whatever its minima. Everything must be fresh."""
+    limit = pool.spec.limits.nodes
+    staying = _staying(pool, claims, removals, releasing)
+    over = 0 if limit is None else len(staying) - limit
+    return tuple(name for name in wanted if name in staying)[: max(0, over)]
+
+
 def released_of(
     pool: GrowthPool,
     wanted: Sequence[str],
     claims: Mapping[str, NodeClaim],
     removals: Sequence[NodeRemovalRequest],
     releasing: Mapping[str, Reservation],
-    *,
-    heed_min: bool,
 ) -> tuple[str, ...]:
     """Of the wanted claims those that may go such that as many as `min` of each type stay. Everything must be fresh."""
-    going = {each.spec.node_claim_name for each in removals} | set(releasing)
     staying = {
         name: types_of(claim)[:1]
-        for name, claim in claims.items()
-        if claim.metadata.labels.get(names.POOL_LABEL) == pool.metadata.name
-        and claim.metadata.deletion_timestamp is None
-        and is_true(claim.status.conditions, names.INITIALIZED)
-        and name not in going
+        for name, claim in _staying(pool, claims, removals, releasing).items()
+        if is_true(claim.status.conditions, names.INITIALIZED)
     }
-    least = {each.name.lower(): each.min for each in pool.spec.server_types} if heed_min else {}
+    least = {each.name.lower(): each.min for each in pool.spec.server_types}
     found: list[str] = []
     for name in wanted:
         if name not in staying:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from growth.api import names
 from growth.api.conditions import is_true, since
 from growth.api.events import NORMAL, regarding
-from growth.api.growthpools import EMPTY
+from growth.api.growthpools import EMPTY, OVER_LIMIT, GrowthPool
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import NODE, Node
 from growth.controllers.environment import Environment
@@ -24,6 +24,7 @@ from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.tainting import NodeReplaced
 from growth.kube.errors import ConfigError, GateClosed, KubeError, NotFound
 from growth.kube.informer import Informer
+from growth.planning import occupants
 from growth.telemetry.logs import logger
 
 _log = logger("scaledown")
@@ -81,7 +82,36 @@ class ScaleDown:
                 due.setdefault(view.pool, []).append(claim.metadata.name)
         for pool, claims in due.items():
             await self._releasing.release(pool, claims, reason=EMPTY)
+        for name, limited in pools.items():
+            surplus = self._surplus(limited)
+            if surplus:
+                await self._releasing.release(name, surplus, reason=OVER_LIMIT)
         return True
+
+    def _surplus(self, pool: GrowthPool) -> list[str]:
+        """Claims of a pool whose limit was lowered, in the order in which they go; the books say how many do.
+
+        Empty ones first, then those that nobody protects, then those with the fewest pods.
+        """
+        env, state = self._env, self._env.state
+        limit = pool.spec.limits.nodes
+        if limit is None or pool.metadata.deletion_timestamp is not None or marked_paused(pool.metadata):
+            return []
+        removals = {each.spec.node_claim_name for each in state.node_removals.store}
+        found: list[tuple[bool, bool, int, str]] = []
+        for claim in state.claims.store.find("growth pool", pool.metadata.name):
+            if claim.metadata.deletion_timestamp is not None or claim.metadata.name in removals:
+                continue
+            pods = state.pods.store.find("node", claim.status.node_name) if claim.status.node_name else ()
+            node = state.nodes.store.get(claim.status.node_name) if claim.status.node_name else None
+            protected = node is not None and node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true"
+            busy = len(running(pods))
+            held = protected or any(occupants.protection(pod, env.clock.now()).holds for pod in pods)
+            found.append((bool(busy), held, busy, claim.metadata.name))
+        if len(found) <= limit:
+            return []
+        launched = {claim.metadata.name for claim in state.claims.store if claim.status.provider_id}
+        return [name for *_, name in sorted(found) if name in launched]
 
     def _nodes(self) -> Iterator[tuple[PoolNode, Node, NodeClaim]]:
         """Every initialised node of a growth pool."""

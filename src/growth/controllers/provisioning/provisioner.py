@@ -20,6 +20,7 @@ from growth.controllers.growth.backing import BackOffs
 from growth.controllers.growth.matching import missing_pool
 from growth.controllers.growth.purchases import Asked, Asking, Requesting
 from growth.controllers.growth.reserving import GrowthReserving
+from growth.controllers.growth.solutions import solution_of
 from growth.controllers.growth.sparing import Sparing
 from growth.controllers.headroom import Outcome
 from growth.controllers.provisioning import metrics, story
@@ -287,7 +288,11 @@ class Provisioner:
         if answer.pods and answer.plan is not None:
             found = sorted(answer.pods)
             _log.info(
-                "found provisionable pod(s)", Pods=story.listed(found), pods=len(found), duration=f"{seconds:.3f}s"
+                "found provisionable pod(s)",
+                Pods=story.listed(found),
+                pods=len(found),
+                duration=f"{seconds:.3f}s",
+                solution=str(solution_of(answer.plan)),
             )
         self._count_zones(answer.plan)
         return answer
@@ -437,7 +442,7 @@ class Provisioner:
                 placed=sum(len(each.pods) for each in plan.filled) if bought else 0,
                 unplaced=unplaced,
                 observing=self._env.settings.observe,
-                note=answer.note,
+                note="; ".join(filter(None, (str(solution_of(plan)) if answer.growth_pools else "", answer.note))),
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
