@@ -81,7 +81,9 @@ NO_CAPS: Final = Caps()
 class Ledger:
     """Feed it with `see`, or `attach` it to a server that has our kinds already."""
 
-    def __init__(self, *, caps: Caps = NO_CAPS, late_writes: bool = False) -> None:
+    def __init__(self, *, caps: Caps = NO_CAPS, late_writes: bool = False, minima: bool = True) -> None:
+        """Without `minima` nobody asks after `min`: where machines vanish, it cannot always hold."""
+        self._minima = minima
         self.complaints: list[Complaint] = []
         self._caps = caps
         self._late_writes = late_writes
@@ -158,7 +160,7 @@ class Ledger:
         before = self._machines.get(name)
         new = before is None
         _keep(self._machines, name, body, gone=gone)
-        if before is not None and before["data"]["state"] != "deleting" == body["data"]["state"]:
+        if self._minima and before is not None and before["data"]["state"] != "deleting" == body["data"]["state"]:
             self._check_least(body, revision)
         if gone or not new:
             return

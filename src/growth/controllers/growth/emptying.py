@@ -49,7 +49,7 @@ class Marking:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """What is to be done; `kept` says why empty nodes stay, `cancel` why a mark goes, both by node."""
+    """What is to be done; `kept` says why empty nodes stay for long, `cancel` why a mark goes, both by node."""
 
     mark: tuple[Marking, ...] = ()
     cancel: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -82,14 +82,17 @@ def plan_scale_down(nodes: Iterable[PoolNode], pools: Mapping[str, GrowthPool], 
             why = why_kept(node, pool) or why
             if not why and spare.get(node.type, 1) <= 0:
                 why = f"the pool keeps {_least(pool, node.type)} machines of type {node.type} (min)"
+            if why and node.marked:
+                cancel[node.name] = why
             if why:
-                (cancel if node.marked else kept)[node.name] = why
+                if not node.wanted and not running(node.pods):
+                    kept[node.name] = why
                 continue
             if node.type in spare:
                 spare[node.type] -= 1
             if node.settling:
-                kept[node.name] = "it has just come up, or we have"
-            elif node.marked and node.due is not None:
+                continue
+            if node.marked and node.due is not None:
                 if now >= node.due:
                     remove.append(node.name)
             elif after is not None:

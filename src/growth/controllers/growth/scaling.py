@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from growth.api import names
@@ -26,6 +26,7 @@ from growth.kube.errors import ConfigError, GateClosed, KubeError, NotFound
 from growth.kube.informer import Informer
 from growth.planning import occupants
 from growth.telemetry.logs import logger
+from growth.units import print_time
 
 _log = logger("scaledown")
 
@@ -40,6 +41,7 @@ class ScaleDown:
         self._env = env
         self._releasing = Releasing(env)
         self._began = env.clock.monotonic()
+        self._told: dict[str, str] = {}  # why empty nodes stay, as it was last told
 
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
@@ -73,6 +75,7 @@ class ScaleDown:
         plan = plan_scale_down((view for view, _, _ in seen.values()), pools, now=self._env.clock.now())
         for name, why in plan.cancel.items():
             await self._cancel(seen[name][1], why)
+        self._tell_kept({name: (seen[name][1], why) for name, why in plan.kept.items()})
         for each in plan.mark:
             await self._mark(seen[each.node][1], each.at)
         due: dict[str, list[str]] = {}
@@ -87,6 +90,14 @@ class ScaleDown:
             if surplus:
                 await self._releasing.release(name, surplus, reason=OVER_LIMIT)
         return True
+
+    def _tell_kept(self, kept: Mapping[str, tuple[Node, str]]) -> None:
+        """Once, and again when the reason is another."""
+        for name, (node, why) in kept.items():
+            if self._told.get(name) != why:
+                message = f"The node is empty and stays: {why}"
+                self._env.events.event(regarding(NODE, node.metadata), names.UNCONSOLIDATABLE, message, type=NORMAL)
+        self._told = {name: why for name, (_, why) in kept.items()}
 
     def _surplus(self, pool: GrowthPool) -> list[str]:
         """Claims of a pool whose limit was lowered, in the order in which they go; the books say how many do.
@@ -154,6 +165,8 @@ class ScaleDown:
         with contextlib.suppress(NotFound, NodeReplaced):
             await marking.mark(self._env.api, node, at=at)
             _log.info("tainted node", Node=node.metadata.name, **{"taint.Key": names.SCALE_DOWN_TAINT}, until=str(at))
+            message = f"The node is empty and goes at {print_time(at)}, unless a pod needs it"
+            self._env.events.event(regarding(NODE, node.metadata), names.SCALE_DOWN_SCHEDULED, message, type=NORMAL)
 
     async def _cancel(self, node: Node, why: str) -> None:
         with contextlib.suppress(NotFound, NodeReplaced):
