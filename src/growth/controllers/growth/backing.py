@@ -128,7 +128,7 @@ class BackOffs:
             self._back(self._resting.had(news.new.spec.pool), "a machine was had")
 
     def _on_claim(self, news: Change[NodeClaim]) -> None:
-        if isinstance(news, Deleted):
+        if isinstance(news, Deleted) and news.old.status.provider_id:  # one that never had a machine makes no room
             pool = news.old.metadata.labels.get(names.POOL_LABEL)
             if pool is not None:
                 self._back(self._resting.room(pool), "there is room again")
