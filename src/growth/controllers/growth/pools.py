@@ -26,7 +26,9 @@ _log = logger("growthpool")
 
 # While machines of a pool come and go, its status follows at most this often.
 QUIET_SECONDS: Final = 5.0
-# What the cloud sells is not known yet, or a machine that is kept warm could not be asked for.
+# What the cloud sells is not known yet: that is a matter of seconds.
+UNKNOWN_SECONDS: Final = 1.0
+# A machine that is kept warm could not be asked for.
 AGAIN_SECONDS: Final = 10.0
 # Prices, stock and types change without an event of the cluster.
 LOOK_SECONDS: Final = 60.0
@@ -89,7 +91,7 @@ class GrowthPools:
         if pool is None or pool.metadata.deletion_timestamp is not None:
             return None
         if env.state.catalogue is None:
-            return AGAIN_SECONDS
+            return UNKNOWN_SECONDS
         with about(NodePool=str(PoolRef.growth(name))):
             facts = self._facts(pool)
             again = await self._keep_warm(pool, facts)
