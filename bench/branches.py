@@ -1,134 +1,90 @@
 """How much of the controllers, the cluster's view and the KWOK cloud the simulation alone goes through, branch by branch.
 
-Runs `growth simulate`'s worlds with all faults under a tracer and counts the outcomes of every `if`, `for`, `while` and
-`case` of the packages: each has two, taken and not taken; conditions that are always true by their text have none. Nothing
-is timed. The rows are modules; those least covered come first.
+Runs worlds of `growth simulate` with probes in the code (`bench.probes`) and counts the outcomes of every `if`, `for`,
+`while` and `case` of the packages: each has two, entered and passed by. The worlds are hours that seeds make up, with all
+faults; small ones whose process ends after a write; and those with a name (`growth.sim.scenario.named`). Nothing is timed.
+The rows are modules; those least covered come first. It fails below the share that is wanted, or where a promise breaks.
 """
 
 import argparse
-import ast
-import dataclasses
-import dis
+import collections
 import importlib
-import pathlib
-import pkgutil
 import sys
-import types
-from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Final
 
-from growth.operator import logs
-from growth.ports import SystemClock
-from growth.sim.runs import run
-from growth.sim.scenario.generate import generate, small
-from growth.sim.scenario.model import Order
+from bench import probes
 
-PACKAGES = ("growth.controllers", "growth.cluster", "growth.providers.kwok")
-WANTED = 0.85
-EXIT = -1
+PACKAGES: Final = ("growth.controllers", "growth.cluster", "growth.providers.kwok")
+WANTED: Final = 0.85
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Branch:
-    """A decision: from one of the lines `first`..`last` to `inside`, or to anywhere else."""
-
-    first: int
-    last: int
-    inside: int
+Play = tuple[str, str]
+"""What is played: of which kind, and which."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--hours", type=float, default=1.0)
-    parser.add_argument("--missing", default="", help="print the lines of a module whose branches were not all seen")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="only the worlds whose names contain this")
+    parser.add_argument("--missing", action="store_true", help="print the outcomes that were not seen, to stderr")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
-    files = {file: name for name, file in _modules()}
-    tracer = _Tracer(set(files))
-    sys.settrace(tracer.called)
-    try:
-        for seed in range(options.seeds):
-            run(Order(seed=seed, scenario=generate(seed, hours=options.hours), hours=options.hours, faults="all"))
-            run(Order(seed=seed, scenario=small(seed), hours=0.5, crash_after=seed + 1))
-            print(f"bench: seed {seed}", file=sys.stderr)
-    finally:
-        sys.settrace(None)
+    # Fresh processes: the probes must be there before the code is imported.
+    news: list[dict[str, Any]] = []
+    broken: list[str] = []
+    with ProcessPoolExecutor(
+        options.jobs, mp_context=get_context("spawn"), initializer=probes.install, initargs=(PACKAGES,)
+    ) as pool:
+        decisions, seen = pool.submit(probes.decisions).result(), pool.submit(probes.outcomes).result()
+        plays = [play for play in pool.submit(_plays, options.seeds).result() if options.only in " ".join(play)]
+        for play, (found, violations) in zip(
+            plays, pool.map(_played, plays, [options.hours] * len(plays)), strict=True
+        ):
+            news.append({"world": " ".join(play), "outcomes": len(found), "first seen here": len(found - seen)})
+            seen |= found
+            broken += [f"{' '.join(play)}: {each}" for each in violations]
+            print(f"bench: {' '.join(play)}", file=sys.stderr)
+    by_module: dict[str, list[probes.Decision]] = collections.defaultdict(list)
+    for each in sorted(decisions):
+        by_module[each.module].append(each)
     rows: list[dict[str, Any]] = []
-    covered = total = 0
-    for file, name in files.items():
-        branches = list(_branches(ast.parse(pathlib.Path(file).read_text())))
-        arcs = tracer.arcs.get(file, set())
-        seen = [_outcomes(branch, arcs) for branch in branches]
-        covered += sum(map(sum, seen))
-        total += 2 * len(branches)
-        if branches:
-            share = sum(map(sum, seen)) / (2 * len(branches))
-            rows.append({"module": name, "outcomes": 2 * len(branches), "seen": share})
-        if options.missing and name.endswith(options.missing):
-            for branch, (taken, not_taken) in zip(branches, seen, strict=True):
-                if not (taken and not_taken):
-                    print(f"{name}:{branch.first}: {'taken' if not taken else 'not taken'} is missing", file=sys.stderr)
-    rows.sort(key=lambda row: row["seen"])
-    return {"seeds": options.seeds, "outcomes": total, "seen": covered, "share": covered / total, "modules": rows}
+    for module, those in by_module.items():
+        count = sum((each, taken) in seen for each in those for taken in (True, False))
+        rows.append({"module": module, "outcomes": 2 * len(those), "seen": count / (2 * len(those))})
+    if options.missing:
+        _tell_missing(decisions, seen)
+    return {
+        "worlds": news,
+        "modules": sorted(rows, key=lambda row: row["seen"]),
+        "violations": "; ".join(broken) or "none",
+        "outcomes": 2 * len(decisions),
+        "seen": len(seen),
+        "share": len(seen) / (2 * len(decisions)),
+    }
 
 
 def failed(result: dict[str, Any]) -> bool:
-    return bool(result["share"] < WANTED)
+    return bool(result["share"] < WANTED) or result["violations"] != "none"
 
 
-class _Tracer:
-    """Which line followed which, in the files that are asked about; what follows a suspension counts from where it was."""
-
-    def __init__(self, files: set[str]) -> None:
-        self.arcs: dict[str, set[tuple[int, int]]] = {}
-        self._files = files
-
-    def called(self, frame: types.FrameType, event: str, _arg: Any) -> Any:
-        if event != "call" or frame.f_code.co_filename not in self._files:
-            return None
-        arcs = self.arcs.setdefault(frame.f_code.co_filename, set())
-        before = frame.f_lineno
-
-        def local(frame: types.FrameType, event: str, _arg: Any) -> Any:
-            nonlocal before
-            if event == "line":
-                arcs.add((before, frame.f_lineno))
-                before = frame.f_lineno
-            elif event == "return" and frame.f_code.co_code[frame.f_lasti] == dis.opmap["RETURN_VALUE"]:
-                arcs.add((before, EXIT))
-            return local
-
-        return local
+def _tell_missing(decisions: list[probes.Decision], seen: set[probes.Outcome]) -> None:
+    for each in sorted(decisions):
+        for taken, words in ((True, "entered"), (False, "passed by")):
+            if (each, taken) not in seen:
+                print(f"bench: {each.module}:{each.line}: never {words}", file=sys.stderr)
 
 
-def _modules() -> Iterator[tuple[str, str]]:
-    for name in PACKAGES:
-        package = importlib.import_module(name)
-        for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            module = importlib.import_module(found.name)
-            if module.__file__ is not None:
-                yield found.name, module.__file__
+# -- in the other process: its imports come after the probes ----------------------------------------------------------------
 
 
-def _branches(tree: ast.AST) -> Iterator[Branch]:
-    for node in ast.walk(tree):
-        match node:
-            case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Constant) and not _typing(test):
-                yield Branch(test.lineno, test.end_lineno or test.lineno, node.body[0].lineno)
-            case ast.For() | ast.AsyncFor():
-                yield Branch(node.lineno, node.iter.end_lineno or node.lineno, node.body[0].lineno)
-            case ast.match_case(pattern=pattern) if not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None):
-                last = node.guard.end_lineno if node.guard is not None else pattern.end_lineno
-                yield Branch(pattern.lineno, last or pattern.lineno, node.body[0].lineno)
+def _plays(seeds: int) -> list[Play]:
+    found: list[Play] = importlib.import_module("bench.plays").plays(seeds)
+    return found
 
 
-def _typing(test: ast.expr) -> bool:
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
-
-
-def _outcomes(branch: Branch, arcs: set[tuple[int, int]]) -> tuple[bool, bool]:
-    """Whether it was seen taken, and not taken."""
-    left = {to for at, to in arcs if branch.first <= at <= branch.last and not branch.first <= to <= branch.last}
-    return branch.inside in left, bool(left - {branch.inside})
+def _played(play: Play, hours: float) -> tuple[set[probes.Outcome], list[str]]:
+    found: tuple[set[probes.Outcome], list[str]] = importlib.import_module("bench.plays").played(play, hours)
+    return found

@@ -31,10 +31,11 @@ from growth.sim.predicates import Host, refusals, requests
 from growth.sim.predicates.on_one_node import UNSCHEDULABLE, tolerated
 from growth.units.resources import add, quantities, subtract
 
-BIND_SECONDS = 20.0
-# What the scheduler's caches need to see a change of nodes; a pod that was faster is played again.
+BIND_SECONDS = 120.0
+# What the scheduler's caches usually need to see a change. A pod that was faster is played again, each time after twice
+# as long: an answer that stays wrong is the scheduler's own.
 SETTLE_SECONDS = 0.15
-TRIES = 4
+TRIES = 7
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
@@ -98,63 +99,66 @@ class Player:
             if doubts is not None:
                 other = doubts.choice(hosts)
                 wrong = refusals(pod, other, scene)
-                said = self._tried(pod, other.name)
+                said = self._tried(pod, other.name, refused=bool(wrong))
                 if bool(wrong) != bool(said):
                     yield Refused(
                         key, other.name, f"the scheduler says {said or 'yes'}, the predicates {wrong or 'yes'}"
                     )
                 if not said:
                     self._delete(pod)
-            said = self._tried(pod, host.name)
+            said = self._tried(pod, host.name, refused=False)
             if said:
                 yield Refused(key, host.name, said)
             host.pods.append(pod)
 
-    def _tried(self, pod: Pod, node: str) -> str:
-        """Opens the node alone and tries the pod there; empty if it is bound, else what the scheduler said."""
+    def _tried(self, pod: Pod, node: str, *, refused: bool) -> str:
+        """Opens the node alone and tries the pod there; empty if it is bound, else what the scheduler said. `refused`
+        is what is expected.
+        """
         if node != self._opened:
             if self._opened:
                 self._cordon(self._opened, closed=True)
             self._cordon(node, closed=False)
             self._opened = node
             time.sleep(SETTLE_SECONDS)
-        return self._bound(pod, node)
+        return self._bound(pod, node, refused=refused)
 
     def _delete(self, pod: Pod) -> None:
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
         self.call("DELETE", path, {"gracePeriodSeconds": 0})
         time.sleep(SETTLE_SECONDS)
 
-    def _bound(self, pod: Pod, node: str) -> str:
+    def _bound(self, pod: Pod, node: str, *, refused: bool) -> str:
         """Creates the pod and waits until it is bound to the node; what the scheduler said if it is not.
 
-        A pod that is bound to the node that was open before, because the scheduler had not seen the change, is tried
-        again, and so is one that was refused before the change was seen.
+        An answer that is not the expected one may be that of a scheduler that has not seen the last change, of this
+        node, the one that was open before or a pod that is gone: it is asked again.
         """
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods"
         said = ""
-        refusals_seen = 0
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            if attempt:
+                self._delete(pod)
+                time.sleep(SETTLE_SECONDS * 2**attempt)
             self.call("POST", path, pod_object(pod))
             deadline = time.monotonic() + BIND_SECONDS
             bound = ""
             while time.monotonic() < deadline:
                 found = self.call("GET", f"{path}/{pod.metadata.name}")
                 bound = found["spec"].get("nodeName", "")
-                if bound == node:
-                    return ""
                 conditions = found.get("status", {}).get("conditions", [])
-                refused = [each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"]
-                if bound or refused:
-                    said = f"bound to {bound}" if bound else refused[0]
+                reasons = [each.get("message", "") for each in conditions if each.get("reason") == "Unschedulable"]
+                if bound or reasons:
+                    said = f"bound to {bound}" if bound else reasons[0]
                     break
                 time.sleep(0.01)
             else:
                 said = "nothing within the time"
-            self._delete(pod)
-            refusals_seen += not bound
-            if refusals_seen == 2:
+            if (bound == node and not refused) or (not bound and refused):
                 break
+        if bound == node:
+            return ""
+        self._delete(pod)
         return said
 
     # -- setting up and clearing ------------------------------------------------------------------------------------------

@@ -5,12 +5,24 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests import needs
 from tests.needs import need
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 from tools.controlplane.programs import folder, missing
+
+# Properties are laws about values, never about time: a busy machine must not fail them. New examples in every run, and
+# where `CI=true` the same in each, so that equal code gets an equal verdict; one that fails prints how to see it again.
+settings.register_profile(
+    "growth",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    derandomize=needs.strict(),
+)
+settings.load_profile("growth")
 
 REAL = frozenset({"control_plane", "apiserver", "plane"})
 

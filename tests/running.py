@@ -18,7 +18,7 @@ from tools.controlplane.plane import Plane
 
 GROWTH: Final = pathlib.Path(sys.prefix) / "bin" / "growth"
 # Long enough for a loaded machine; nobody waits so long unless something is broken.
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
 
 
 class Running:
@@ -33,7 +33,8 @@ class Running:
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
         """Its log so far, as far as it is JSON; with `event` only those lines."""
-        lines = [json.loads(line) for line in self.text().splitlines() if line.startswith("{") and line.endswith("}")]
+        whole, _, _ = self.text().rpartition("\n")  # the last line may still be written
+        lines = [json.loads(line) for line in whole.split("\n") if line.startswith("{") and line.endswith("}")]
         return [line for line in lines if not event or line["event"] == event]
 
     def wait_for(self, event: str) -> dict[str, Any]:
@@ -44,7 +45,7 @@ class Running:
         """The answer of its own port."""
         port = self.wait_for("starting")["port"]
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_SECONDS) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -28,7 +28,18 @@ FILES = (
     "api@{}/autoscaling/v1",
 )
 ROOTS = (
-    *("Pod", "Node", "Namespace", "ConfigMap", "Secret", "Service", "ServiceAccount", "Event", "Binding"),
+    *(
+        "Pod",
+        "Node",
+        "Namespace",
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "Event",
+        "Binding",
+        "PodTemplate",
+    ),
     *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "VolumeAttachment"),
     *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "Scale"),
     *("Lease", "PodDisruptionBudget", "Eviction", "PriorityClass", "DeleteOptions"),

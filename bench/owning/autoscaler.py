@@ -1,10 +1,11 @@
 """Growth or Karpenter as a process on a plane, and what the operating system says that it used."""
 
 import contextlib
+import http.client
+import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,9 +18,9 @@ from bench.owning.desk import Desk
 from bench.peers.karpenter import kwok
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
-from tools.controlplane.plane import Plane
+from tools.controlplane.plane import Plane, free_ports
 
-READY_SECONDS: Final = 60.0
+READY_SECONDS: Final = 180.0
 STOP_SECONDS: Final = 20.0
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 GROWTH: Final = "growth"
@@ -40,13 +41,15 @@ class Running:
         env: Mapping[str, str],
         *,
         log: pathlib.Path,
-        port: int,
+        port: int | None = None,
         metrics_port: int | None = None,
     ) -> None:
+        """Without a port it takes a free one and logs it."""
         self.name = name
-        self.port = port
-        self.metrics_port = metrics_port or port
+        self._port = port
+        self._metrics_port = metrics_port
         self._log = log
+        self._began_at = log.stat().st_size if log.exists() else 0
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 list(command), env=os.environ | dict(env), stdin=subprocess.DEVNULL, stdout=file, stderr=file
@@ -76,16 +79,28 @@ class Running:
                 raise Died(f"{self.name} is not ready after {seconds:.0f} s; its log ends:\n{self.log[-3000:]}")
             time.sleep(0.05)
 
+    def port(self) -> int:
+        """Where it answers; `Died` while it has not told."""
+        if self._port is None:
+            whole, _, _ = self._log.read_bytes()[self._began_at :].rpartition(b"\n")
+            told = (json.loads(line) for line in whole.split(b"\n") if line.startswith(b"{"))
+            self._port = next((int(line["port"]) for line in told if line.get("event") == "starting"), None)
+        if self._port is None:
+            raise Died(f"{self.name} does not listen yet; its log ends:\n{self.log[-3000:]}")
+        return self._port
+
     def _answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port()}{path}", timeout=60) as answer:
                 return bool(answer.status == 200)
-        except OSError:
+        except (OSError, http.client.HTTPException, Died):
             return False
 
     def scrape(self) -> str:
         """Its metrics, in Prometheus' text."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self._metrics_port or self.port()}/metrics", timeout=60
+        ) as answer:
             text: str = answer.read().decode()
         return text
 
@@ -125,20 +140,19 @@ def growth(
     plane: Plane, *options: str, number: int = 0, user: str = GROWTH, kwok_user: str = "growth-kwok", log_name: str = ""
 ) -> Running:
     """`growth run` on simulated machines, not waited for; `number` tells replicas apart."""
-    port = free_port()
     command = [str(pathlib.Path(sys.prefix) / "bin" / "growth"), "run", "--provider", "kwok"]
     command += ["--kubeconfig", str(plane.kubeconfig_of(user))]
     command += ["--kwok-kubeconfig", str(plane.kubeconfig_of(kwok_user))]
-    command += ["--kwok-controller", "--listen", f"127.0.0.1:{port}", *options]
+    command += ["--kwok-controller", "--listen", "127.0.0.1:0", *options]
     log = plane.folder / (log_name or f"growth-{number}.log")
-    return Running(GROWTH, command, {}, log=log, port=port)
+    return Running(GROWTH, command, {}, log=log)
 
 
 def karpenter(
     plane: Plane, *, instance_types: pathlib.Path | None = None, settings: Mapping[str, str] | None = None
 ) -> Running:
     """Karpenter on its simulated machines, not waited for."""
-    port, metrics = free_port(), free_port()
+    port, metrics = free_ports(2)
     env = {
         "KUBECONFIG": str(plane.kubeconfig_of(KARPENTER)),
         "DISABLE_LEADER_ELECTION": "true",
@@ -187,10 +201,3 @@ def stopped_at_last(running: Running) -> Iterator[Running]:
         yield running
     finally:
         running.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        port: int = each.getsockname()[1]
-    return port

@@ -88,7 +88,7 @@ class Desk:
         """Creates CustomResourceDefinitions and waits until they are served."""
         wanted = [self.create(DEFINITIONS, body)["metadata"]["name"] for body in definitions]
         for name in wanted:
-            self.until(lambda name=name: self._served(name), seconds=30.0, what=f"{name} is served")  # type: ignore[misc]
+            self.until(lambda name=name: self._served(name), seconds=120.0, what=f"{name} is served")  # type: ignore[misc]
 
     def _served(self, name: str) -> bool:
         body = self.get(f"{DEFINITIONS}/{name}")

@@ -52,8 +52,12 @@ class LossyProxy:
         if self._blocked:
             writer.transport.abort()
             return
+        self._open.add(writer)
         there, back = await asyncio.open_connection(self._host, self._port)
-        self._open |= {writer, back}
+        if writer.transport.is_closing():  # cut in the meantime
+            back.transport.abort()
+            return
+        self._open.add(back)
         try:
             await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
         finally:

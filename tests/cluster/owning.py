@@ -12,12 +12,12 @@ from bench.owning.audit import Write, writes
 from bench.owning.autoscaler import Running
 from bench.owning.desk import Desk, Late
 from growth.api.kinds import Json
-from tests.cluster.servers import KUBECTL
+from tests.cluster.servers import kubectl_for
 from tools.controlplane.plane import Plane
 
 MACHINES: Final = "/api/v1/namespaces/growth/configmaps?labelSelector=growth.dev/kwok-machine"
 # Nobody waits so long unless something is broken; the machine that tests run on may be busy.
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 300.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,10 +31,14 @@ class Autoscaled:
     # What a person does.
 
     def kubectl(self, *arguments: str) -> str:
-        command = [str(KUBECTL), "--kubeconfig", str(self.plane.kubeconfig), *arguments]
+        command = [*kubectl_for(self.plane), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def delete(self, kind: str, name: str) -> None:
+        """`kubectl delete`, which returns when the object is gone."""
+        self.kubectl("delete", kind, name, f"--timeout={PATIENCE_SECONDS - 10:.0f}s")
 
     def pool(self, name: str, **options: Any) -> None:
         self.desk.create(desk.POOLS, node_pool(name, **options))
@@ -66,9 +70,10 @@ class Autoscaled:
             if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
         ]
 
-    def events(self, reason: str) -> list[Json]:
+    def events(self, reason: str, *, about: str) -> list[Json]:
+        """Of this reason, about an object of this name."""
         found = self.desk.items("/api/v1/events")
-        return [each for each in found if each.get("reason") == reason]
+        return [each for each in found if each.get("reason") == reason and each["involvedObject"]["name"] == about]
 
     def writes_of(self, user: str) -> list[Write]:
         """Writes that the server applied for this user so far."""
@@ -113,7 +118,7 @@ class Autoscaled:
     def wait_counted(self, pool: str, nodes: int) -> None:
         """The pool's status says so many nodes; it is written a moment after they change."""
         self.until(
-            lambda: self.desk.get(f"{desk.POOLS}/{pool}")["status"].get("nodes", 0) == nodes,
+            lambda: self.desk.get(f"{desk.POOLS}/{pool}").get("status", {}).get("nodes", 0) == nodes,
             f"pool {pool} counts {nodes} nodes",
         )
 

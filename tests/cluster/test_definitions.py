@@ -16,8 +16,7 @@ from tools.controlplane.plane import Plane
 def server(apiserver: Plane) -> Server:
     """Definitions applied with kubectl, as a person would, and established."""
     server = Server(apiserver)
-    server.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": all_crds()}))
-    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    server.install(all_crds())
     for definition in DEFINITIONS:
         server.kubectl_until("explain", str(definition.kind))
     return server

@@ -48,7 +48,7 @@ class Cluster:
         return found
 
     def until(self, look: Any, what: str) -> Any:
-        return until(look, what=what, of=self._growth, seconds=120.0)
+        return until(look, what=what, of=self._growth, seconds=300.0)
 
     def running(self, pool: str) -> int:
         pods = self.items("pods", "-l", f"app={pool}")
@@ -61,6 +61,16 @@ class Cluster:
 
     def claims(self, pool: str) -> list[str]:
         return [each["metadata"]["name"] for each in self.items("nodeclaims", "-l", f"karpenter.sh/nodepool={pool}")]
+
+    def used_claim(self, pool: str) -> str:
+        """A claim on whose machine a pod runs; simulated machines, and their Nodes, are named as their claims."""
+        pods = self.items("pods", "-l", f"app={pool}", "--field-selector", "status.phase=Running")
+        return str(pods[0]["spec"]["nodeName"])
+
+    def only_claim(self, pool: str) -> str:
+        """The pool's one claim. While pods come one by one there may be another, which is given back when it stays empty."""
+        (found,) = self.until(lambda: found if len(found := self.claims(pool)) == 1 else None, f"one claim of {pool}")
+        return str(found)
 
     def left(self, pool: str) -> list[str]:
         """Everything there is of a pool's machines: claims, Nodes, and the cloud's own records."""
@@ -85,6 +95,10 @@ class Cluster:
 
     def messages(self, reason: str) -> list[str]:
         return [each["message"] for each in self.items("events", "--field-selector", f"reason={reason}")]
+
+    def until_told(self, reason: str, words: str) -> None:
+        """An Event is written a moment after what it tells of."""
+        self.until(lambda: any(words in each for each in self.messages(reason)), f"an event {reason} with «{words}»")
 
 
 def _pool(name: str, template: Json) -> Json:
@@ -126,8 +140,7 @@ def _forbidding(pool: str) -> Json:
 @pytest.fixture(scope="module")
 def cluster(plane: Plane) -> Iterator[Cluster]:
     server = Server(plane)
-    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(all_crds()))
-    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    server.install(all_crds())
     server.kubectl("create", "namespace", "growth")
     server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(NODE_CLASS))
     with growth_run(plane, "--kwok-controller", *QUICK) as growth:
@@ -141,7 +154,7 @@ def cluster(plane: Plane) -> Iterator[Cluster]:
 
 def test_kubectl_delete_node_takes_the_machine_and_spares_the_pods(cluster: Cluster) -> None:
     """Its pods come to run elsewhere; claim, Node and machine are gone."""
-    name = cluster.claims("by-node")[0]
+    name = cluster.used_claim("by-node")
     cluster.kubectl("delete", "node", name, "--wait=false")
     cluster.until_gone(name)
     cluster.until(lambda: cluster.running("by-node") == 4, "all pods elsewhere")
@@ -149,8 +162,8 @@ def test_kubectl_delete_node_takes_the_machine_and_spares_the_pods(cluster: Clus
 
 def test_kubectl_delete_nodeclaim_takes_the_node(cluster: Cluster) -> None:
     """kubectl waits for the claim's finalizer, and when it returns nothing is left."""
-    name = cluster.claims("by-claim")[0]
-    cluster.kubectl("delete", "nodeclaim", name, "--timeout=120s")
+    name = cluster.used_claim("by-claim")
+    cluster.kubectl("delete", "nodeclaim", name, "--timeout=300s")
     cluster.until_gone(name)
     cluster.until(lambda: cluster.running("by-claim") == 4, "all pods elsewhere")
 
@@ -167,7 +180,7 @@ def test_without_pods_every_machine_goes(cluster: Cluster) -> None:
     cluster.scale("emptied", 0)
     cluster.until(lambda: not cluster.left("emptied"), "an empty cloud")
     assert cluster.kubectl("get", "nodepool", "emptied", "-o", "name")
-    assert any(message == "Disrupting Node: Empty" for message in cluster.messages("DisruptionTerminating"))
+    cluster.until_told("DisruptionTerminating", "Disrupting Node: Empty")
 
 
 def test_a_budget_of_nothing_is_kept_until_it_is_lifted(cluster: Cluster) -> None:
@@ -179,15 +192,16 @@ def test_a_budget_of_nothing_is_kept_until_it_is_lifted(cluster: Cluster) -> Non
         ),
         "a budget that is watched over",
     )
-    (name,) = cluster.claims("budgeted")
+    name = cluster.only_claim("budgeted")
     cluster.kubectl("delete", "nodeclaim", name, "--wait=false")
-    cluster.until(
-        lambda: any("violates a PDB, Pod=default/budgeted-" in each for each in cluster.messages("FailedDraining")),
-        "the event",
-    )
+    cluster.until_told("FailedDraining", "violates a PDB, Pod=default/budgeted-")
     assert cluster.running("budgeted") == 3
-    node = json.loads(cluster.kubectl("get", "node", name, "-o", "json"))
-    assert node["metadata"]["deletionTimestamp"]
+
+    def deleted_node() -> Json | None:
+        node: Json = json.loads(cluster.kubectl("get", "node", name, "-o", "json"))
+        return node if "deletionTimestamp" in node["metadata"] else None
+
+    node = cluster.until(deleted_node, "the deletion of the node")
     assert {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"} in node["spec"]["taints"]
     cluster.kubectl("delete", "pdb", "budgeted")
     cluster.until_gone(name)
@@ -197,26 +211,18 @@ def test_a_budget_of_nothing_is_kept_until_it_is_lifted(cluster: Cluster) -> Non
 def test_the_termination_grace_period_passes_budget_and_annotation(cluster: Cluster) -> None:
     """Protected in both ways, the pods are deleted in time for the deadline that stands on the claim."""
     cluster.apply(_forbidding("forced"))
-    (name,) = cluster.claims("forced")
+    name = cluster.only_claim("forced")
     cluster.kubectl("delete", "nodeclaim", name, "--wait=false")
     cluster.until_gone(name)
-    assert any("This bypasses the PDB of the pod" in message for message in cluster.messages("Disrupted"))
-    assert any(
-        message.startswith("Pods that are still there at ")
-        for message in cluster.messages("TerminationGracePeriodExpiring")
-    )
+    cluster.until_told("Disrupted", "This bypasses the PDB of the pod")
+    cluster.until_told("TerminationGracePeriodExpiring", "Pods that are still there at ")
 
 
 def test_do_not_disrupt_keeps_the_machine_as_long_as_the_pod_runs(cluster: Cluster) -> None:
     """Nothing is evicted; when the annotated pods have gone by themselves, so does the machine."""
-    (name,) = cluster.claims("protected")
+    name = cluster.only_claim("protected")
     cluster.kubectl("delete", "nodeclaim", name, "--wait=false")
-    cluster.until(
-        lambda: any(
-            "do-not-disrupt protects default/protected-" in each for each in cluster.messages("FailedDraining")
-        ),
-        "the event",
-    )
+    cluster.until_told("FailedDraining", "do-not-disrupt protects default/protected-")
     assert cluster.running("protected") == 2
     cluster.scale("protected", 0)
     cluster.until_gone(name)

@@ -31,6 +31,7 @@ BATCHES = 100
 BATCH = 20
 COMPACT_EVERY = 10
 NAMESPACE = "default"
+PATIENCE_SECONDS = 180.0
 QUICK = InformerSettings(page_size=100, backoff=BackoffSettings(base_seconds=0.01, cap_seconds=0.05))
 
 
@@ -50,18 +51,18 @@ async def client(plane: Plane, url: str = "") -> AsyncIterator[HttpApi]:
 
 
 async def until(condition: Callable[[], bool], *, what: str) -> None:
-    """Waits for a condition of the real world, a minute at most."""
+    """Waits for a condition of the real world; nobody waits so long unless something is broken."""
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110 - the condition is not ours to signal
                 await asyncio.sleep(0.002)
     except TimeoutError:
-        raise AssertionError(f"not within a minute: {what}") from None
+        raise AssertionError(f"not within {PATIENCE_SECONDS:.0f} s: {what}") from None
 
 
 def ask_etcd(plane: Plane, path: str, body: dict[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(f"{plane.etcd_url}/v3/{path}", data=json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
         result: dict[str, Any] = json.load(answer)
     return result
 
@@ -174,14 +175,16 @@ def test_an_idle_watch_lives_on_bookmarks(apiserver: Plane) -> None:
                 settings=settings,
             )
             following = asyncio.create_task(informer.run())
-            await informer.wait_synced()
+            await until(lambda: informer.statistics().watches > 0, what="the first watch")
+            before = informer.statistics()
             # A server that has seen no change of a kind since its start has nothing to mark.
             await api.create(CONFIG_MAP, {"metadata": {"name": "news"}}, namespace="kube-system")
             await until(lambda: informer.statistics().bookmarks > 0, what="a bookmark")
             watches = informer.statistics().watches
             await until(lambda: informer.statistics().watches > watches, what="the next watch")
             statistics = informer.statistics()
-            assert (statistics.lists, statistics.gone, statistics.failures) == (1, 0, 0)
+            assert (statistics.lists, statistics.gone) == (1, 0)
+            assert statistics.failures == before.failures  # a server that has just begun may let the first list wait
             assert informer.store.get("news", "kube-system") is not None
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
@@ -191,7 +194,8 @@ def test_an_idle_watch_lives_on_bookmarks(apiserver: Plane) -> None:
 
 def test_electors_take_turns_on_a_real_server(apiserver: Plane) -> None:
     """The second leads when the first gives the lease back, and loses it when somebody else takes it by force."""
-    settings = LeaseSettings(retry_seconds=0.2)
+    # No try of the lease lasts longer than a retry: a busy server must be able to answer in that time.
+    settings = LeaseSettings(lease_seconds=30, renew_deadline_seconds=25.0, retry_seconds=1.0)
 
     async def take_turns() -> None:
         async with client(apiserver) as api:
@@ -213,8 +217,7 @@ def test_electors_take_turns_on_a_real_server(apiserver: Plane) -> None:
             await until(lambda: first.statistics().renewals >= 3, what="the first renews")
             first.gate.check()
             waiting = asyncio.create_task(second.run(asyncio.Event().wait))
-            await until(lambda: second.statistics().attempts >= 2, what="the second tries")
-            assert second.statistics().holder == "first"
+            await until(lambda: second.statistics().holder == "first", what="the second sees who leads")
             with pytest.raises(GateClosed):
                 second.gate.check()
             enough.set()
@@ -222,7 +225,7 @@ def test_electors_take_turns_on_a_real_server(apiserver: Plane) -> None:
             await until(lambda: second.statistics().renewals >= 2, what="the second leads")
             lease = await api.get(LEASE, "growth-test", namespace="kube-system")
             assert lease.spec.holder_identity == "second"
-            assert lease.spec.lease_duration_seconds == 15
+            assert lease.spec.lease_duration_seconds == 30
             assert lease.spec.lease_transitions == 1
             patch = {"spec": {"holderIdentity": "third"}}
             await api.patch(LEASE, "growth-test", patch, namespace="kube-system")
@@ -244,7 +247,7 @@ def test_repeated_events_are_counted_on_a_real_server(apiserver: Plane) -> None:
                 api,
                 clock=SystemClock(),
                 random=SystemRandom(),
-                settings=RecorderSettings(repeat_seconds=5.0, instance="growth-0"),
+                settings=RecorderSettings(repeat_seconds=10.0, instance="growth-0"),
             )
             running = asyncio.create_task(recorder.run())
             message = "a message of " + "é" * 1500

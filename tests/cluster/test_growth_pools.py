@@ -136,6 +136,11 @@ def test_scale_down_leaves_the_minimum(cluster: Autoscaled) -> None:
     assert types(cluster) == ["cax21"]
 
 
+def _told(cluster: Autoscaled, removal: Json) -> list[Json]:
+    about = {removal["metadata"]["name"], removal["spec"]["nodeName"]}
+    return [each for name in sorted(about) for each in cluster.events("RemovalFailed", about=name)]
+
+
 def test_a_cloud_that_refuses_is_given_up(cluster: Autoscaled) -> None:
     """`RemovalFailed` with events on request and Node; nobody asks again, and the taint stays."""
     deploy(cluster, "graphics", 1, selector={"growth.dev/pool": "gpu"})
@@ -151,7 +156,7 @@ def test_a_cloud_that_refuses_is_given_up(cluster: Autoscaled) -> None:
     names = [each["name"] for each in removal["status"]["events"]]
     assert names == ["Deletion requested", "Deletion failed"] * ATTEMPTS
     told = cluster.until(
-        lambda: events if len(events := cluster.events("RemovalFailed")) == 2 else None, "both were told"
+        lambda: events if len(events := _told(cluster, removal)) == 2 else None, "both were told of the failure"
     )
     assert {each["involvedObject"]["kind"] for each in told} == {"Node", "NodeRemovalRequest"}
     time.sleep(10)

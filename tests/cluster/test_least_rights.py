@@ -10,6 +10,7 @@ from bench.owning.autoscaler import QUICK
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.crds import all_crds
 from growth.api.growthpools import GROWTH_POOL
+from growth.api.kinds import Json
 from growth.api.overlays import NODE_OVERLAY
 from tests.cluster.servers import Server
 from tests.good_objects import KWOK_CLASS, need, node_pool, obj
@@ -61,11 +62,12 @@ def deployment(replicas: int) -> dict[str, object]:
 def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane: Plane) -> None:
     """Machines are bought, drained and given back, and no call of either account is forbidden."""
     server = Server(plane)
-    server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(all_crds()))
-    server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    server.install(all_crds())
     server.kubectl("create", "namespace", "growth")
     printed = subprocess.run([str(GROWTH), "rbac"], capture_output=True, text=True, check=True).stdout
     server.kubectl("apply", "-f", "-", stdin=printed)
+    for account in ("growth", "growth-kwok"):
+        server.until_allowed(f"system:serviceaccount:growth:{account}", "list", "nodes")
     overlay = obj(  # something for every kind of status that is written
         NODE_OVERLAY,
         {"requirements": [need("kubernetes.io/arch", "In", "amd64")], "capacity": {"example.com/thing": "1"}},
@@ -108,11 +110,18 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
         until(lambda: not left(), what="the last machine gone", of=growth)
         assert growth.stop() == 0
         assert "orbidden" not in growth.text()
-    writes = [
+
+    def evictions() -> list[Json]:
+        return [event for event in writes(plane) if event["objectRef"].get("subresource") == "eviction"]
+
+    until(evictions, what="an eviction in the log")
+    assert {event["responseStatus"]["code"] for event in writes(plane)} & {401, 403} == set()
+
+
+def writes(plane: Plane) -> list[Json]:
+    """What the server logged of our service accounts."""
+    return [
         event
         for event in plane.audit_events()
         if "serviceaccount:growth" in json.dumps(event.get("impersonatedUser", {}))
     ]
-    assert {event["responseStatus"]["code"] for event in writes} & {401, 403} == set()
-    evictions = [event for event in writes if event["objectRef"].get("subresource") == "eviction"]
-    assert evictions

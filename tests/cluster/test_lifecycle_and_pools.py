@@ -50,8 +50,7 @@ def test_claims_become_nodes_and_pools_tell_of_them(control_plane: None, definit
 
 
 def follow(server: Server, definitions: list[Json]) -> None:
-    server.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": definitions}))
-    server.kubectl_until("get", "nodeclaims,nodepools,kwoknodeclasses")
+    server.install(definitions)
 
     async def talk(api: HttpApi) -> None:
         cloud = ScriptedCloud()

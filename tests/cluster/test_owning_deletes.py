@@ -18,7 +18,7 @@ def test_a_deleted_node_or_claim_ends_with_no_machine(autoscaled: Autoscaled, ki
     victim, other = autoscaled.wait_matched(pool, 2)
     name = victim["status"]["nodeName"] if kind == "node" else victim["metadata"]["name"]
 
-    autoscaled.kubectl("delete", kind, name, "--timeout=100s")
+    autoscaled.delete(kind, name)
 
     assert not any(each["claimUID"] == victim["metadata"]["uid"] for each in autoscaled.machines())
     autoscaled.wait_running(pool, 2 * PER_MACHINE)
@@ -35,7 +35,7 @@ def test_a_deleted_pool_takes_its_machines_along(autoscaled: Autoscaled) -> None
     autoscaled.wait_running("doomed", 2 * PER_MACHINE)
     autoscaled.wait_matched("doomed", 2)
 
-    autoscaled.kubectl("delete", "nodepool", "doomed", "--timeout=100s")
+    autoscaled.delete("nodepool", "doomed")
 
     autoscaled.wait_gone("doomed")
     assert autoscaled.machines() == []

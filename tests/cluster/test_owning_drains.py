@@ -17,10 +17,16 @@ def budget(name: str) -> Json:
     }
 
 
-def delete_machine_of(autoscaled: Autoscaled, pool: str) -> Json:
-    """Asks for the end of the pool's only claim, and returns when its Node is tainted."""
+def delete_claim_of(autoscaled: Autoscaled, pool: str) -> Json:
+    """Asks for the end of the pool's only claim."""
     (claim,) = autoscaled.wait_matched(pool, 1)
     autoscaled.desk.delete(f"{desk.CLAIMS}/{claim['metadata']['name']}")
+    return claim
+
+
+def delete_held_claim_of(autoscaled: Autoscaled, pool: str) -> Json:
+    """The same for one that something keeps from going; returns when its Node is tainted."""
+    claim = delete_claim_of(autoscaled, pool)
     node = f"{desk.NODES}/{claim['status']['nodeName']}"
 
     def tainted() -> bool:
@@ -45,9 +51,9 @@ def test_a_disruption_budget_of_zero_holds_a_drain(autoscaled: Autoscaled) -> No
         lambda: autoscaled.desk.get(f"{BUDGETS}/guarded").get("status", {}).get("expectedPods") == 1,
         "the budget counts",
     )
-    claim = delete_machine_of(autoscaled, "guarded")
+    claim = delete_held_claim_of(autoscaled, "guarded")
     autoscaled.until(
-        lambda: autoscaled.events("FailedDraining"),
+        lambda: autoscaled.events("FailedDraining", about=claim["status"]["nodeName"]),
         "an event says that the drain is held",
     )
     assert uids(autoscaled.running("guarded")) == before
@@ -66,7 +72,7 @@ def test_a_grace_period_ends_what_a_budget_holds(autoscaled: Autoscaled) -> None
     autoscaled.deploy("timed", 1, pool="timed")
     before = uids(autoscaled.wait_running("timed", 1))
     autoscaled.desk.create(BUDGETS, budget("timed"))
-    claim = delete_machine_of(autoscaled, "timed")
+    claim = delete_claim_of(autoscaled, "timed")
     autoscaled.until(
         lambda: not autoscaled.desk.exists(f"{desk.CLAIMS}/{claim['metadata']['name']}"), "the claim is gone"
     )
@@ -82,7 +88,7 @@ def test_a_pod_that_must_not_be_disrupted_keeps_its_machine(autoscaled: Autoscal
     autoscaled.deploy("common", 1, pool="precious")
     kept = uids(autoscaled.wait_running("precious", 1))
     moved = uids(autoscaled.wait_running("common", 1))
-    claim = delete_machine_of(autoscaled, "precious")
+    claim = delete_held_claim_of(autoscaled, "precious")
     # The other pod was evicted, so the drain is under way; the precious one is still there.
     autoscaled.until(lambda: len(now := uids(autoscaled.running("common"))) == 1 and not now & moved, "the other moved")
     assert uids(autoscaled.running("precious")) == kept

@@ -8,18 +8,16 @@ from typing import Any
 
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
+from tests.cluster.servers import Server
 from tests.manifests import KWOK_CLASS, growth_pool, node, node_pool, overlay, owned_by, pod, workload, written
+from tests.unit.planning.clusters import machine
 from tools.controlplane.plane import Plane
 
 BIN = pathlib.Path(sys.prefix) / "bin"
 
 
 def kubectl(plane: Plane, *arguments: str, given: Json | None = None) -> str:
-    command = [str(BIN / "kubectl"), "--kubeconfig", str(plane.kubeconfig), *arguments]
-    text = None if given is None else json.dumps(given)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return Server(plane).kubectl(*arguments, stdin="" if given is None else json.dumps(given))
 
 
 def growth_plan(*arguments: str) -> tuple[int, str, str]:
@@ -57,6 +55,8 @@ READ_ONLY: Json = listed(
     },
 )
 
+# Initialised long ago by any clock.
+LONG = 86_400.0 * 3650
 OBJECTS = (
     node_pool(limits={"cpu": "64"}),
     {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": KWOK_CLASS["name"]}},
@@ -71,6 +71,15 @@ OBJECTS = (
     pod("special", nodeSelector={"growth.dev/pool": "special"}),
     pod("giant", cpu="900"),
     pod("gated", schedulingGates=[{"name": "example.com/quota"}]),
+    *machine("idle", age=LONG),
+    *machine("bound", age=LONG),
+    *(pod(f"bound-{number}", nodeName="bound", cpu="7", metadata={"labels": {"app": "bound"}}) for number in range(2)),
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "bound", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "bound"}}},
+    },
 )
 
 
@@ -81,40 +90,44 @@ def test_a_cluster_is_planned_as_its_objects_in_a_file_are(apiserver: Plane, tmp
     assert code == 1
     assert "cannot list resource" in err
     kubectl(apiserver, "apply", "-f", "-", given=READ_ONLY)
+    Server(apiserver).until_allowed(READER, "list", "nodes")
     code, out, err = growth_plan("--kubeconfig", reader)
     assert (code, json.loads(out)["summary"]["pods"]) == (0, 0), err
     assert "does not serve nodepools.karpenter.sh" in err
 
-    kubectl(apiserver, "apply", "-f", "-", given=listed(*all_crds()))
-    kubectl(apiserver, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    Server(apiserver).install(all_crds())
     kubectl(apiserver, "create", "-f", "-", given=listed(*OBJECTS))
-    kubectl(
-        apiserver,
-        "patch",
-        "node",
-        "n",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        json.dumps({"status": OBJECTS[4]["status"]}),
-    )
+    for each in OBJECTS:
+        if each["kind"] in {"Node", "NodeClaim"}:
+            body = json.dumps({"status": each["status"]})
+            named = (each["kind"].lower(), each["metadata"]["name"])
+            kubectl(apiserver, "patch", *named, "--subresource=status", "--type=merge", "-p", body)
+    kubectl(apiserver, "taint", "nodes", "--all", "node.kubernetes.io/not-ready:NoSchedule-")  # the server's own
     live = plan_of("--kubeconfig", reader)
-    assert live == plan_of("-f", written(tmp_path, *OBJECTS))
+    assert live == plan_of("-f", written(tmp_path, *OBJECTS), "--consolidate")
     assert live["summary"]["pods"] == 8
     assert len(live["unschedulable"]) == 1
+    assert {each["node"]: each["reason"] for each in live["kept"]} == {
+        "n": "Unmanaged",
+        "idle": "Nominated",
+        "bound": "PodDisruptionBudget",
+    }
+    assert live["disruptions"] == []
+    alone = plan_of("--kubeconfig", reader, "--no-consolidate")
+    assert alone == {key: value for key, value in live.items() if key not in {"disruptions", "kept"}}
 
     dumped = tmp_path / "dump.json"
     dumped.write_text(
         kubectl(
             apiserver,
             "get",
-            "nodepools.karpenter.sh,growthpools,nodeoverlays,kwoknodeclasses,nodes,pods,daemonsets",
+            "nodepools.karpenter.sh,growthpools,nodeoverlays,kwoknodeclasses,nodes,nodeclaims,pods,daemonsets,pdb",
             "-A",
             "-o",
             "json",
         )
     )
-    assert plan_of("-f", str(dumped)) == live
+    assert plan_of("-f", str(dumped), "--consolidate") == live
 
 
 def test_a_server_that_is_away_is_a_failure_in_one_line(apiserver: Plane, tmp_path: pathlib.Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ from tools.controlplane.plane import plane as start_plane
 
 NODES = 8
 PODS = 200
+PATIENCE_SECONDS = 120.0  # long enough for a loaded machine
 ZONE = "topology.kubernetes.io/zone"
 APPS = ("web", "db", "cache")
 
@@ -144,14 +145,28 @@ async def prepare(api: HttpApi, generator: Generator) -> None:
         await api.patch(NODE, name, {"spec": {"taints": more["taints"]}})
 
 
-async def decided(pods: Informer[Pod, Pod], key: tuple[str, str]) -> Pod:
-    """The pod once the scheduler has said yes or no."""
-    async with asyncio.timeout(60):
+async def until(pods: Informer[Pod, Pod], key: tuple[str, str], holds: Callable[[Pod], object]) -> Pod:
+    """The pod once this holds of it."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             pod = pods.store.get(key[1], key[0])
-            if pod is not None and (pod.spec.node_name or _message(pod)):
+            if pod is not None and holds(pod):
                 return pod
             await asyncio.sleep(0.002)
+
+
+async def decided(pods: Informer[Pod, Pod], key: tuple[str, str]) -> Pod:
+    """The pod once the scheduler has said yes or no."""
+    return await until(pods, key, lambda pod: pod.spec.node_name or _message(pod))
+
+
+async def wait_until_seen(api: HttpApi, pods: Informer[Pod, Pod], scene: Scene) -> None:
+    """Returns when the scheduler knows the nodes as they are now: it says why each of them will not do for a pod."""
+    spec = {"containers": [{"name": "main", "image": "example"}], "nodeSelector": {"nowhere": "to-be-found"}}
+    probe = await api.create(POD, {"metadata": {"name": "probe"}, "spec": spec}, namespace="team-a")
+    wanted = explain([refusals(probe, host, scene) for host in scene.hosts])
+    await until(pods, ("team-a", "probe"), lambda pod: _message(pod).startswith(wanted))
+    await api.delete(POD, "probe", namespace="team-a", grace_seconds=0)
 
 
 def _message(pod: Pod) -> str:
@@ -173,6 +188,7 @@ def test_predicates_agree_with_kube_scheduler(scheduling: Plane) -> None:
             nodes: tuple[Node, ...] = (await api.list(NODE)).items
             labels = {item.metadata.name: item.metadata.labels for item in (await api.list(NAMESPACE)).items}
             scene = Scene(hosts=[Host.of(node) for node in nodes], namespaces=labels)
+            await wait_until_seen(api, pods, scene)
             bound = refused = 0
             for number in range(PODS):
                 namespace = generator.namespace()

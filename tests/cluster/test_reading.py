@@ -22,7 +22,7 @@ from growth.api.volumes import (
 )
 from growth.api.workloads import CRON_JOB, DAEMON_SET, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
 from growth.kube.http import HttpApi
-from tests.cluster.servers import Server
+from tests.cluster.servers import PATIENCE_SECONDS, Server
 from tools.controlplane.plane import Plane
 
 SELECTOR: Json = {"matchLabels": {"a": "b"}}
@@ -79,7 +79,7 @@ def test_the_least_object_of_each_kind_is_read(server: Server, kind: Kind[Any], 
         listed = await api.list(kind, namespace=namespace, fields="metadata.name=least")
         assert listed.items == (got,)
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(PATIENCE_SECONDS),
             api.watch(kind, revision=start, namespace=namespace, fields="metadata.name=least") as changes,
         ):
             async for change in changes:

@@ -30,9 +30,9 @@ from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD
 from growth.kube.changes import change
-from growth.kube.errors import NotFound
+from growth.kube.errors import NotFound, TooManyRequests
 from growth.kube.http import HttpApi
-from tests.cluster.servers import Server
+from tests.cluster.servers import PATIENCE_SECONDS, Server
 from tests.good_objects import GOOD_OBJECTS
 from tools.controlplane.plane import Plane
 
@@ -108,11 +108,11 @@ class WidenedServer(Server):
 
 
 async def served(api: HttpApi, kind: Kind[Json]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 await api.list(kind, limit=1)
-            except NotFound:
+            except (NotFound, TooManyRequests):  # not yet, or in this moment
                 await asyncio.sleep(0.05)
             else:
                 return

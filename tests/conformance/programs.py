@@ -295,7 +295,14 @@ async def _held(api: Api, step: Step, *, namespace: str) -> Json:
 
 # The service account is filled in by an admission plugin that our real servers run without.
 _DIFFERS = {"uid", "resourceVersion", "managedFields", "serviceAccount", "serviceAccountName"}
-_TIMES = {"creationTimestamp", "deletionTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime"}
+_TIMES = {
+    "creationTimestamp",
+    "deletionTimestamp",
+    "lastHeartbeatTime",
+    "lastPhaseTransitionTime",
+    "lastTransitionTime",
+    "lastUpdateTime",
+}
 
 
 def normal(value: Any) -> Any:

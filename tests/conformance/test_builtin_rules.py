@@ -4,7 +4,7 @@ import pytest
 
 from growth.api.kinds import Json, Kind
 from growth.kube.errors import BadRequest, Forbidden, Invalid, TooManyRequests
-from tests.conformance.kinds import BUDGET, CONFIG_MAP, DEPLOYMENT, EVENT, LEASE, NODE, POD, REPLICA_SET
+from tests.conformance.kinds import BUDGET, CONFIG_MAP, DEPLOYMENT, EVENT, LEASE, NODE, POD, POD_TEMPLATE, REPLICA_SET
 from tests.conformance.test_patches import deployment
 from tests.conformance.world import World, name_of, refused
 
@@ -86,6 +86,27 @@ async def test_other_workloads_count_generations_too(world: World, kind: Kind[Js
     assert made["metadata"]["generation"] == 1
     changed = await world.api.patch(kind, name_of(made), {"spec": {"minReadySeconds": 5}}, namespace=world.namespace)
     assert changed["metadata"]["generation"] == 2
+
+
+async def test_a_template_of_pods_counts_its_generations(world: World) -> None:
+    """A PodTemplate gets the defaults of a pod's spec; its generation grows with its template and with nothing else."""
+    body = {"metadata": {"name": world.name("t")}, "template": deployment("t")["spec"]["template"]}
+    made = await world.api.create(POD_TEMPLATE, body, namespace=world.namespace)
+    assert made["metadata"]["generation"] == 1
+    assert made["template"]["spec"]["restartPolicy"] == "Always"
+    change: Json = {"metadata": {"labels": {"a": "b"}}}
+    labelled = await world.api.patch(POD_TEMPLATE, name_of(made), change, namespace=world.namespace)
+    assert labelled["metadata"]["generation"] == 1
+    change = {"template": {"spec": {"terminationGracePeriodSeconds": 5}}}
+    changed = await world.api.patch(POD_TEMPLATE, name_of(made), change, namespace=world.namespace)
+    assert changed["metadata"]["generation"] == 2
+
+
+async def test_a_template_of_pods_has_pods_that_can_be(world: World) -> None:
+    """A PodTemplate without containers is refused, naming the field."""
+    body = {"metadata": {"name": world.name("t")}, "template": {"spec": {"containers": []}}}
+    call = world.api.create(POD_TEMPLATE, body, namespace=world.namespace)
+    await refused(Invalid, call, field="template.spec.containers")
 
 
 async def test_a_lease_keeps_its_times(world: World) -> None:

@@ -6,7 +6,7 @@ from growth.api.kinds import Json
 from growth.kube.api import PatchType
 from growth.kube.errors import AlreadyExists, Invalid, NotFound
 from tests.conformance.kinds import CRD
-from tests.conformance.world import World, crd, eventually, found, kind_of, name_of, refused, served, settled, uid_of
+from tests.conformance.world import World, crd, eventually, found, kind_of, name_of, refused, served, uid_of
 
 
 def plural(world: World) -> str:
@@ -175,7 +175,7 @@ async def test_a_removed_definition_takes_its_objects_along(world: World) -> Non
     await served(world.api, definition)
     # The server may still exchange its storage of the old kind for the new one's.
     page = await eventually(
-        lambda: settled(world.api.list(kind, namespace=world.namespace)), lambda page: page is not None
+        lambda: found(world.api.list(kind, namespace=world.namespace)), lambda page: page is not None
     )
     assert page is not None
     assert page.items == ()

@@ -3,7 +3,7 @@
 from growth.api.kinds import Json
 from growth.kube.errors import NotFound
 from tests.conformance.kinds import NODE, POD
-from tests.conformance.world import World, invented, name_of, refused
+from tests.conformance.world import World, eventually, found, invented, name_of, refused
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 STRING: Json = {"type": "string"}
@@ -56,13 +56,21 @@ async def test_the_server_lists_its_groups(wire: World) -> None:
 async def test_an_invented_group_is_discovered(wire: World) -> None:
     """A served definition's group, version, short names, categories and subresources are discovered."""
     kind = await wire.kind(LISTED)
-    groups = {group["name"] for group in (await wire.document("/apis"))["groups"]}
-    assert kind.group in groups
-    resources = {each["name"]: each for each in (await wire.document(f"/apis/{kind.api_version}"))["resources"]}
-    found = resources[kind.plural]
-    assert (found["kind"], found["namespaced"]) == (kind.kind, True)
-    assert (found["shortNames"], found["categories"]) == (["lst"], ["growth-laws"])
-    assert {f"{kind.plural}/status", f"{kind.plural}/scale"} <= set(resources)
+
+    async def groups() -> set[str]:
+        return {group["name"] for group in (await wire.document("/apis"))["groups"]}
+
+    async def resources() -> dict[str, Json]:
+        document = await found(wire.document(f"/apis/{kind.api_version}"))
+        return {each["name"]: each for each in document["resources"]} if document else {}
+
+    # A kind is served before it is published.
+    await eventually(groups, lambda names: kind.group in names)
+    published = await eventually(resources, lambda names: kind.plural in names)
+    told = published[kind.plural]
+    assert (told["kind"], told["namespaced"]) == (kind.kind, True)
+    assert (told["shortNames"], told["categories"]) == (["lst"], ["growth-laws"])
+    assert {f"{kind.plural}/status", f"{kind.plural}/scale"} <= set(published)
 
 
 async def test_a_group_that_is_not_there_is_not_found(wire: World) -> None:

@@ -220,15 +220,15 @@ async def test_bookmarks_tell_how_far_a_watch_has_come(world: World) -> None:
     unselected = asyncio.Event()
 
     async def bookmark(seconds: int) -> WatchEvent[meta.Object]:
-        async with world.api.watch(
-            TYPED_CONFIG_MAP, revision=start, namespace=world.namespace, labels="x=y", timeout_seconds=seconds
-        ) as stream:
-            if not unselected.is_set():
-                unselected.set()
-                await world.config_map(name="unselected")
-            async for event in stream:
-                return event
-        return await asyncio.Future()  # nothing came: another watch will hear one
+        while True:  # where nothing came, the next watch or another's will hear one
+            async with world.api.watch(
+                TYPED_CONFIG_MAP, revision=start, namespace=world.namespace, labels="x=y", timeout_seconds=seconds
+            ) as stream:
+                if not unselected.is_set():
+                    unselected.set()
+                    await world.config_map(name="unselected")
+                async for event in stream:
+                    return event
 
     watches = [asyncio.create_task(bookmark(seconds)) for seconds in (3, 4, 5, 6, 8)]
     done, left = await asyncio.wait(watches, timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)

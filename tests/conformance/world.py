@@ -20,7 +20,7 @@ E = TypeVar("E", bound=ApiError)
 T = TypeVar("T")
 
 # Long enough for a loaded machine; nobody waits so long unless something is broken.
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 120.0
 
 
 class Backend:
@@ -72,12 +72,16 @@ def declare(definition: Json) -> Json:
 async def eventually(
     look: Callable[[], Awaitable[T]], holds: Callable[[T], bool], *, patience_seconds: float = PATIENCE_SECONDS
 ) -> T:
-    """What `look` shows once it holds. For what servers do in their own time."""
+    """What `look` shows once it holds. For what servers do in their own time.
+
+    One that got a definition anew makes its storage, and says so by 429: then there is nothing to be seen yet.
+    """
     async with asyncio.timeout(patience_seconds):
         while True:
-            seen = await look()
-            if holds(seen):
-                return seen
+            with contextlib.suppress(TooManyRequests):
+                seen = await look()
+                if holds(seen):
+                    return seen
             await asyncio.sleep(0.02)
 
 
@@ -89,18 +93,10 @@ async def found(call: Awaitable[T]) -> T | None:
         return None
 
 
-async def settled(call: Awaitable[T]) -> T | None:
-    """What was found; None also while a server that got a definition anew makes its storage, which it says by 429."""
-    try:
-        return await found(call)
-    except TooManyRequests:
-        return None
-
-
 async def served(api: Api, definition: Json) -> Kind[Json]:
     """Waits until the CRD's kind answers."""
     kind = kind_of(definition)
-    await eventually(lambda: settled(api.list(kind, limit=1)), lambda page: page is not None)
+    await eventually(lambda: found(api.list(kind, limit=1)), lambda page: page is not None)
     return kind
 
 

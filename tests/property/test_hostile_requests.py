@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from growth.api.kinds import Json
@@ -124,14 +124,14 @@ SAMPLE: Json = {
 
 
 @pytest.mark.parametrize(("path", "kind"), KINDS, ids=[kind for _, kind in KINDS])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_no_body_breaks_a_creation(path: str, kind: str, data: st.DataObject) -> None:
     """An object with anything anywhere is stored or refused."""
     answered("POST", path, data.draw(wild(SAMPLE)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     patch=wild({**SAMPLE, "$patch": "merge", "$retainKeys": ["spec"], "$setElementOrder/spec": [{}]}),
     kind=st.sampled_from(["merge-patch+json", "strategic-merge-patch+json", "json-patch+json"]),
@@ -143,7 +143,7 @@ def test_no_patch_breaks_a_pod(patch: Any, kind: str, subresource: str) -> None:
     answered("PATCH", path, patch, content_type=f"application/{kind}")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     operations=wild(
         [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}, {"op": "move", "from": "/spec", "path": "/x"}]
@@ -154,7 +154,7 @@ def test_no_operation_breaks_a_json_patch(operations: Any) -> None:
     answered("PATCH", "/api/v1/namespaces/default/pods/p", operations, content_type="application/json-patch+json")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     body=JSON,
     verb=st.sampled_from(["eviction", "binding", "status", "scale"]),
@@ -165,7 +165,7 @@ def test_no_body_breaks_a_subresource(body: Any, verb: str, method: str) -> None
     answered(method, f"/api/v1/namespaces/default/pods/p/{verb}", body, content_type="application/json")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.dictionaries(
         st.sampled_from(

@@ -137,7 +137,7 @@ def _bare(view: Any) -> Any:
     return [getattr(view, name) for name in view.__dataclass_fields__ if name != "pods"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(changes, max_size=40))
 def test_a_picture_kept_up_to_date_equals_one_from_scratch(told: list[tuple[str, Any]]) -> None:
     """Whatever nodes, claims and pods come, change, share names or IDs and go, in whatever order."""

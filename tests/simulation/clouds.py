@@ -28,6 +28,8 @@ class ScriptedCloud:
         self.calls: collections.Counter[str] = collections.Counter()
         self.delays: dict[str, float] = {}
         self.sold: Catalogue = kwok.catalogue()
+        self.drift: dict[str, str] = {}  # by the claim's name
+        self.repairs: tuple[RepairPolicy, ...] = ()
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
         self.calls["create"] += 1
@@ -73,7 +75,8 @@ class ScriptedCloud:
         return self.sold
 
     async def is_drifted(self, claim: NodeClaim) -> str:
-        return ""
+        self.calls["is_drifted"] += 1
+        return self.drift.get(claim.metadata.name, "")
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
-        return ()
+        return self.repairs

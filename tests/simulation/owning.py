@@ -213,15 +213,16 @@ def environment(
 
 
 class LateApi(MemoryApi):
-    """Watches tell of changes only after ten seconds."""
+    """Watches tell of changes only after ten seconds: of these kinds, or of all where none is named."""
 
-    def __init__(self, api: MemoryApi) -> None:
+    def __init__(self, api: MemoryApi, *kinds: Kind[Any]) -> None:
         super().__init__(api._server)
+        self._kinds = kinds
 
     @contextlib.asynccontextmanager
     async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
         async with super().watch(kind, **how) as events:
-            yield self._late(events)
+            yield self._late(events) if kind in self._kinds or not self._kinds else events
 
     async def _late(self, events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[WatchEvent[T]]:
         async for event in events:

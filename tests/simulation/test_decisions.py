@@ -60,7 +60,7 @@ def test_a_repetition_is_not_written() -> None:
                 spec(1, outcome=BLOCKED),
                 spec(1, outcome=BLOCKED, revision="7"),
                 spec(2, outcome=BLOCKED),
-                spec(1, outcome=BLOCKED, controller="emptiness"),
+                spec(1, outcome=BLOCKED, controller="disruption"),
                 spec(1, outcome=BLOCKED),
                 spec(3),
                 spec(3),
@@ -73,7 +73,7 @@ def test_a_repetition_is_not_written() -> None:
     assert staged(body).value == [
         "provisioning number 1",
         "provisioning number 2",
-        "emptiness number 1",
+        "disruption number 1",
         "provisioning number 1",
         "provisioning number 3",
         "provisioning number 3",

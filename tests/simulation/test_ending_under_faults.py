@@ -10,7 +10,7 @@ from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.collection import Collection
-from growth.controllers.emptiness import Emptiness
+from growth.controllers.disruption import Disruption
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.termination import Termination
 from growth.planning.draining import DrainStep
@@ -51,7 +51,7 @@ def audit(stage: Stage) -> list[str]:
 
 async def scene(stage: Stage, *, slow: bool = False) -> list[str]:
     """Three machines of a pool, two of them with pods, which end outside of the process; the pods that were harmed."""
-    pool = await stage.add_pool(disruption=ALL)
+    pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": "WhenEmpty"})
     for number in range(3):
         await add_owned(stage, f"web-{number}", pool=pool)
     annotation = {names.DO_NOT_DISRUPT_ANNOTATION: "30s"} if slow else {}
@@ -64,7 +64,7 @@ async def scene(stage: Stage, *, slow: bool = False) -> list[str]:
 async def crash_and_go_on(stage: Stage, cause: str, writes: int) -> bool:
     """Whether there was a write so late; afterwards everything must be as if nothing had happened."""
     harmed = await scene(stage)
-    first = start_process(stage, Termination, Emptiness, Collection, crash_after=writes)
+    first = start_process(stage, Termination, Disruption, Collection, crash_after=writes)
     await asyncio.sleep(2)
     expected = (1, 1, 1)
     match cause:
@@ -80,7 +80,7 @@ async def crash_and_go_on(stage: Stage, cause: str, writes: int) -> bool:
     await asyncio.sleep(90)
     crashed = first.fate is Fate.CRASHED
     if crashed:
-        start_process(stage, Termination, Emptiness, Collection, name="again")
+        start_process(stage, Termination, Disruption, Collection, name="again")
         await asyncio.sleep(120)
     assert await left(stage) == expected, f"after write {writes} of {cause}"
     assert not harmed, f"after write {writes} of {cause}"
@@ -104,7 +104,7 @@ def test_a_bad_network_delays_and_changes_nothing(seed: int) -> None:
 
     async def body(stage: Stage) -> tuple[int, int, int]:
         harmed = await scene(stage, slow=True)
-        start_process(stage, Termination, Emptiness, Collection, faults=BAD)
+        start_process(stage, Termination, Disruption, Collection, faults=BAD)
         await asyncio.sleep(5)
         await stage.admin.delete(NODE_CLAIM, "web-1")
         await asyncio.sleep(1500)
@@ -128,7 +128,7 @@ def test_two_that_both_believe_to_lead_do_no_harm() -> None:
 
         stage.cloud.delete = delete  # type: ignore[method-assign]
         for name in ("one", "two"):
-            start_process(stage, Termination, Emptiness, Collection, name=name)
+            start_process(stage, Termination, Disruption, Collection, name=name)
         await asyncio.sleep(2)
         await stage.admin.delete(NODE_POOL, "default")
         await asyncio.sleep(120)

@@ -94,13 +94,13 @@ def test_a_lowered_limit_brings_the_surplus_down() -> None:
 
     async def body(cluster: Growing) -> None:
         await cluster.pool(growth_pool("default", {"name": "cax21", "min": 3, "max": 5}))
-        await cluster.deploy("web", 1)
-        await cluster.running(1)
 
         async def has(number: int) -> bool:
             return len(await cluster.claims()) == number and not await cluster.removals()
 
         await cluster.until(lambda: has(3))
+        await cluster.deploy("web", 1)
+        await cluster.running(1)
         await cluster.admin.patch(GROWTH_POOL, "default", {"spec": {"limits": {"nodes": 1}}})
         await cluster.until(lambda: has(1))
         await cluster.running(1)

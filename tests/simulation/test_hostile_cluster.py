@@ -14,7 +14,7 @@ from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.controllers.collection import Collection
-from growth.controllers.emptiness import Emptiness
+from growth.controllers.disruption import Disruption
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.termination import Termination
 from growth.kube.api import WatchEvent
@@ -209,7 +209,7 @@ def test_a_budget_that_is_closed_while_a_node_is_looked_at_holds() -> None:
         pool = await stage.add_pool(disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]})
         await add_owned(stage, pool=pool)
         start_kubelets(stage)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         for _ in range(600):
             await asyncio.sleep(0.1)
             if (await stage.node("node-of-web-1")).spec.taints:

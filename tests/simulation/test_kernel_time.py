@@ -215,6 +215,22 @@ def test_the_wall_clock_may_jump_and_the_monotonic_one_may_not() -> None:
     assert sim.run(main, seed=1).value == (3603.0, 5.0)
 
 
+def test_a_suspended_machine_does_not_count_the_time() -> None:
+    """Its monotonic clock goes on where it was; its wall clock is right."""
+
+    async def main(kernel: Kernel) -> tuple[float, float, float]:
+        clock = SimClock(kernel)
+        await asyncio.sleep(5.0)
+        clock.stop()
+        await asyncio.sleep(20.0)
+        asleep = clock.monotonic()
+        clock.go()
+        await asyncio.sleep(1.0)
+        return asleep, clock.monotonic(), (clock.now() - EPOCH).total_seconds()
+
+    assert sim.run(main, seed=1).value == (5.0, 6.0, 26.0)
+
+
 def test_computing_takes_virtual_time() -> None:
     """The result is that of the moment of asking, and arrives after the time that its work took."""
 

@@ -25,7 +25,7 @@ from growth.sim.trials.owning.crashes import Act, Ended, run
 from growth.sim.trials.owning.limits import LIMIT, burst, prices
 
 PODS = 60
-WRITES = {Act.UP: 40, Act.DOWN: 30, Act.DELETION: 50}
+WRITES = {Act.UP: 40, Act.DOWN: 30, Act.REPLACEMENT: 30, Act.DELETION: 50}
 Patch = pytest.MonkeyPatch
 
 

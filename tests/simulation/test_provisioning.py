@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -328,6 +329,28 @@ def test_names_that_somebody_reserved_and_never_created_are_released() -> None:
         seen = []
         for _ in range(3):
             await asyncio.sleep(40)
+            seen.append(len(await claims(stage)))
+        return seen
+
+    assert bought(body) == [0, 1, 1]
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_names_reserved_by_another_clock_are_released_by_ours(minutes: int) -> None:
+    """A leader whose clock is wrong by minutes has just reserved them: they count as long as any others."""
+
+    async def body(stage: Stage) -> list[int]:
+        await stage.begin()
+        at = (stage.clock.now() + dt.timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reserved = f'{{"ghost":{{"at":"{at}","instanceType":"c-2x-amd64-linux"}}}}'
+        await stage.add_pool(
+            "default", SMALL, limits={"nodes": "1"}, metadata={"annotations": {names.RESERVED_ANNOTATION: reserved}}
+        )
+        Buyer(stage, stage.environment())
+        await stage.cluster.add_replica_set("web", 1)
+        seen = []
+        for _ in range(3):
+            await asyncio.sleep(45)
             seen.append(len(await claims(stage)))
         return seen
 

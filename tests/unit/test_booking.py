@@ -72,14 +72,13 @@ def names_of(orders: tuple[Order, ...]) -> list[str]:
 
 
 def test_nodes_are_counted_with_what_exists_and_what_is_reserved() -> None:
-    """A reserved name that exists counts once, and one that was given up not at all."""
+    """A reserved name that exists counts once; how old it is by somebody's clock does not matter."""
     booking = book_pool(
         limited(nodes="4"),
         [order(each) for each in "xyz"],
         reserved={
             "a": Reservation(at=NOW, instance_type=SMALL),
-            "b": Reservation(at=NOW, instance_type=SMALL),
-            "stale": Reservation(at=NOW - RELEASE - dt.timedelta(seconds=1), instance_type=SMALL),
+            "b": Reservation(at=NOW - RELEASE - dt.timedelta(minutes=10), instance_type=SMALL),
         },
         claims=[existing("a")],
         nodes=[],
@@ -207,3 +206,54 @@ def test_a_claim_costs_at_most_what_it_promises_until_it_is_bought() -> None:
     }
     launched = convert(claim("a", labels=bought, metadata={"annotations": promise}), NodeClaim)
     assert prices.of(launched) > 500
+
+
+# --- pools of a fixed size, and what replaces
+
+
+def fixed(replicas: int, **limits: str) -> NodePool:
+    return convert(node_pool(replicas=replicas, limits=limits), NodePool)
+
+
+def replacing_order(name: str, *gone: str) -> Order:
+    return dataclasses.replace(order(name), replaces=gone)
+
+
+def book(pool: NodePool, *orders: Order, claims: tuple[NodeClaim, ...] = (), **reserved: Reservation) -> list[str]:
+    return names_of(book_pool(pool, orders, reserved=reserved, claims=claims, nodes=(), types=TYPES, now=NOW).orders)
+
+
+def test_a_pool_of_a_fixed_size_gets_no_more_than_its_replicas() -> None:
+    """Claims and names that somebody else has reserved count; those that leave do not."""
+    leaving = existing("gone", metadata={"deletionTimestamp": "2026-01-01T11:00:00Z", "labels": OWN})
+    wanted = [order(each) for each in "xyz"]
+    assert book(fixed(2), *wanted) == ["x", "y"]
+    assert book(fixed(3), *wanted, claims=(existing("a"), leaving)) == ["x", "y"]
+    assert book(fixed(3), *wanted, claims=(existing("a"),), b=Reservation(at=NOW)) == ["x"]
+    assert book(fixed(0), *wanted) == []
+
+
+def test_its_node_limit_holds_beside_its_replicas() -> None:
+    """Machines that leave count against limits.nodes until they are gone, so the refill waits for them."""
+    leaving = existing("gone", metadata={"deletionTimestamp": "2026-01-01T11:00:00Z", "labels": OWN})
+    assert book(fixed(2, nodes="2"), order("x"), claims=(existing("a"), leaving)) == []
+    assert book(fixed(2, nodes="3"), order("x"), claims=(existing("a"), leaving)) == ["x"]
+
+
+def test_a_replacement_comes_beside_the_replicas() -> None:
+    """The machine that it replaces still stands; when both do, the pool lacks none and has none too many."""
+    pool, old = fixed(1, nodes="2"), existing("old")
+    assert book(pool, replacing_order("new", "old"), claims=(old,)) == ["new"]
+    assert book(pool, order("x"), claims=(old,), new=Reservation(at=NOW, replaces=("old",))) == []
+    both = (old, existing("new", metadata={"annotations": {names.REPLACES_ANNOTATION: "old"}, "labels": OWN}))
+    assert book(fixed(1, nodes="3"), order("x"), claims=both) == []
+    assert book(fixed(2, nodes="3"), order("x"), claims=both) == ["x"]
+
+
+@pytest.mark.parametrize(("mode", "bought"), [("Hard", []), ("Soft", ["new"])])
+def test_only_what_replaces_may_pass_a_soft_limit(mode: str, bought: list[str]) -> None:
+    """At the limit a replacement is bought in Soft mode; nothing else is, in neither."""
+    full = node_pool(limits={"nodes": "1"}, disruption={"nodeLimitMode": mode})
+    pool = convert(full, NodePool)
+    assert book(pool, replacing_order("new", "old"), claims=(existing("old"),)) == bought
+    assert book(pool, order("x"), claims=(existing("old"),)) == []

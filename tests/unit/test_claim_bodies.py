@@ -103,6 +103,14 @@ def test_relaxed_min_values_are_lowered_to_what_is_listed() -> None:
     assert [each.min_values for each in kept.spec.requirements] == [5]
 
 
+def test_relaxed_min_values_count_only_what_the_requirement_allows() -> None:
+    """A machine that its pods tie to one zone has one zone to choose from, whatever zones its types are sold in."""
+    needs = {names.ZONE_LABEL: dataclasses.replace(one_of("test-zone-a"), min_values=2)}
+    made = claim(order(requirements=needs, relaxed=True), currency="USD")
+    zone = next(each for each in made.spec.requirements if each.key == names.ZONE_LABEL)
+    assert (zone.values, zone.min_values) == (("test-zone-a",), 1)
+
+
 def test_a_claim_stays_small_by_listing_fewer_types() -> None:
     """The dearest are left out; with minValues all stay, because they are needed."""
     many = tuple(f"a-type-with-quite-a-long-name-as-some-clouds-have-them-{at:02}" for at in range(60))

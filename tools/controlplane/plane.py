@@ -10,6 +10,7 @@ all. Service accounts are not enforced (no kubelet here needs their tokens).
 
 import contextlib
 import dataclasses
+import http.client
 import json
 import os
 import pathlib
@@ -20,17 +21,22 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from tools.controlplane.keys import service_account_key
 from tools.controlplane.programs import HERE, program
 
-START_SECONDS: Final = 60.0
+# Nobody waits so long unless something is broken; a busy machine takes many times the usual two seconds.
+START_SECONDS: Final = 180.0
 # Two starters may pick the same free port between the look and the bind.
-PORT_TRIES: Final = 3
+PORT_TRIES: Final = 5
+# One question; a server that is starting may hold it back.
+ASK_SECONDS: Final = 15.0
+PORT_TAKEN: Final = "address already in use"
+# Made by the server itself soon after it calls itself ready.
+NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 USERS: Final = {
     "admin": "system:masters",
     "growth": "system:masters",
@@ -83,10 +89,14 @@ class Plane:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def audit_events(self) -> list[dict[str, Any]]:
-        """Every write so far, with its user; empty unless the plane was started with `audit=True`."""
+        """Every write so far, with its user; empty unless the plane was started with `audit=True`.
+
+        A write is told after its answer was sent: whoever was answered may have to look again.
+        """
         if not self.audit_log.exists():
             return []
-        return [json.loads(line) for line in self.audit_log.read_text().splitlines()]
+        whole, _, _ = self.audit_log.read_text().rpartition("\n")  # the last line may still be written
+        return [json.loads(line) for line in whole.split("\n") if line]
 
 
 @contextlib.contextmanager
@@ -152,6 +162,8 @@ class _Keepers:
 
     def drop(self, keeper: subprocess.Popen[bytes]) -> None:
         """Forgets a program that ended by itself."""
+        assert keeper.stdin is not None
+        keeper.stdin.close()
         self._running = [entry for entry in self._running if entry[1] is not keeper]
 
     def stop(self) -> None:
@@ -161,7 +173,17 @@ class _Keepers:
             keeper.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def failure(self, name: str, keeper: subprocess.Popen[bytes]) -> StartError:
+    def wait(self, name: str, ready: "_Ready", port: int) -> None:
+        """Returns when the program, the last one started, answers; `StartError` when it ended or takes too long."""
+        keeper = next(keeper for started, keeper in reversed(self._running) if started == name)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and keeper.poll() is None:
+            if _answers(ready, port):
+                return
+            time.sleep(0.05)
+        raise self._failure(name, keeper)
+
+    def _failure(self, name: str, keeper: subprocess.Popen[bytes]) -> StartError:
         log = (self.folder / f"{name}.log").read_text(errors="replace")
         how = f"ended with code {keeper.poll()}" if keeper.poll() is not None else f"not ready after {START_SECONDS} s"
         return StartError(f"{name} {how}; the end of its log:\n{log[-3000:]}")
@@ -169,29 +191,23 @@ class _Keepers:
 
 def _start_etcd(keepers: _Keepers, flags: tuple[str, ...]) -> str:
     (keepers.folder / "etcd").mkdir(mode=0o700)
-    for attempt in range(PORT_TRIES):
-        client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
-        keeper = keepers.start(
-            "etcd",
-            [
-                f"--data-dir={keepers.folder / 'etcd'}",
-                f"--listen-client-urls={client}",
-                f"--advertise-client-urls={client}",
-                f"--listen-peer-urls={peer}",
-                f"--initial-advertise-peer-urls={peer}",
-                f"--initial-cluster=default={peer}",
-                "--unsafe-no-fsync=true",
-                "--log-level=warn",
-                *flags,
-            ],
-        )
-        if _wait_until_ready(f"{client}/readyz", keeper):
-            return client
-        error = keepers.failure("etcd", keeper)
-        if keeper.poll() is None or attempt == PORT_TRIES - 1:
-            raise error
-        keepers.drop(keeper)
-    raise AssertionError("unreachable")
+
+    def options(port: int, peer_port: int) -> list[str]:
+        client, peer = (f"http://127.0.0.1:{each}" for each in (port, peer_port))
+        return [
+            f"--data-dir={keepers.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync=true",
+            "--log-level=warn",
+            *flags,
+        ]
+
+    port = _start(keepers, "etcd", options, ports=2, ready=_Ready("http", "/readyz"))
+    return f"http://127.0.0.1:{port}"
 
 
 def _start_apiserver(keepers: _Keepers, etcd_url: str, *, audit: bool, flags: tuple[str, ...]) -> str:
@@ -207,44 +223,39 @@ def _start_apiserver(keepers: _Keepers, etcd_url: str, *, audit: bool, flags: tu
             f"--audit-log-path={folder / 'audit.log'}",
             *flags,
         )
-    for attempt in range(PORT_TRIES):
-        (port,) = _free_ports(1)
-        keeper = keepers.start(
-            "kube-apiserver",
-            [
-                f"--etcd-servers={etcd_url}",
-                f"--cert-dir={folder / 'certs'}",
-                "--bind-address=127.0.0.1",
-                "--advertise-address=127.0.0.1",  # otherwise it looks for a route, and a machine offline has none
-                f"--secure-port={port}",
-                f"--token-auth-file={tokens}",
-                "--authorization-mode=RBAC",
-                "--service-account-issuer=https://growth.invalid",
-                f"--service-account-key-file={key}",
-                f"--service-account-signing-key-file={key}",
-                "--service-cluster-ip-range=10.96.0.0/16",
-                "--endpoint-reconciler-type=none",
-                "--disable-admission-plugins=ServiceAccount",
-                "--max-requests-inflight=2000",
-                "--max-mutating-requests-inflight=1000",
-                *flags,
-            ],
-        )
-        url = f"https://127.0.0.1:{port}"
-        if _wait_until_ready(f"{url}/readyz", keeper, ca=folder / "certs" / "apiserver.crt", user="admin"):
-            return url
-        error = keepers.failure("kube-apiserver", keeper)
-        if keeper.poll() is None or attempt == PORT_TRIES - 1 or "address already in use" not in str(error):
-            raise error
-        keepers.drop(keeper)
-    raise AssertionError("unreachable")
+
+    def options(port: int) -> list[str]:
+        return [
+            f"--etcd-servers={etcd_url}",
+            f"--cert-dir={folder / 'certs'}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",  # otherwise it looks for a route, and a machine offline has none
+            f"--secure-port={port}",
+            f"--token-auth-file={tokens}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://growth.invalid",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--endpoint-reconciler-type=none",
+            "--disable-admission-plugins=ServiceAccount",
+            "--max-requests-inflight=2000",
+            "--max-mutating-requests-inflight=1000",
+            *flags,
+        ]
+
+    def ready(path: str) -> _Ready:
+        return _Ready("https", path, ca=folder / "certs" / "apiserver.crt", user="admin")
+
+    port = _start(keepers, "kube-apiserver", options, ready=ready("/readyz"))
+    for name in NAMESPACES:
+        keepers.wait("kube-apiserver", ready(f"/api/v1/namespaces/{name}"), port)
+    return f"https://127.0.0.1:{port}"
 
 
 def _start_controller_manager(keepers: _Keepers, running: Plane) -> None:
-    (port,) = _free_ports(1)
-    keeper = keepers.start(
-        "kube-controller-manager",
-        [
+    def options(port: int) -> list[str]:
+        return [
             f"--kubeconfig={running.kubeconfig_of('system:kube-controller-manager')}",
             f"--service-account-private-key-file={running.folder / 'service-accounts.pem'}",
             f"--cert-dir={running.folder / 'controller-manager-certs'}",
@@ -254,14 +265,12 @@ def _start_controller_manager(keepers: _Keepers, running: Plane) -> None:
             "--kube-api-qps=2000",
             "--kube-api-burst=4000",
             "--concurrent-gc-syncs=20",
-        ],
-    )
-    if not _wait_until_ready(f"https://127.0.0.1:{port}/healthz", keeper, verify=False):
-        raise keepers.failure("kube-controller-manager", keeper)
+        ]
+
+    _start(keepers, "kube-controller-manager", options, ready=_Ready("https", "/healthz"))
 
 
 def _start_scheduler(keepers: _Keepers, running: Plane) -> None:
-    (port,) = _free_ports(1)
     configuration = running.folder / "scheduler.json"
     configuration.write_text(
         json.dumps(
@@ -277,26 +286,23 @@ def _start_scheduler(keepers: _Keepers, running: Plane) -> None:
             }
         )
     )
-    keeper = keepers.start(
-        "kube-scheduler",
-        [
+
+    def options(port: int) -> list[str]:
+        return [
             f"--config={configuration}",
             f"--cert-dir={running.folder / 'scheduler-certs'}",
             "--bind-address=127.0.0.1",
             f"--secure-port={port}",
             f"--authentication-kubeconfig={running.kubeconfig}",
             f"--authorization-kubeconfig={running.kubeconfig}",
-        ],
-    )
-    if not _wait_until_ready(f"https://127.0.0.1:{port}/readyz", keeper, verify=False):
-        raise keepers.failure("kube-scheduler", keeper)
+        ]
+
+    _start(keepers, "kube-scheduler", options, ready=_Ready("https", "/readyz"))
 
 
 def _start_kwok(keepers: _Keepers, running: Plane) -> None:
-    (port,) = _free_ports(1)
-    keeper = keepers.start(
-        "kwok",
-        [
+    def options(port: int) -> list[str]:
+        return [
             f"--kubeconfig={running.kubeconfig_of('kwok')}",
             f"--config={HERE / 'stages.yaml'}",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
@@ -304,40 +310,55 @@ def _start_kwok(keepers: _Keepers, running: Plane) -> None:
             "--cidr=10.0.0.1/8",
             "--node-ip=127.0.0.1",
             f"--server-address=127.0.0.1:{port}",
-        ],
-    )
-    if not _wait_until_ready(f"http://127.0.0.1:{port}/healthz", keeper):
-        raise keepers.failure("kwok", keeper)
+        ]
+
+    _start(keepers, "kwok", options, ready=_Ready("http", "/healthz"))
 
 
-def _wait_until_ready(
-    url: str,
-    keeper: subprocess.Popen[bytes],
-    *,
-    ca: pathlib.Path | None = None,
-    user: str = "",
-    verify: bool = True,
-) -> bool:
-    """Whether the program answered 200 in time; False at once when it ended."""
-    deadline = time.monotonic() + START_SECONDS
-    headers = {"Authorization": f"Bearer {token_of(user)}"} if user else {}
-    while time.monotonic() < deadline and keeper.poll() is None:
-        with contextlib.suppress(OSError, urllib.error.URLError):
-            context = None
-            if url.startswith("https"):
-                context = ssl.create_default_context(cafile=str(ca) if ca else None)
-                if not verify:
-                    context.check_hostname = False
-                    context.verify_mode = ssl.CERT_NONE
-            request = urllib.request.Request(url, headers=headers)
-            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
-                if answer.status == 200:
-                    return True
-        time.sleep(0.05)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ready:
+    """Where a program says that it is ready; without a CA its certificate is not looked at."""
+
+    scheme: str
+    path: str
+    ca: pathlib.Path | None = None
+    user: str = ""
+
+
+def _start(keepers: _Keepers, name: str, options: Callable[..., list[str]], *, ready: _Ready, ports: int = 1) -> int:
+    """Starts a program on free ports, which are given to `options`, and waits for it; the first port."""
+    for attempt in range(PORT_TRIES):
+        chosen = free_ports(ports)
+        keeper = keepers.start(name, options(*chosen))
+        try:
+            keepers.wait(name, ready, chosen[0])
+        except StartError as error:
+            if keeper.poll() is None or attempt == PORT_TRIES - 1 or PORT_TAKEN not in str(error):
+                raise
+            keepers.drop(keeper)
+        else:
+            return chosen[0]
+    raise AssertionError("unreachable")
+
+
+def _answers(ready: _Ready, port: int) -> bool:
+    """Whether the program answers 200 there now."""
+    headers = {"Authorization": f"Bearer {token_of(ready.user)}"} if ready.user else {}
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        context = None
+        if ready.scheme == "https":
+            context = ssl.create_default_context(cafile=str(ready.ca) if ready.ca else None)
+            if not ready.ca:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+        request = urllib.request.Request(f"{ready.scheme}://127.0.0.1:{port}{ready.path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=ASK_SECONDS, context=context) as answer:
+            return bool(answer.status == 200)
     return False
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Different ports on which nobody listens now; somebody may in a moment."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -347,6 +368,8 @@ def _free_ports(count: int) -> list[int]:
 
 def _write_kubeconfig(folder: pathlib.Path, *, url: str, ca: pathlib.Path, user: str) -> pathlib.Path:
     path = folder / f"kubeconfig-{user.replace(':', '-')}"
+    if path.exists():
+        return path  # somebody may be reading it
     body: Mapping[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -355,6 +378,7 @@ def _write_kubeconfig(folder: pathlib.Path, *, url: str, ca: pathlib.Path, user:
         "users": [{"name": user, "user": {"token": token_of(user)}}],
         "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": user}}],
     }
-    path.write_text(json.dumps(body))
-    path.chmod(0o600)
-    return path
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(body))
+    draft.chmod(0o600)
+    return draft.rename(path)

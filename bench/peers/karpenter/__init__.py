@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ FLAGS: Final = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags=-s -w
 WORKERS: Final = 5
 # Solve has no deadline of its own here; this is for whoever waits.
 TIMEOUT_SECONDS: Final = 1800.0
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 PreferencePolicy = Literal["Respect", "Ignore"]
 MinValuesPolicy = Literal["Strict", "BestEffort"]
@@ -75,6 +77,19 @@ class ExistingNode(Answered, frozen=True):
 
     name: str
     pods: tuple[str, ...]
+
+
+class Command(Answered, frozen=True):
+    """What consolidation would do first: `method` is `multi` or `single`, `decision` `delete`, `replace` or `no-op`.
+
+    `nodes` and the types of the replacement are by name. `seconds` are those of the methods that were asked.
+    """
+
+    method: str
+    decision: str
+    nodes: tuple[str, ...]
+    instance_types: tuple[str, ...]
+    seconds: float
 
 
 class Answer(Answered, frozen=True):
@@ -160,13 +175,26 @@ def solve_each(
     workers: int = WORKERS,
 ) -> list[Answer]:
     """The answers for many scenarios over one catalogue, in their order, from one start of the program."""
+    settings = ["--preference-policy", preference_policy, "--min-values-policy", min_values_policy]
+    settings += ["--repeat", str(repeat), "--workers", str(workers)]
+    return decode(_asked(scenarios, instance_types, settings))
+
+
+def consolidate(scenarios: Sequence[Sequence[Json]], *, instance_types: Sequence[Json]) -> list[Command]:
+    """The first command of Karpenter's consolidation for each scenario: multi-node, else single-node.
+
+    Budgets allow everything, and commands are not looked at a second time. Pools must say their `consolidateAfter`.
+    """
+    return _decoded(_asked(scenarios, instance_types, ["--consolidate"]), Command)
+
+
+def _asked(scenarios: Sequence[Sequence[Json]], instance_types: Sequence[Json], settings: Sequence[str]) -> bytes:
+    """What the program prints for the scenarios."""
     program = build()
     with tempfile.TemporaryDirectory(prefix="growth-peer-") as folder:
         types = pathlib.Path(folder) / "instance-types.json"
         types.write_bytes(msgspec.json.encode(instance_types))
-        command = [str(program), "--instance-types", str(types)]
-        command += ["--preference-policy", preference_policy, "--min-values-policy", min_values_policy]
-        command += ["--repeat", str(repeat), "--workers", str(workers)]
+        command = [str(program), "--instance-types", str(types), *settings]
         for i, objects in enumerate(scenarios):
             path = pathlib.Path(folder) / f"scenario-{i}.json"
             path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
@@ -176,20 +204,24 @@ def solve_each(
 
 def decode(printed: bytes) -> list[Answer]:
     """The answers in what the program printed, one a line."""
+    return _decoded(printed, Answer)
+
+
+def _decoded(printed: bytes, kind: type[T]) -> list[T]:
     try:
-        return msgspec.json.decode(b"[" + b",".join(printed.splitlines()) + b"]", type=list[Answer])
+        return msgspec.json.decode(b"[" + b",".join(printed.splitlines()) + b"]", type=list[kind])  # type: ignore[valid-type]
     except msgspec.DecodeError as error:
         raise PeerError(f"the peer printed what is not an answer: {error}") from error
 
 
-def _run(command: list[str]) -> list[Answer]:
+def _run(command: list[str]) -> bytes:
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise PeerError(f"no answer within {TIMEOUT_SECONDS:.0f} s; ask for fewer pods") from error
     if done.returncode:
         raise PeerError(done.stderr.decode(errors="replace")[:4000].strip() or f"exit code {done.returncode}")
-    return decode(done.stdout)
+    return done.stdout
 
 
 def _build() -> Build:

@@ -1,10 +1,11 @@
 // Command karpenter answers what Karpenter's own scheduler decides about a scenario, and how long it takes.
 //
-//	karpenter --instance-types FILE --objects FILE [--objects FILE ...]
+//	karpenter [--consolidate] --instance-types FILE --objects FILE [--objects FILE ...]
 //
 // Each --objects file is one scenario: a v1 List of Kubernetes objects as a cluster would hold them. Pods without a node
 // are pending; everything else is the state of the cluster. The answer is one JSON document a line, in the order of the
-// files. The scheduler is called as its own benchmark calls it: NewTopology, NewScheduler, Solve.
+// files. The scheduler is called as its own benchmark calls it: NewTopology, NewScheduler, Solve. With --consolidate the
+// answer is the first command of the consolidation methods of its disruption package instead.
 package main
 
 import (
@@ -31,6 +32,7 @@ type settings struct {
 	minValues     string
 	repeat        int
 	workers       int
+	consolidate   bool
 }
 
 // paths is a flag that may be given many times.
@@ -73,7 +75,7 @@ func run(arguments []string) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
 	for _, path := range chosen.objects {
-		answer, err := solveFile(ctx, path, catalogue, chosen)
+		answer, err := answerFile(ctx, path, catalogue, chosen)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -84,8 +86,8 @@ func run(arguments []string) error {
 	return nil
 }
 
-// solveFile names the file even when Karpenter itself panics on it.
-func solveFile(ctx context.Context, path string, types catalogue, chosen settings) (answer *answer, err error) {
+// answerFile names the file even when Karpenter itself panics on it.
+func answerFile(ctx context.Context, path string, types catalogue, chosen settings) (any, error) {
 	loaded, err := loadScenario(path)
 	if err != nil {
 		return nil, err
@@ -96,6 +98,9 @@ func solveFile(ctx context.Context, path string, types catalogue, chosen setting
 			panic(cause)
 		}
 	}()
+	if chosen.consolidate {
+		return consolidate(ctx, loaded, types, chosen)
+	}
 	return solve(ctx, loaded, types, chosen)
 }
 
@@ -108,6 +113,7 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.minValues, "min-values-policy", "Strict", "Strict or BestEffort")
 	flags.IntVar(&s.repeat, "repeat", 1, "how often each scenario is solved, from the same state")
 	flags.IntVar(&s.workers, "workers", 5, "goroutines that look for a node for one pod; Karpenter's own benchmark takes 5")
+	flags.BoolVar(&s.consolidate, "consolidate", false, "what consolidation would do first, instead of where pending pods would go")
 	if err := flags.Parse(arguments); err != nil {
 		return s, fmt.Errorf("%w: %w", errInput, err)
 	}

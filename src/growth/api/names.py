@@ -114,6 +114,8 @@ PAUSED_ANNOTATION: Final = "growth.dev/paused"
 NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
 NODE_REQUEST_ANNOTATION: Final = "growth.dev/node-request"  # on a claim: the uid of the NodeRequest that it fulfils
 RELEASING_ANNOTATION: Final = "growth.dev/releasing"  # on a growth pool: claims whose removal is about to be asked for
+REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
+MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 
 # --- Taints, by key
 
@@ -151,6 +153,7 @@ VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
+REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
 # --- Conditions: pools of growth.dev
 
@@ -221,6 +224,9 @@ UNDERUTILIZED: Final = "Underutilized"
 EMPTY: Final = "Empty"
 DRIFTED_REASON: Final = "Drifted"
 UNHEALTHY: Final = "Unhealthy"
+# Forceful: no budget counts them.
+EXPIRED: Final = "Expired"
+OVERPROVISIONED: Final = "Overprovisioned"
 
 # --- Reasons of events: Karpenter's
 

@@ -6,7 +6,7 @@ itself, so a name counts here only until then. The caps of the whole cluster are
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,9 @@ from growth.api.meta import ResourceList, Struct
 
 # A name that was reserved so long ago and does not exist was given up; whoever reserved it creates it much sooner or not.
 RELEASE: Final = dt.timedelta(seconds=60)
+
+# The name and its time as whoever reserved it wrote them: a name that is reserved again is another.
+ReservedName: TypeAlias = tuple[str, dt.datetime | None]
 
 
 class ReservationError(ValueError):
@@ -24,12 +27,14 @@ class Reservation(Struct, frozen=True):
     """One machine about to be asked for, at most as large as `capacity` and as dear as `price`.
 
     `instance_type` is the one that is expected; without `capacity` its own counts. `price` is billionths an hour.
+    `replaces` names the claims that go for it.
     """
 
     at: dt.datetime | None = None
     instance_type: str = ""
     capacity: ResourceList = {}
     price: int | None = None
+    replaces: tuple[str, ...] = ()
 
 
 def parse(text: str) -> dict[str, Reservation]:

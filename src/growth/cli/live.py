@@ -10,6 +10,7 @@ from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD
+from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.volumes import CSI_NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, VOLUME_ATTACHMENT
 from growth.api.workloads import DAEMON_SET
 from growth.cli.cluster import Cluster, connected
@@ -26,6 +27,7 @@ NEEDED: Final[tuple[Kind[Any], ...]] = (
     NODE,
     NAMESPACE,
     DAEMON_SET,
+    POD_DISRUPTION_BUDGET,
     PERSISTENT_VOLUME_CLAIM,
     PERSISTENT_VOLUME,
     STORAGE_CLASS,

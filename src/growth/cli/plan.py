@@ -1,6 +1,7 @@
 """`growth plan`: which machines for which pods, from files or a live cluster. Changes nothing."""
 
 import contextlib
+import dataclasses
 import gc
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,11 @@ from growth.cli.output import note, print_json, print_table
 
 if TYPE_CHECKING:
     from growth.api.instance_types import Catalogue
+    from growth.cli.disruption_report import Disruptions
     from growth.cli.manifests.collection import Collected, Collection
     from growth.cli.plan_report import Report
+    from growth.cluster.assemble import Picture
+    from growth.planning.plan import Plan
     from growth.planning.solve import Options
 
 AS_KUBECTL: Final = Cluster()
@@ -62,6 +66,18 @@ def plan(
     min_values_policy: Annotated[
         Literal["strict", "best-effort"], Parameter(help="Whether minValues of a pool may be lowered where it must be.")
     ] = "strict",
+    consolidate: Annotated[
+        bool | None,
+        Parameter(
+            negative="--no-consolidate",
+            show_default=False,
+            help="Show too which nodes would be removed or replaced, and why the others stay."
+            " For a cluster that is so by itself, for files when asked for.",
+        ),
+    ] = None,
+    spot_to_spot_consolidation: Annotated[
+        bool, Parameter(negative=(), help="Spot machines may be replaced by cheaper spot machines.")
+    ] = False,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
     cluster: Cluster = AS_KUBECTL,
 ) -> None:
@@ -69,7 +85,7 @@ def plan(
 
     Pods without a node are planned for, and the pods that Deployments, StatefulSets, ReplicaSets and Jobs would make;
     Nodes, NodeClaims, both kinds of NodePool, NodeOverlays, DaemonSets, volumes, PriorityClasses and Namespaces count.
-    Nothing is changed anywhere. Pods without a place are no error.
+    Nothing is changed anywhere. Pods without a place are no error. With --consolidate PodDisruptionBudgets count too.
     """
     if not 0 <= node_cost < MOST_NODE_COST:
         raise UsageError(f"--node-cost {node_cost}: give a price an hour from 0 to {MOST_NODE_COST:,}")
@@ -82,16 +98,14 @@ def plan(
 
     with _collector_off():
         collected, catalogue = _collected(file, cluster, instance_types=instance_types, provider=provider)
-        report = _planned(
-            collected,
-            catalogue,
-            Options(
-                respect_preferences=preference_policy == "respect",
-                strict_min_values=min_values_policy == "strict",
-                packer=packer,
-                node_cost=round(node_cost * NANO),
-            ),
+        options = Options(
+            respect_preferences=preference_policy == "respect",
+            strict_min_values=min_values_policy == "strict",
+            packer=packer,
+            node_cost=round(node_cost * NANO),
         )
+        wanted = not file if consolidate is None else consolidate
+        report = _planned(collected, catalogue, options, consolidate=wanted, spot_to_spot=spot_to_spot_consolidation)
         if output == "json":
             if report.waiting:
                 note(f"{len(report.waiting)} pods wait for something else than a machine: -o table lists them")
@@ -154,17 +168,20 @@ def _read_cluster(cluster: Cluster, collection: "Collection") -> None:
         note(f"the cluster does not serve {', '.join(missing)}")
 
 
-def _planned(collected: "Collected", catalogue: "Catalogue", options: "Options") -> "Report":
+def _planned(
+    collected: "Collected", catalogue: "Catalogue", options: "Options", *, consolidate: bool, spot_to_spot: bool
+) -> "Report":
     from growth.cli.catalogue import billed_hours
     from growth.cli.plan_report import Report
-    from growth.cluster.assemble import assemble
+    from growth.cluster.assemble import composed, pictured
     from growth.planning.overlays import overlaid
     from growth.planning.solve import solve
     from growth.ports import SystemClock
 
     clock = SystemClock()
     begun = clock.monotonic()
-    assembled = assemble(collected.objects, catalogue, now=clock.now())
+    picture = dataclasses.replace(pictured(collected.objects, catalogue, now=clock.now()), overlays=collected.overlays)
+    assembled = composed(picture)
     snapshot, problems = overlaid(assembled.snapshot, collected.overlays)
     for told in assembled.warnings:
         note(told)
@@ -173,7 +190,9 @@ def _planned(collected: "Collected", catalogue: "Catalogue", options: "Options")
     if sys.stderr.isatty():
         note(f"planning {len(assembled.demands):,} pods …")
     result = solve(snapshot, assembled.demands, options)
+    disruptions = _disruptions(collected, picture, result, options, spot_to_spot=spot_to_spot) if consolidate else None
     return Report(
+        disruptions=disruptions,
         plan=result,
         snapshot=snapshot,
         pods=len(assembled.demands),
@@ -181,6 +200,21 @@ def _planned(collected: "Collected", catalogue: "Catalogue", options: "Options")
         waiting=assembled.waiting,
         capped_hours=billed_hours(catalogue.cloud),
     )
+
+
+def _disruptions(
+    collected: "Collected", picture: "Picture", plan: "Plan", options: "Options", *, spot_to_spot: bool
+) -> "Disruptions":
+    from growth.cli.consolidation import consolidated
+    from growth.cli.disruption_report import Disruptions
+    from growth.planning.disruption.decide import Options as Deciding
+    from growth.planning.disruption.search import SearchOptions
+
+    if sys.stderr.isatty():
+        note(f"looking at {len(picture.counted):,} nodes …")
+    search = SearchOptions(planning=options, node_cost=options.node_cost, spot_to_spot=spot_to_spot)
+    decided = consolidated(collected, picture, plan, Deciding(search=search, priced=True))
+    return Disruptions(decided, picture.catalogue.currency)
 
 
 def _print_table(report: "Report") -> None:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from growth.cli.disruption_report import Disruptions
 from growth.cluster.assemble import Waiting
 from growth.cluster.snapshot import Snapshot
 from growth.planning.plan import Plan, PlannedClaim, Reason
@@ -15,7 +16,10 @@ Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was planned, and from what. `capped_hours` is how many hours of a month the cloud bills at most; 0: all."""
+    """What was planned, and from what. `capped_hours` is how many hours of a month the cloud bills at most; 0: all.
+
+    `disruptions` None: nobody asked what would be removed.
+    """
 
     plan: Plan
     snapshot: Snapshot
@@ -23,6 +27,7 @@ class Report:
     seconds: float
     waiting: tuple[Waiting, ...] = ()
     capped_hours: int = 0
+    disruptions: Disruptions | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As documented; prices and sums are exact to a billionth."""
@@ -48,6 +53,7 @@ class Report:
                 "existingHourly": None if self.unpriced else self._existing() / NANO,
                 "unpriced": list(self.unpriced),
             },
+            **({} if self.disruptions is None else self.disruptions.as_json()),
         }
 
     @property
@@ -110,6 +116,8 @@ class Report:
             yield "Pods without a place", ("pods", "for example", "pool", "filter", "reason"), unplaced
         if self.waiting:
             yield "Pods that wait for something else", ("pods", "for example", "waits for"), list(self._waiting_rows())
+        if self.disruptions is not None:
+            yield from self.disruptions.sections()
 
     def _claim_rows(self) -> Iterator[tuple[object, ...]]:
         """Equal machines on one row, dearest first."""
@@ -184,7 +192,7 @@ class Report:
             lines.append(
                 f"The existing {_count(len(self.snapshot.nodes), 'node')} cost {print_hourly(self._money(self._existing()))}."
             )
-        return lines
+        return lines if self.disruptions is None else [*lines, *self.disruptions.summary()]
 
 
 def _listed(words: Sequence[str]) -> str:

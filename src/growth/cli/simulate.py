@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 MOST_HOURS: Final = 8784.0
 MOST_SEEDS: Final = 100_000
 MOST_JOBS: Final = 256
-# So many runs are spent on making a violation small.
+# So many runs are spent on making a violation small; each is a whole one.
 MOST_TRIES: Final = 24
 # How often somebody who does not look at a terminal hears how far it has come.
 QUIET_SECONDS: Final = 10.0
 TERMINAL_SECONDS: Final = 0.2
-# Each is a whole run again.
-SHRINKING_RUNS: Final = 25
 
 
 def simulate(
@@ -95,7 +93,7 @@ def simulate(
         note(f"seed {each}: nothing was bought, or nothing given back")
     if summary.violations:
         sys.stdout.flush()
-        _tell_replays(asked, orders, outcomes)
+        _tell_replays(asked, outcomes)
         broken = sorted({each.invariant for each in summary.violations})
         raise RunFailed(f"{len(summary.violations)} violations: {', '.join(broken)}")
 
@@ -131,9 +129,8 @@ class _Asked:
         words += ["--seed", str(seed)]
         if self.hours is not None:
             words += ["--hours", f"{self.hours:g}"]
-        faults = self.smaller[1] if self.smaller is not None and self.smaller[0] == seed else self.faults
-        if faults != "none":
-            words += ["--faults", faults]
+        if self.faults != "none":
+            words += ["--faults", self.faults]
         if self.sabotage:
             words += ["--sabotage", self.sabotage]
         if self.crash_everywhere:
@@ -321,21 +318,10 @@ def _print(summary: "Summary", extra: dict[str, object]) -> None:
         print("\n".join(f"  {line}" for line in each.story.splitlines()))
 
 
-def _tell_replays(asked: _Asked, orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> None:
-    """The commands that repeat what was broken; the first of them with as few faults as still break it."""
-    from growth.sim.runs import run
-    from growth.sim.shrinking import shrunk
-
-    broken = [(order, outcome) for order, outcome in _paired(orders, outcomes) if outcome.violations]
-    for seed in sorted({order.seed for order, _ in broken}):
+def _tell_replays(asked: _Asked, outcomes: Sequence["Outcome"]) -> None:
+    """The commands that repeat what was broken, and of the first the one with as few faults as still break it."""
+    for seed in sorted({outcome.seed for outcome in outcomes if outcome.violations}):
         note(f"a promise was broken; repeat it with: {asked.replay(seed)}")
-    order, outcome = broken[0]
-    if asked.faults == "none" or asked.crash_everywhere:
-        return
-    note(f"looking for the fewest faults that still break it with seed {order.seed}")
-    first = outcome.violations[0]
-    smaller, told = shrunk(order, first.invariant, run, runs=SHRINKING_RUNS)
-    if told is not None:
-        story = next(each.story for each in told.violations if each.invariant == first.invariant)
-        note(f"this is enough: {dataclasses.replace(asked, faults=smaller.faults).replay(order.seed)}")
-        print("\n".join(f"  {line}" for line in story.splitlines()), file=sys.stderr)
+    if asked.smaller is not None:
+        seed, faults = asked.smaller
+        note(f"this is enough: {dataclasses.replace(asked, faults=faults).replay(seed)}")

@@ -6,7 +6,7 @@ up to date instead and hands it to `composed`, away from the event loop: both wa
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from growth.api import names
 from growth.api.core import Namespace
@@ -16,6 +16,7 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.overlays import NodeOverlay
 from growth.api.pods import Pod
+from growth.api.reservations import ReservedName
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from growth.api.workloads import DaemonSet
 from growth.cluster.attachments import Attachments
@@ -56,7 +57,8 @@ class Picture:
 
     `counted` are the machines by name. `pending` are the pods without a node that are to be looked at. `lost` is how
     many pods are bound to nodes that are not known. `held` are shapes of pods that are on their way to a claim's machine
-    and keep their room there, by the claim's name.
+    and keep their room there, by the claim's name. `given_up` are reserved names that nobody will create any more; None: those
+    that are old by the time that they carry.
     """
 
     catalogue: Catalogue
@@ -66,6 +68,7 @@ class Picture:
     pending: Sequence[CachedPod] = ()
     lost: int = 0
     held: Mapping[str, Sequence[PodShape]] = dataclasses.field(default_factory=dict)
+    given_up: Set[ReservedName] | None = None
     pools: Sequence[NodePool] = ()
     growth_pools: Sequence[GrowthPool] = ()
     node_requests: Sequence[NodeRequest] = ()
@@ -96,6 +99,11 @@ class Assembled:
 
 def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revision: int = 0) -> Assembled:
     """The snapshot of the objects, as of `now`, with what the catalogue sells."""
+    return composed(pictured(objects, catalogue, now=now, revision=revision))
+
+
+def pictured(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revision: int = 0) -> Picture:
+    """The objects with their machines matched and counted."""
     types = by_name(catalogue.types)
     by_pool = {pool.metadata.name: pool for pool in objects.growth_pools}
     coming = claims_to_come(objects.node_requests, objects.claims, by_pool)
@@ -120,29 +128,27 @@ def assemble(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revisi
     attachments = Attachments(volumes, objects.attachments)
     books = Books()
     newest = newest_pods(objects.pods) if objects.daemon_sets else {}
-    return composed(
-        Picture(
-            catalogue=catalogue,
-            now=now,
-            revision=revision,
-            counted={
-                machine.name: books.count(machine, bound.get(machine.name, ()), attachments=attachments, types=types)
-                for machine in found
-            },
-            pending=pending,
-            lost=lost,
-            pools=objects.pools,
-            growth_pools=objects.growth_pools,
-            node_requests=objects.node_requests,
-            node_classes=objects.node_classes,
-            daemons=tuple(
-                sample(each, newest.get((each.metadata.namespace, each.metadata.name)))
-                for each in objects.daemon_sets
-                if each.metadata.deletion_timestamp is None
-            ),
-            volumes=volumes,
-            namespaces=namespace_labels(objects.namespaces),
-        )
+    return Picture(
+        catalogue=catalogue,
+        now=now,
+        revision=revision,
+        counted={
+            machine.name: books.count(machine, bound.get(machine.name, ()), attachments=attachments, types=types)
+            for machine in found
+        },
+        pending=pending,
+        lost=lost,
+        pools=objects.pools,
+        growth_pools=objects.growth_pools,
+        node_requests=objects.node_requests,
+        node_classes=objects.node_classes,
+        daemons=tuple(
+            sample(each, newest.get((each.metadata.namespace, each.metadata.name)))
+            for each in objects.daemon_sets
+            if each.metadata.deletion_timestamp is None
+        ),
+        volumes=volumes,
+        namespaces=namespace_labels(objects.namespaces),
     )
 
 
@@ -151,7 +157,8 @@ def composed(picture: Picture) -> Assembled:
     catalogue = picture.catalogue
     warnings: list[str] = []
     counted = [picture.counted[name] for name in sorted(picture.counted)]
-    market = Market(catalogue, picture.node_classes, picture.now, unmet_types(picture.node_requests, picture.now))
+    unmet = unmet_types(picture.node_requests, picture.now)
+    market = Market(catalogue, picture.node_classes, picture.now, unmet, picture.given_up)
     usage = Usage((each.machine for each in counted), by_name(catalogue.types))
     pools = _pools(picture, usage, market, warnings)
     demands: list[Demand] = []

@@ -10,7 +10,7 @@ from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClassReference, NodePool, Requirement
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
-from growth.api.reservations import Reservation, ReservationError
+from growth.api.reservations import Reservation, ReservationError, ReservedName
 from growth.cluster.machines import Machine
 from growth.cluster.pricing import by_name, type_of
 from growth.cluster.snapshot import NODES, PoolView
@@ -33,13 +33,15 @@ NodeClasses = Mapping[NodeClassReference, NodeClassView]
 class Market:
     """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time.
 
-    `unmet` are the server types of each growth pool that the cloud had none of, in lower case.
+    `unmet` are the server types of each growth pool that the cloud had none of, in lower case. `given_up` are reserved names
+    that nobody will create any more; None: those that are old by the time that they carry.
     """
 
     catalogue: Catalogue
     classes: NodeClasses
     now: dt.datetime
     unmet: Mapping[str, Set[str]] = dataclasses.field(default_factory=dict)
+    given_up: Set[ReservedName] | None = None
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         """What machines of a node class can be."""
@@ -50,6 +52,12 @@ class Market:
             dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
             for kind in self.catalogue.types
         )
+
+    def standing(self, reserved: Mapping[str, Reservation]) -> Mapping[str, Reservation]:
+        """Without what nobody will create any more."""
+        if self.given_up is None:
+            return reservations.live(reserved, self.now)
+        return {name: each for name, each in reserved.items() if (name, each.at) not in self.given_up}
 
 
 class Usage:
@@ -227,7 +235,7 @@ def _problem(
         return usage.faults[ref]
     try:
         reserved = reservations.parse(meta.annotations.get(names.RESERVED_ANNOTATION, ""))
-        usage.reserve(ref, reservations.live(reserved, market.now))
+        usage.reserve(ref, market.standing(reserved))
     except (ReservationError, QuantityError) as error:
         return f"what it has reserved is not known: annotation {names.RESERVED_ANNOTATION} {error}"
     return ""

@@ -13,9 +13,9 @@ from typing import Any, Final
 from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import NAMESPACE
-from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUEST
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUEST, GrowthPool
 from growth.api.instance_types import Catalogue
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
@@ -29,6 +29,8 @@ from growth.cluster.census import Census, CensusStatistics, host_of
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
 from growth.cluster.node_requests import claim_name, claims_to_come
 from growth.cluster.pools import NodeClassView
+from growth.cluster.promises import Promises
+from growth.cluster.reserved_names import ReservedNames
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import VolumesView
 from growth.cluster.wanting import is_done
@@ -65,6 +67,7 @@ class State:
         self.pods = informers.watch_as(
             POD, self.shapes.keep, indexes={"node": lambda pod: (pod.node_name,), "daemon set": _daemon_set_of}
         )
+        self.promises = Promises(self.pods.store)
         self.nodes = informers.watch(NODE, indexes={"provider": lambda node: (node.spec.provider_id,)})
         self.claims = informers.watch(
             NODE_CLAIM,
@@ -104,6 +107,7 @@ class State:
         self._expected: dict[str, tuple[NodeClaim, float]] = {}
         self._nominated: dict[str, float] = {}
         self._kept: frozenset[str] = frozenset()
+        self.reserved_names = ReservedNames(clock)
         self._census = Census(nodes=self.nodes, claims=self.claims, pods=self.pods, attachments=self.attachments)
         self._newest: dict[tuple[str, str], CachedPod] = {}
         self._attachments: Attachments | None = None
@@ -222,6 +226,7 @@ class State:
                 for pod in pods.find("node", name)
             ),
             held=held or {},
+            given_up=self.reserved_names.given_up(),
             pools=tuple(self.pools.store),
             growth_pools=tuple(self.growth_pools.store),
             node_requests=tuple(self.node_requests.store),
@@ -278,6 +283,8 @@ class State:
 
     def _watch_changes(self) -> None:
         self.claims.subscribe(self._on_claim)
+        self.pools.subscribe(self._on_pool)
+        self.growth_pools.subscribe(self._on_pool)
         self.pods.subscribe(self._on_pod)
         self.attachments.subscribe(self._on_attachment)
         for volume in (self.volume_claims, self.volumes, self.storage_classes):
@@ -294,6 +301,10 @@ class State:
 
     def _on_other(self, _change: Change[Any]) -> None:
         self._changes += 1
+
+    def _on_pool(self, change: Change[NodePool] | Change[GrowthPool]) -> None:
+        if not isinstance(change, Deleted):
+            self.reserved_names.read(change.new.metadata)
 
     def _on_claim(self, change: Change[NodeClaim]) -> None:
         self._changes += 1

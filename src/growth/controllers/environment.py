@@ -3,6 +3,7 @@
 import dataclasses
 
 from growth.cluster.state import State
+from growth.controllers.precedence import Precedence
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
 from growth.kube.events import Recorder
@@ -31,3 +32,4 @@ class Environment:
     settings: ControllerSettings
     cluster: str
     launching: set[str] = dataclasses.field(default_factory=set)
+    precedence: Precedence = dataclasses.field(default_factory=Precedence)

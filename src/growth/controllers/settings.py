@@ -36,6 +36,13 @@ class ControllerSettings:
     drain_retry: float = 1.0
     delete_poll: float = 5.0
     disruption_poll: float = 10.0
+    disruption_steps: int = 1_000_000  # of one search for cheaper machines
+    spot_to_spot_consolidation: bool = False
+    eviction_cost: int = 1_000_000  # billionths of the catalogue's currency, for each pod that a move evicts
+    eviction_horizon: float = 86_400.0  # within which a move must save that
+    drift_period: float = 300.0  # how often a machine is compared with what its pool asks for, changes aside
+    node_repair: bool = False
+    validation: float = 15.0  # a move that may be given up again waits so long, and is then decided afresh
 
     # Collection.
     collection_period: float = 120.0

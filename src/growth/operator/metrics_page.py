@@ -18,7 +18,6 @@ CLAIMED: Final[tuple[Declaration, ...]] = (
 NOT_HERE: Final = {
     "karpenter_consolidation_moves_total": "nothing is consolidated yet",
     "karpenter_consolidation_score": "nothing is consolidated yet",
-    "karpenter_nodeclaims_unhealthy_disrupted_total": "nodes are not repaired yet",
     "karpenter_nodepools_cost_tracker_errors_total": "see `growth_nodepools_unpriced_nodes`",
     "karpenter_voluntary_disruption_consolidation_timeouts_total": "nothing is consolidated yet",
     "karpenter_voluntary_disruption_queue_failures_total": "nothing is replaced yet",

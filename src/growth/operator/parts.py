@@ -1,16 +1,17 @@
 """Which controllers run: those that act, and those that only look on. And every metric that they count."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, disrupted, emptiness_report, gauges, lifecycle, pools
+from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools, repair
 from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
 from growth.controllers.decisions import Decisions
-from growth.controllers.emptiness import Emptiness
-from growth.controllers.emptiness_report import Seen
+from growth.controllers.disruption import Disruption
+from growth.controllers.drifting import Drifting
 from growth.controllers.environment import Environment
+from growth.controllers.expiration import Expiration
 from growth.controllers.growth import backing
 from growth.controllers.growth.backing import BackOffs
 from growth.controllers.growth.pools import GrowthPools
@@ -25,6 +26,8 @@ from growth.controllers.overlays import Overlays
 from growth.controllers.pools import Pools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
+from growth.controllers.repair import Repair
+from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
@@ -45,10 +48,11 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *lifecycle.METRICS,
             *pools.METRICS,
             *termination.METRICS,
-            *emptiness_report.METRICS,
+            *disruption.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
             *backing.METRICS,
+            *repair.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
         )
@@ -80,8 +84,12 @@ def acting(environment: Environment) -> Sequence[Part]:
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
         Termination(environment),
-        Emptiness(environment, tell=_into(decisions, environment)),
+        Disruption(environment, decisions=decisions),
         Collection(environment),
+        Drifting(environment),
+        Expiration(environment),
+        Sizing(environment),
+        *((Repair(environment),) if environment.settings.node_repair else ()),
     )
 
 
@@ -95,12 +103,5 @@ def observing(environment: Environment) -> Sequence[Part]:
         decisions,
         buffers,
         Provisioner(environment, decisions=decisions, headroom=buffers),
-        Emptiness(environment, tell=_into(decisions, environment)),
+        Disruption(environment, decisions=decisions),
     )
-
-
-def _into(decisions: Decisions, environment: Environment) -> Callable[[Seen], Awaitable[None]]:
-    async def tell(seen: Seen) -> None:
-        decisions.record(emptiness_report.decision(seen, environment))
-
-    return tell

@@ -136,6 +136,7 @@ PERCENT: Final = Value("number, 100 or more", _count(100))
 MAYBE_COUNT: Final = _optional(COUNT)
 SHARE: Final = Value("0 to 1", _share)
 MONEY: Final = _optional(Value("amount an hour", _money, lambda held: Money(held, NO_CURRENCY).exact))
+AMOUNT: Final = Value("amount", _money, lambda held: Money(held, NO_CURRENCY).exact)
 ADDRESS: Final = Value("HOST:PORT", _address, lambda held: f"{held[0]}:{held[1]}")
 
 
@@ -265,6 +266,25 @@ def _sections() -> Iterator[Section]:
             _of(made, "drainRetry", PERIOD, "How often a drain looks again."),
             _of(made, "deletePoll", PERIOD, "How often the cloud is asked whether a machine is gone."),
             _of(made, "disruptionPoll", PERIOD, "How often nodes are looked at for what is no longer needed."),
+            _of(made, "disruptionSteps", POSITIVE, "So many steps a search for cheaper machines may take."),
+            _of(
+                made,
+                "spotToSpotConsolidation",
+                SWITCH,
+                "Move from spot machines to cheaper spot machines too, where 15 types or more are cheaper.",
+            ),
+            _of(made, "evictionCost", AMOUNT, "What moving one pod counts for, in the catalogue's currency."),
+            _of(
+                made, "evictionHorizon", PERIOD, "A move must save more than its evictions count for within this time."
+            ),
+            _of(made, "driftPeriod", PERIOD, "How often machines are compared with what their pools ask for."),
+            _of(made, "nodeRepair", SWITCH, "Take down machines whose Nodes stay broken, by the rules of the cloud."),
+            _of(
+                made,
+                "validation",
+                PERIOD,
+                "How long a move that is decided waits before it is checked again and begun.",
+            ),
         ),
     )
     yield Section(

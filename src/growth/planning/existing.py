@@ -64,6 +64,7 @@ class Existing:
         self._counted: dict[Group, Bools] = {}
         self._nowhere: Bools = np.zeros(0, dtype=np.bool_)
         self._by_host: dict[Group, Ints] = {}  # how many pods of a rule each node holds
+        self.order: Ints | None = None  # in which nodes are asked, where it is not the order of `nodes`
 
     def save(self) -> Callable[[], None]:
         """Remembers how the nodes are filled now; the result fills them so again. Rules keep their own counts."""
@@ -215,7 +216,12 @@ class Existing:
         fine = candidates.copy()
         for resource, amount in pods.needs:
             fine &= self.free[:, resource] >= amount
-        return np.flatnonzero(fine).tolist()
+        return self._in_order(fine)
+
+    def _in_order(self, fine: Bools) -> list[int]:
+        found: Ints = np.flatnonzero(fine) if self.order is None else self.order[fine[self.order]]
+        indices: list[int] = found.tolist()
+        return indices
 
     def holding(self, pods: PodClass) -> Bools:
         """The nodes that could hold one pod of the class by labels, taints and room, whatever becomes of its wishes."""
@@ -234,7 +240,9 @@ class Existing:
         for group in rules:
             fine &= self._allowed(group, selects_itself=pods.selects_itself(group))
         if pods.ports or pods.volumes.attach or pods.volumes.fresh:
-            return next((index for index in np.flatnonzero(fine).tolist() if self.room(index, pods) >= room), None)
+            return next((index for index in self._in_order(fine) if self.room(index, pods) >= room), None)
+        if self.order is not None:
+            return next(iter(self._in_order(fine)), None)
         index = int(fine.argmax()) if len(fine) else 0
         return index if len(fine) and fine[index] else None
 

@@ -9,7 +9,7 @@ evictable     the drain may ask the server to evict it
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+import re
 from typing import Final
 
 from growth.api import names
@@ -17,11 +17,15 @@ from growth.api.placement import NO_SCHEDULE, Taint
 from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
-from growth.planning.selectors import SelectorError, compiled
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.taints import tolerates
 from growth.units import Duration, DurationError
 
 DISRUPTED: Final = Taint(key=names.DISRUPTED_TAINT, effect=NO_SCHEDULE)
+
+# One ordinary eviction: what costs of evictions are counted in.
+ONE: Final = 1 << 27
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 # A pod that is this long past its grace will not be ended by its kubelet any more: nobody waits for it.
 STUCK: Final = dt.timedelta(minutes=1)
@@ -56,17 +60,24 @@ def evictable(pod: CachedPod, now: dt.datetime) -> bool:
     return active(pod) and not tolerates_disruption(pod) and not is_mirror(pod) and not protection(pod, now).holds
 
 
-def free_to_lose(pod: CachedPod) -> bool:
-    """Whether its deletion cost and priority say that losing it costs nothing: such a pod keeps no node alive.
+def eviction_cost(pod: CachedPod) -> int:
+    """What losing the pod costs, in parts of `ONE`: an ordinary pod costs one, and none more than ten either way.
 
-    Karpenter's cost of an eviction is 1 + deletion cost ÷ 2²⁷ + priority ÷ 2²⁵; here it is in parts of 2²⁷.
+    Karpenter's 1 + cost ÷ 2²⁷ + priority ÷ 2²⁵. The cost is that of `karpenter.sh/disruption-cost`, else of Kubernetes'
+    pod-deletion-cost; one that is no 32-bit integer counts as 0.
     """
-    text = pod.annotations.get(names.POD_DELETION_COST_ANNOTATION, "0")
-    try:
-        cost = int(text)
-    except ValueError:
-        cost = 0
-    return (1 << 27) + cost + 4 * (pod.shape.spec.priority or 0) <= 0
+    annotations = pod.annotations
+    text = annotations.get(names.DISRUPTION_COST_ANNOTATION)
+    if text is None:
+        text = annotations.get(names.POD_DELETION_COST_ANNOTATION, "0")
+    said = int(text) if _INTEGER.fullmatch(text) else 0
+    cost = ONE + (said if -(1 << 31) <= said < 1 << 31 else 0) + 4 * (pod.shape.spec.priority or 0)
+    return max(-10 * ONE, min(10 * ONE, cost))
+
+
+def free_to_lose(pod: CachedPod) -> bool:
+    """Whether its cost and priority say that losing it costs nothing: such a pod keeps no node alive."""
+    return eviction_cost(pod) <= 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,28 +111,13 @@ def protection(pod: CachedPod, now: dt.datetime) -> Protection:
     return Protection(holds=now < until, until=until)
 
 
-def why_undisturbable(pods: Iterable[CachedPod], budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> str:
-    """Why these pods may not be asked to leave now: do-not-disrupt or a PodDisruptionBudget; empty when they may.
-
-    A DaemonSet's pod and a mirror pod can protect their node too. A selector that no server accepts selects nothing.
-    """
-    for pod in pods:
-        if active(pod) and protection(pod, now).holds:
-            return f"pod {key_of(pod)} has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
-        if evictable(pod, now):
-            refusal = _refusal(pod, budgets)
-            if refusal:
-                return refusal
-    return ""
-
-
-def cannot_leave(pod: CachedPod, budgets: Sequence[PodDisruptionBudget], now: dt.datetime) -> bool:
+def cannot_leave(pod: CachedPod, budgets: PodBudgets, now: dt.datetime) -> bool:
     """Whether no eviction will be granted before somebody changes something: do-not-disrupt, or a budget that never allows
     one. Nobody knows when such a pod will want another place.
     """
     if protection(pod, now).holds:
         return True
-    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+    matching = budgets.of(pod)
     if len(matching) > 1:
         return True
     return any(
@@ -135,10 +131,11 @@ def _never_allows(budget: PodDisruptionBudget) -> bool:
     return budget.spec.max_unavailable in {0, "0", "0%"} or budget.spec.min_available == "100%"
 
 
-def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
-    matching = [budget for budget in budgets if budget.metadata.namespace == pod.namespace and _selects(budget, pod)]
+def refusal(pod: CachedPod, budgets: PodBudgets) -> str:
+    """Why the server would refuse to evict the pod now; empty when it would not."""
+    matching = budgets.of(pod)
     if len(matching) > 1:
-        named = ", ".join(sorted(each.metadata.name for each in matching))
+        named = ", ".join(each.metadata.name for each in matching)
         return f"pod {key_of(pod)} has several PodDisruptionBudgets ({named}), with which no eviction is possible"
     for budget in matching:
         if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not pod.ready:
@@ -146,10 +143,3 @@ def _refusal(pod: CachedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
         if budget.status.disruptions_allowed == 0:
             return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key_of(pod)}"
     return ""
-
-
-def _selects(budget: PodDisruptionBudget, pod: CachedPod) -> bool:
-    try:
-        return compiled(budget.spec.selector)(pod.shape.labels)
-    except SelectorError:
-        return False

@@ -4,7 +4,7 @@ import bisect
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
@@ -68,44 +68,60 @@ class Options:
 P = TypeVar("P", bound=Placing)
 
 
+E = TypeVar("E", bound=Existing)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Context:
+class Context(Generic[E]):
     """What every attempt of a pass packs."""
 
     shelves: Sequence[Shelf]
-    existing: Existing
+    existing: E
     resources: Sequence[str]
     ports: Mapping[Shelf, Sequence[tuple[frozenset[Port], int]]]
     classes: Sequence[PodClass]
+    daemons: Sequence[PodClass]
 
 
 def solve(snapshot: Snapshot, demands: Sequence[Demand], options: Options = Options()) -> Plan:  # noqa: B008 - frozen
     """Which machines for which pods."""
-    return _Pass(snapshot, demands, options).run()
+    return Pass(snapshot, demands, options).run()
 
 
-class _Pass:
-    """One pass, step by step; every step reads what the ones before it made."""
+class Pass:
+    """One pass, step by step; every step reads what the ones before it made.
+
+    Whoever asks other questions than `solve` compiles a pass (`compiled`), packs with a packer of its own (`packer`) and
+    has claims finished (`finished`).
+    """
 
     def __init__(self, snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> None:
         self._snapshot = snapshot
         self._demands = demands
         self._options = options
-        self._constraints = Constraints()
-        self._groups = Groups(snapshot.namespaces, self._constraints)
+        self.constraints = Constraints()
+        self.groups = Groups(snapshot.namespaces, self.constraints)
         # Karpenter's pools by weight, ties by name from the end of the alphabet, as it does; growth pools after them.
         by_name = sorted(snapshot.pools, key=lambda pool: pool.ref.name, reverse=True)
         self._pools = sorted(by_name, key=lambda pool: (pool.ref.group != names.KARPENTER, -pool.weight))
         self._lists: dict[tuple[Shelf, State, int], tuple[int, tuple[str, ...], tuple[str, int] | None]] = {}
 
     def run(self) -> Plan:
+        context = self.compiled(Existing)
+        if self._options.packer == "cost":
+            return self._by_cost(context)
+        packed = self._pack(context, FirstFit)
+        return self._plan(context, packed, planned=packed.hourly)
+
+    def compiled(self, make: Callable[[Snapshot, Sequence[str]], E]) -> Context[E]:
+        """Classes, shelves and nodes; the pods on the nodes are counted."""
         soft = any(taint.effect == "PreferNoSchedule" for pool in self._pools for taint in pool.taints) or any(
             taint.effect == "PreferNoSchedule" for node in self._snapshot.nodes for taint in node.taints
         )
         compiler = Compiler(
             self._snapshot,
-            self._constraints,
-            self._groups,
+            self.constraints,
+            self.groups,
             respect_preferences=self._options.respect_preferences,
             soft_taints=soft,
         )
@@ -118,20 +134,16 @@ class _Pass:
         ports = {shelf: self._reserve(shelf, daemons) for shelf in shelves}
         for shelf in shelves:
             shelf.measure(resources)
-        existing = Existing(self._snapshot, resources)
+        existing = make(self._snapshot, resources)
         existing.keep_for_daemons(daemons)
-        existing.count(self._groups)
+        existing.count(self.groups)
         self._know_domains(shelves)
         classes = compiler.classes(drafts, resources)
-        context = _Context(shelves, existing, resources, ports, classes)
-        if self._options.packer == "cost":
-            return self._by_cost(context, daemons)
-        packed = self._pack(context, FirstFit)
-        return self._plan(context, daemons, packed, planned=packed.hourly)
+        return Context(shelves, existing, resources, ports, classes, daemons)
 
-    def _by_cost(self, context: "_Context", daemons: Sequence[PodClass]) -> Plan:
+    def _by_cost(self, context: Context[Existing]) -> Plan:
         """The cheapest plan that the search finds, with the bound that says how far it can be from the cheapest of all."""
-        restore_nodes, restore_rules = context.existing.save(), self._groups.save()
+        restore_nodes, restore_rules = context.existing.save(), self.groups.save()
 
         def again() -> None:
             restore_nodes()
@@ -144,7 +156,7 @@ class _Pass:
             return self._pack(context, functools.partial(AfterDrawings, drawings=drawings, rows=rows))
 
         stage = Stage(self._snapshot, self._demands) if self._options.rehearse else None
-        asking = self._packer(context, Placing, self._ledgers())
+        asking = self.packer(context, Placing, self.ledgers())
         known = [each for each in context.classes if each.refusal is None]
         found = Search(
             known,
@@ -160,7 +172,7 @@ class _Pass:
         least, ignores = certificate(
             context.existing, asking, found.trial.placed(known), node_cost=self._options.node_cost
         )
-        plan = self._plan(context, daemons, found.trial, planned=found.planned)
+        plan = self._plan(context, found.trial, planned=found.planned)
         return dataclasses.replace(
             plan,
             packer="cost",
@@ -171,26 +183,35 @@ class _Pass:
             bound_ignores=ignores,
         )
 
-    def _ledgers(self) -> dict[PoolRef, Ledger]:
+    def ledgers(self) -> dict[PoolRef, Ledger]:
         return {pool.ref: Ledger(pool) for pool in self._pools}
 
-    def _packer(self, context: "_Context", make: Callable[..., P], ledgers: Mapping[PoolRef, Ledger]) -> P:
+    def packer(
+        self,
+        context: Context[E],
+        make: Callable[..., P],
+        ledgers: Mapping[PoolRef, Ledger],
+        *,
+        shelves: Sequence[Shelf] | None = None,
+        in_use: set[tuple[str, str]] | None = None,
+    ) -> P:
+        """A packer for the nodes and shelves of the context, or for other shelves; `in_use` are volume claims in use."""
         return make(
-            context.shelves,
+            context.shelves if shelves is None else shelves,
             context.existing,
-            self._constraints,
+            self.constraints,
             ledgers,
             resources=len(context.resources),
             daemon_ports=context.ports,
             budget=self._options.budget,
-            in_use=self._claims_in_use(),
+            in_use=self.claims_in_use() if in_use is None else in_use,
         )
 
-    def _pack(self, context: "_Context", make: Callable[..., FirstFit]) -> Trial:
-        ledgers = self._ledgers()
-        packer = self._packer(context, make, ledgers)
+    def _pack(self, context: Context[Existing], make: Callable[..., FirstFit]) -> Trial:
+        ledgers = self.ledgers()
+        packer = self.packer(context, make, ledgers)
         left = packer.place_all(context.classes)
-        finished = [self._finished(claim, ledgers[claim.shelf.pool.ref], context.resources) for claim in packer.claims]
+        finished = [self.finished(claim, ledgers[claim.shelf.pool.ref], context.resources) for claim in packer.claims]
         return Trial(
             claims=tuple(claim for claim, _ in finished),
             bought=tuple((claim.shelf, best) for claim, (_, best) in zip(packer.claims, finished, strict=True)),
@@ -207,11 +228,11 @@ class _Pass:
             in_use=packer.in_use,
         )
 
-    def _plan(self, context: "_Context", daemons: Sequence[PodClass], packed: Trial, *, planned: int) -> Plan:
+    def _plan(self, context: Context[Existing], packed: Trial, *, planned: int) -> Plan:
         def whole(pool: PoolView) -> Shelf:
             """The pool as it would be if everything could be bought."""
             shelf = self._shelf(pool, offered(pool, unavailable=True))
-            self._reserve(shelf, daemons)
+            self._reserve(shelf, context.daemons)
             shelf.measure(context.resources)
             return shelf
 
@@ -219,7 +240,7 @@ class _Pass:
             self._pools,
             context.shelves,
             packed.ledgers,
-            self._constraints,
+            self.constraints,
             resources=context.resources,
             daemon_ports=context.ports,
             whole=whole,
@@ -246,8 +267,8 @@ class _Pass:
         shapes = Shapes()
         compiler = Compiler(
             self._snapshot,
-            self._constraints,
-            Groups(self._snapshot.namespaces, self._constraints),  # DaemonSet pods are not steered by topology
+            self.constraints,
+            Groups(self._snapshot.namespaces, self.constraints),  # DaemonSet pods are not steered by topology
             respect_preferences=False,
             soft_taints=False,
         )
@@ -282,7 +303,7 @@ class _Pass:
         known = [kind.labels.get(names.ARCH_LABEL, ()) for kind in pool.instance_types]
         if len({values for values in known if values}) < 2 or not known[0]:
             return None
-        return self._constraints.one(names.ARCH_LABEL, known[0][0])
+        return self.constraints.one(names.ARCH_LABEL, known[0][0])
 
     def _reserve(self, shelf: Shelf, daemons: Iterable[PodClass]) -> list[tuple[frozenset[Port], int]]:
         """Books what DaemonSets will take of each option; the ports that they bind, with the options they run on."""
@@ -302,7 +323,7 @@ class _Pass:
             shelf.reserve(mask, together)
         return ports
 
-    def _claims_in_use(self) -> set[tuple[str, str]]:
+    def claims_in_use(self) -> set[tuple[str, str]]:
         """Volume claims that pods on nodes use: one that is for a single pod keeps others out."""
         return {
             (shape.namespace, volume.persistent_volume_claim.claim_name)
@@ -314,18 +335,18 @@ class _Pass:
 
     def _know_domains(self, shelves: Iterable[Shelf]) -> None:
         """Tells each spread the domains that new machines could be in."""
-        for group in self._groups.all:
+        for group in self.groups.all:
             if group.rule is not Rule.SPREAD or group.by_host:
                 continue
             for shelf in shelves:
                 if group.honours_taints and untolerated(group.tolerations, shelf.pool.taints, soft=False) is not None:
                     continue
-                for constraint in group.filters or (self._constraints.none,):
+                for constraint in group.filters or (self.constraints.none,):
                     state = shelf.step(shelf.start, constraint)
                     if state is not None and shelf.too_rigid(state, state.mask) is None:
                         group.know(shelf.values(group.key, state, state.mask))
 
-    def _finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> tuple[PlannedClaim, int]:
+    def finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> tuple[PlannedClaim, int]:
         """The claim, and the index of the option that is expected."""
         shelf = claim.shelf
         held = claim.hold

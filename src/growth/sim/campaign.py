@@ -15,7 +15,7 @@ import structlog
 
 from growth.sim.runs import run
 from growth.sim.scenario.model import Order, Outcome, Violation
-from growth.units.money import Money
+from growth.units.money import NANO, Money
 
 CRITICAL = 50  # structlog's highest: thousands of simulated processes have nothing to say to a log
 
@@ -78,7 +78,8 @@ class Summary:
                 {"seed": each.seed, "invariant": each.invariant, "at": each.at, "story": each.story}
                 for each in self.violations
             ],
-            "cost": {"amount": self.cost.exact, "currency": self.cost.currency},
+            "cost": self.cost.nano / NANO,
+            "currency": self.cost.currency,
             "podSeconds": {"pending": round(self.pending_seconds, 3)},
             "evictions": self.evictions,
             "scaleUps": self.scale_ups,

@@ -4,7 +4,8 @@ It shares nothing with the controllers that it watches: raw objects in, complain
 
 - *limit*: a pool's claims, and the names that it has reserved, are never more than `limits.nodes` once they grew; nor are
   the machines that were ever bought for it. The same for the whole cluster under `max_nodes`, and for a growth pool's
-  `max` of each type.
+  `max` of each type. A machine whose claim somebody else took away counts no more: until it is found and collected
+  nobody can know of it.
 - *min*: a machine of a growth pool is taken down by our own decision only while as many as `min` of its type stay.
 - *money*: under `max_hourly`, what runs plus the least that the claims under way can cost stays within it.
 - *bought twice*: a claim never has a second machine, at no time and under no name.
@@ -96,6 +97,7 @@ class Ledger:
         # Records of machines ever, by the claim's UID.
         self._bought: dict[str, dict[str, None]] = {}
         self._pool_of: dict[str, str] = {}  # by the claim's UID, for ever
+        self._lost: dict[str, None] = {}  # UIDs of claims that others took away
         self._counts: collections.Counter[str] = collections.Counter()
         self._revisions = 0
         self._most = 0
@@ -118,8 +120,8 @@ class Ledger:
             most_hourly=self._most_hourly,
         )
 
-    def see(self, which: tuple[str, str, str], change: str, body: Json) -> None:
-        """One change: ADDED, MODIFIED or DELETED."""
+    def see(self, which: tuple[str, str, str], change: str, body: Json, *, by_others: bool = False) -> None:
+        """One change: ADDED, MODIFIED or DELETED; `by_others` where somebody else than Growth took the object away."""
         self._revisions += 1
         revision = int(body["metadata"]["resourceVersion"])
         name = body["metadata"]["name"]
@@ -129,6 +131,8 @@ class Ledger:
         if which == CLAIMS:
             known = not gone and name in self._claims
             self._see_claim(name, body, revision, gone=gone)
+            if gone and by_others:
+                self._lost[body["metadata"]["uid"]] = None
         elif which == POOLS:
             _keep(self._pools, name, body, gone=gone)
         elif which == GROWTH_POOLS:
@@ -174,19 +178,18 @@ class Ledger:
     # Limits.
 
     def _check_counts(self, revision: int) -> None:
+        # Pools are asked first: what one has reserved is not yet granted by the cluster.
         everything = set(self._claims) | self._reserved_caps
+        known = [uid for each in self._machines.values() if (uid := each["data"]["claimUID"]) not in self._lost]
         for name, pool in self._pools.items():
             reserved = _reserved_in(pool)
-            everything |= reserved
             limit = pool["spec"].get("limits", {}).get("nodes")
             if limit is None:
                 continue
             count = len(reserved | {claim for claim, body in self._claims.items() if self._is_of(body, name)})
             self._most = max(self._most, count)
             self._check_limit(f"NodePool {name}", count, int(limit), revision)
-            machines = sum(
-                self._pool_of.get(record["data"]["claimUID"], "") == name for record in self._machines.values()
-            )
+            machines = sum(self._pool_of.get(uid, "") == name for uid in known)
             self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
         for name, pool in self._growth_pools.items():
             self._check_growth(name, pool, revision)
@@ -194,7 +197,7 @@ class Ledger:
         if self._caps.max_nodes is not None:
             self._most = max(self._most, len(everything))
             self._check_limit("the cluster", len(everything), self._caps.max_nodes, revision)
-            self._check_limit("machines of the cluster", len(self._machines), self._caps.max_nodes, revision)
+            self._check_limit("machines of the cluster", len(known), self._caps.max_nodes, revision)
         if self._caps.max_hourly is not None:
             hourly = self._cost()
             grew, self._hourly = hourly > self._hourly, hourly
@@ -257,6 +260,7 @@ class Ledger:
     def _cost(self) -> int:
         prices = self._caps.prices
         running = {record["data"]["claimUID"]: record["data"] for record in self._machines.values()}
+        running = {uid: data for uid, data in running.items() if uid not in self._lost}
         total = sum(prices[one["instanceType"], one["zone"], one["capacityType"]] for one in running.values())
         return total + sum(
             _least(claim, prices) for claim in self._claims.values() if claim["metadata"]["uid"] not in running

@@ -25,18 +25,39 @@ EPOCH: Final = dt.datetime(2030, 1, 7, 8, 0, tzinfo=dt.UTC)
 UNCOUNTED_WORK_SECONDS: Final = 0.05
 
 
+# Of a clock that once stood still, in a second: about a microsecond each.
+TICKS: Final = 2.0**20
+
+
 class SimClock:
-    """The wall clock of one machine, which may be wrong and may jump; `monotonic` is the kernel's time and never does."""
+    """The clocks of one machine. The wall clock may be wrong and may jump; `monotonic` never does, but it may stand still."""
 
     def __init__(self, kernel: Kernel, *, skew_seconds: float = 0.0) -> None:
         self._kernel = kernel
         self._skew = skew_seconds
+        self._behind = 0.0
+        self._stopped: float | None = None
 
     def now(self) -> dt.datetime:
         return EPOCH + dt.timedelta(seconds=self._kernel.time() + self._skew)
 
     def monotonic(self) -> float:
-        return self._kernel.time()
+        if self._stopped is not None:
+            return self._stopped
+        if not self._behind:
+            return self._kernel.time()
+        # Rounded up: who sleeps for what is left until a moment by this clock must find it reached, rounding or not.
+        return math.ceil((self._kernel.time() - self._behind) * TICKS) / TICKS
+
+    def stop(self) -> None:
+        """The machine is suspended: its monotonic clock does not count that time. Its wall clock is right afterwards."""
+        self._stopped = self.monotonic()
+
+    def go(self) -> None:
+        """It runs again."""
+        if self._stopped is not None:
+            self._behind = self._kernel.time() - self._stopped
+            self._stopped = None
 
     def jump(self, seconds: float) -> None:
         """Sets the wall clock forward, or back."""

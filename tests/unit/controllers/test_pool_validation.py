@@ -95,7 +95,6 @@ def test_nothing_is_wrong_with_pools_that_machines_can_be_bought_from(good: Node
         (pool(expireAfter="soon"), "spec.template.spec.expireAfter"),
         (pool(terminationGracePeriod="Never"), "spec.template.spec.terminationGracePeriod"),
         (pool(limits={"cpu": "lots"}), "spec.limits.cpu"),
-        (pool(replicas=2), "spec.replicas: pools of a fixed size are not served yet"),
         (pool(annotations={names.NODE_LIMIT_MODE_ANNOTATION: "soft"}), "'soft' is neither Hard nor Soft"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from growth.api.kinds import Json
 from growth.providers.catalogues import builtin
 from growth.sim.invariants import liveness
-from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS
+from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS
 from growth.sim.invariants.liveness import Ending
 from tests.unit.invariants.histories import GROWTH, History, claim, going, machine, node, pod, pool, running
 
@@ -34,12 +34,21 @@ def test_a_pod_that_could_run_runs(cpu: str, limit: str, said: int) -> None:
 
 
 def test_deletions_come_to_their_end() -> None:
-    """Unless a pod may not leave."""
-    for held, said in ((False, 2), (True, 0)):
+    """Unless a pod may not leave; one that could and is still there is no excuse."""
+    web = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
+    held = pod(labels={"app": "web"})
+    for there, allowed, said in (
+        (None, 0, 2),
+        (pod(), 0, 2),
+        (pod(do_not_disrupt="true"), 0, 0),
+        (held, 0, 0),
+        (held, 1, 2),
+    ):
         ended = liveness.Ended()
         history = running(ended)
-        if held:
-            history.put(PODS, pod())
+        history.put(BUDGETS, {**web, "status": {"disruptionsAllowed": allowed}})
+        if there is not None:
+            history.put(PODS, there)
         history.put(CLAIMS, going(claim()))
         history.put(NODES, going(node()))
         assert len(judged(ended, history)) == said

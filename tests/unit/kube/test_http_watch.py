@@ -122,7 +122,7 @@ def test_a_watch_that_is_not_answered_ends_at_the_deadline() -> None:
     """Opening a watch has the deadline of a call."""
 
     async def law() -> None:
-        async with Stub(say_nothing).running() as stub, client(stub, deadline_seconds=0.05) as api:
+        async with Stub(say_nothing).running() as stub, client(stub, deadline_seconds=2.0) as api:
             with pytest.raises(errors.OutcomeUnknown, match="time allowed"):
                 async with api.watch(MAP, revision=""):
                     raise AssertionError("opened")

@@ -13,6 +13,7 @@ from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.planning import occupants
 from growth.planning.draining import drain_step, tiers
+from growth.planning.pod_budgets import PodBudgets
 
 NOW = dt.datetime(2030, 1, 7, 12, 0, tzinfo=dt.UTC)
 SHAPES = Shapes()
@@ -208,11 +209,11 @@ def budget(name: str, *, allowed: int, app: str = "p", policy: str = "") -> PodD
     return msgspec.convert(raw, PodDisruptionBudget)
 
 
-def test_why_pods_may_not_be_disturbed() -> None:
-    """do-not-disrupt, a budget without room and several budgets each forbid it; pods that are not evicted do not ask."""
+def test_why_the_server_would_not_evict_a_pod() -> None:
+    """A budget without room and several budgets each forbid it; one that always allows unhealthy pods lets these go."""
 
     def why(who: CachedPod, *budgets: PodDisruptionBudget) -> str:
-        return occupants.why_undisturbable([who], budgets, NOW)
+        return occupants.refusal(who, PodBudgets(budgets))
 
     assert why(pod()) == ""
     assert why(pod(), budget("b", allowed=1)) == ""
@@ -223,7 +224,25 @@ def test_why_pods_may_not_be_disturbed() -> None:
     )
     assert why(pod(ready=False), budget("b", allowed=0, policy="AlwaysAllow")) == ""
     assert why(pod(ready=True), budget("b", allowed=0, policy="AlwaysAllow")) != ""
-    assert why(pod(deleting=5), budget("b", allowed=0)) == ""
-    assert why(pod(tolerations=[{"operator": "Exists"}]), budget("b", allowed=0)) == ""
-    assert why(protected("true", owner="DaemonSet")) == ("pod default/p has the annotation karpenter.sh/do-not-disrupt")
-    assert why(protected("true", phase="Succeeded")) == ""
+
+
+@pytest.mark.parametrize(
+    ("selector", "selects"),
+    [
+        (None, False),
+        ({}, True),
+        ({"matchLabels": {"app": "p"}}, True),
+        ({"matchLabels": {"app": "p", "tier": "web"}}, False),
+        ({"matchLabels": {"app": "q"}}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["p"]}]}, False),
+        ({"matchLabels": {"app": "p"}, "matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "Like", "values": ["p"]}]}, False),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["default", "other"])
+def test_budgets_are_about_the_pods_that_they_select(selector: Any, *, selects: bool, namespace: str) -> None:
+    """In their own namespace; no selector selects nothing, an empty one all, an impossible one nothing."""
+    raw = {"metadata": {"name": "b", "namespace": namespace}, "spec": {"selector": selector}}
+    found = PodBudgets([msgspec.convert(raw, PodDisruptionBudget)]).of(pod())
+    assert [each.metadata.name for each in found] == (["b"] if selects and namespace == "default" else [])

@@ -17,7 +17,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.api.nodes import NODE, Node
 from growth.api.overlays import NODE_OVERLAY, NodeOverlay
 from growth.api.pods import POD, Pod, PodSpec
-from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS, PriorityClass
+from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS, PodDisruptionBudget, PriorityClass
 from growth.api.volumes import (
     CSI_DRIVER,
     CSI_NODE,
@@ -45,8 +45,10 @@ from growth.api.workloads import (
     StatefulSet,
 )
 from growth.cli.errors import UsageError
+from growth.cli.manifests.budgets import reckoned
 from growth.cli.manifests.checks import SHOWN, faults_of, quantity_faults, spec_faults, unknown_fields
 from growth.cli.manifests.documents import Document
+from growth.cli.manifests.marks import completed
 from growth.cli.manifests.spelling import SPELLINGS, respelled
 from growth.cli.manifests.workloads import Present, Workloads, missing_claims, missing_pods
 from growth.cluster.assemble import Objects
@@ -85,6 +87,7 @@ class Collected:
     objects: Objects
     overlays: tuple[NodeOverlay, ...]
     notes: tuple[str, ...]
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
 
 
 class Collection:
@@ -181,7 +184,7 @@ class Collection:
         return self._found.get(kind, {}).values()
 
     def finished(self, *, provisioner: str = "", expand: bool = True) -> Collected:
-        """What there is, with the pods that workloads would make (`expand`).
+        """What there is; of files (`expand`) with the pods that workloads would make, and what written objects leave out.
 
         `provisioner` is the CSI driver that binds the claims of StatefulSets where no StorageClass was given at all.
         """
@@ -199,10 +202,14 @@ class Collection:
                     "no StorageClass is given: the claims of StatefulSets are taken to bind where their pods run"
                 )
             self._expand(workloads)
+        nodes = cast("tuple[Node, ...]", tuple(self._all(NODE)))
+        machines = cast("tuple[NodeClaim, ...]", tuple(self._all(NODE_CLAIM)))
+        if expand:
+            nodes, machines = completed(nodes, machines)
         objects = Objects(
             pods=tuple(self._prioritised()),
-            nodes=cast("tuple[Node, ...]", tuple(self._all(NODE))),
-            claims=cast("tuple[NodeClaim, ...]", tuple(self._all(NODE_CLAIM))),
+            nodes=nodes,
+            claims=machines,
             pools=self.pools,
             growth_pools=self.growth_pools,
             node_requests=cast("tuple[NodeRequest, ...]", tuple(self._all(NODE_REQUEST))),
@@ -216,7 +223,13 @@ class Collection:
             attachments=cast("tuple[VolumeAttachment, ...]", tuple(self._all(VOLUME_ATTACHMENT))),
         )
         overlays = cast("tuple[NodeOverlay, ...]", tuple(self._all(NODE_OVERLAY)))
-        return Collected(objects=objects, overlays=overlays, notes=tuple(self._all_notes()))
+        budgets = cast("tuple[PodDisruptionBudget, ...]", tuple(self._all(POD_DISRUPTION_BUDGET)))
+        return Collected(
+            objects=objects,
+            overlays=overlays,
+            notes=tuple(self._all_notes()),
+            disruption_budgets=tuple(reckoned(budget, objects.pods) for budget in budgets),
+        )
 
     def _all_notes(self) -> Iterator[str]:
         yield from self._notes

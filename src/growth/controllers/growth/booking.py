@@ -12,7 +12,7 @@ from growth.api import names
 from growth.api.growthpools import GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim
 from growth.api.pools import PoolRef
-from growth.api.reservations import Reservation, live
+from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values
 from growth.cluster.node_requests import COUNTED, claim_name, server_type
 
@@ -88,10 +88,13 @@ def book(
     requests: Iterable[NodeRequest],
     now: dt.datetime,
 ) -> Booked:
-    """Books the machines within the pool's bounds, in their order. Everything given must be fresh."""
+    """Books the machines within the pool's bounds, in their order. Everything given must be fresh.
+
+    `reserved` are names that somebody will still create; the machines' own do not count.
+    """
     ref = PoolRef.growth(pool.metadata.name)
     own = {each.name for each in wanted}
-    standing = {name: each for name, each in live(reserved, now).items() if name not in own}
+    standing = {name: each for name, each in reserved.items() if name not in own}
     count = Count(ref.name, claims=claims, requests=requests, besides=own)
     for name, reservation in standing.items():
         count.add(name, reservation.instance_type)

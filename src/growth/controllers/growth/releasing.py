@@ -11,7 +11,8 @@ from growth.api import names, reservations
 from growth.api.conditions import is_true
 from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, OVER_LIMIT, GrowthPool, NodeRemovalRequest
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
-from growth.api.reservations import Reservation, ReservationError, live
+from growth.api.reservations import Reservation, ReservationError
+from growth.cluster.reserved_names import ReservedNames
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import every
 from growth.controllers.growth.booking import types_of
@@ -29,6 +30,7 @@ class Releasing:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
+        self._names = ReservedNames(env.clock)
 
     async def release(self, name: str, claims: Sequence[str], *, reason: str) -> tuple[str, ...]:
         """Creates the removals of these claims of the pool, as far as minima allow; the claims that they are of."""
@@ -39,13 +41,13 @@ class Releasing:
                 return ()
             there = {each.metadata.name: each for each in await every(self._env.api, NODE_CLAIM)}
             removals = await every(self._env.api, NODE_REMOVAL_REQUEST)
-            books = _books(pool)
+            books = self._standing(pool)
             now = self._env.clock.now()
             choose = surplus_of if reason == OVER_LIMIT else released_of
-            released = choose(pool, claims, there, removals, live(books, now))
+            released = choose(pool, claims, there, removals, books)
             if not released:
                 return ()
-            text = reservations.printed(live(books, now) | {each: Reservation(at=now) for each in released})
+            text = reservations.printed(books | {each: Reservation(at=now) for each in released})
             try:
                 await self._env.api.patch(
                     GROWTH_POOL,
@@ -62,20 +64,22 @@ class Releasing:
         _log.info("a pool changes too often for machines to be released", pool=name)
         return ()
 
+    def _standing(self, pool: GrowthPool) -> dict[str, Reservation]:
+        """What somebody is about to release. An annotation that nobody can read says nothing: it holds no machine back."""
+        try:
+            found = reservations.parse(pool.metadata.annotations.get(names.RELEASING_ANNOTATION, ""))
+        except ReservationError:
+            return {}
+        self._names.see(found)
+        given_up = self._names.given_up()
+        return {name: each for name, each in found.items() if (name, each.at) not in given_up}
+
     async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str) -> None:
         try:
             await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=reason))
         except AlreadyExists:
             return
         _log.info("created noderemovalrequest", NodeClaim=claim.metadata.name, reason=reason)
-
-
-def _books(pool: GrowthPool) -> dict[str, Reservation]:
-    """What others are about to release. An annotation that nobody can read says nothing: it holds no machine back."""
-    try:
-        return reservations.parse(pool.metadata.annotations.get(names.RELEASING_ANNOTATION, ""))
-    except ReservationError:
-        return {}
 
 
 def _staying(

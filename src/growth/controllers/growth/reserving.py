@@ -145,5 +145,14 @@ class GrowthReserving:
         return pool
 
     def _others(self, reserved: dict[str, Reservation], own: set[str]) -> dict[str, Reservation]:
-        """What others have reserved, and we ourselves before: without what we gave up or ask for now."""
-        return {name: each for name, each in reserved.items() if name not in self._given_up and name not in own}
+        """What others have reserved, and we ourselves before: without what we gave up or ask for now, and without what
+        has stood for so long that nobody will create it any more.
+        """
+        known = self._env.state.reserved_names
+        known.see(reserved)
+        given_up = known.given_up()
+        return {
+            name: each
+            for name, each in reserved.items()
+            if name not in self._given_up and name not in own and (name, each.at) not in given_up
+        }

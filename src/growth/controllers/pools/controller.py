@@ -22,6 +22,7 @@ from growth.controllers.pools.selling import sold
 from growth.controllers.pools.status import Facts, NodeClass
 from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.sizing import decide as sizing
 from growth.controllers.slicing import slices
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict, NotFound
@@ -152,6 +153,7 @@ class Pools:
             resources=resources,
             nodes=nodes,
             health=self._verdict(pool, node_class),
+            in_place=sizing.why_in_place(pool),
         )
 
     def _class_of(self, uses: NodeClassReference) -> tuple[NodeClass | None, bool]:

@@ -27,6 +27,7 @@ ALWAYS: Final = ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
 VALIDATION_FAILED: Final = "NodePoolValidationFailed"
 CLASS_TERMINATING: Final = "NodeClassTerminating"
 CLASS_UNKNOWN: Final = "NodeClassReadinessUnknown"
+LIMIT_REACHED: Final = "NodeLimitReached"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Facts:
     """What is known of a pool. `node_class` None: it does not exist; `classes_known` False: nobody can say.
 
     `paused` says why nothing is bought or disrupted; `health` is None where nothing is known of its last machines.
+    `in_place` says why drifted machines go before others are bought.
     """
 
     problems: Sequence[str]
@@ -51,6 +53,7 @@ class Facts:
     resources: Amounts
     nodes: int
     health: Verdict | None
+    in_place: str = ""
 
 
 def held(claims: Iterable[tuple[NodeClaim, Node | None]]) -> tuple[dict[str, int], int]:
@@ -104,6 +107,12 @@ def tell(draft: Json, facts: Facts, *, now: dt.datetime) -> None:
         set_condition(draft, names.PAUSED, status=TRUE, message=facts.paused, now=now)
     else:
         remove_condition(draft, names.PAUSED)
+    if facts.in_place:
+        set_condition(
+            draft, names.REPLACES_IN_PLACE, status=TRUE, reason=LIMIT_REACHED, message=facts.in_place, now=now
+        )
+    else:
+        remove_condition(draft, names.REPLACES_IN_PLACE)
     set_ready(draft, POOL_CONDITIONS, now=now)
 
 

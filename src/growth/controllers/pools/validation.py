@@ -33,7 +33,6 @@ def problems(pool: NodePool) -> tuple[str, ...]:
         *_durations(pool),
         *_limits(pool),
         *_annotations(pool),
-        *_unserved(pool),
     )
 
 
@@ -131,15 +130,6 @@ def _annotations(pool: NodePool) -> Iterator[str]:
     word = pool.metadata.annotations.get(names.NODE_LIMIT_MODE_ANNOTATION)
     if word is not None and word not in {HARD, SOFT}:
         yield f"metadata.annotations[{names.NODE_LIMIT_MODE_ANNOTATION}]: {word!r} is neither {HARD} nor {SOFT}"
-
-
-def _unserved(pool: NodePool) -> Iterator[str]:
-    """What the definition accepts because Karpenter does, and nobody here does yet."""
-    if pool.spec.replicas is not None:
-        yield (
-            "spec.replicas: pools of a fixed size are not served yet, nothing is bought for this one and what it has "
-            "stays: make another NodePool without replicas"
-        )
 
 
 def _is_key(text: str) -> bool:

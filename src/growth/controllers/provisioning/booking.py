@@ -12,11 +12,12 @@ from growth.api import names
 from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
-from growth.api.pools import PoolRef
-from growth.api.reservations import Reservation, live
+from growth.api.pools import SOFT, PoolRef, node_limit_mode
+from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values, machines
 from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.replacing import being_replaced
 from growth.cluster.snapshot import NODES, PoolView
 from growth.controllers.provisioning.claims import Order
 from growth.units.errors import MoneyError, QuantityError
@@ -47,13 +48,20 @@ def book_pool(
     types: Iterable[InstanceType],
     now: dt.datetime,
 ) -> Booking:
-    """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh."""
+    """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh; whatever
+    is reserved counts.
+
+    What replaces other machines may pass a soft limit of nodes. A pool of a fixed size gets no more than its replicas,
+    what replaces others aside.
+    """
     ref = PoolRef.karpenter(pool.metadata.name)
     known = by_name(types)
+    claims = tuple(claims)
+    soft = node_limit_mode(pool) == SOFT
     try:
         limits = amounts(pool.spec.limits)
         usage = Usage(machines(nodes, claims, known), known)
-        standing = {name: each for name, each in live(reserved, now).items() if name not in usage.names}
+        standing = {name: each for name, each in reserved.items() if name not in usage.names}
         usage.reserve(ref, standing)
     except QuantityError as error:
         raise UnknownUsage(f"NodePool {ref}: what it uses is not known: {error}") from error
@@ -63,10 +71,17 @@ def book_pool(
     taken: list[Order] = []
     refused: list[tuple[Order, str]] = []
     booked = dict(standing)
+    missing = _missing(pool, claims, standing)
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
-        over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
+        passed = {NODES} if soft and order.replaces else frozenset()
+        over = [name for name, limit in limits.items() if after.get(name, 0) > limit and name not in passed]
+        if missing is not None and not order.replaces:
+            if missing <= 0:
+                refused.append((order, f"NodePool {ref} has the {pool.spec.replicas} nodes that it is to have"))
+                continue
+            missing -= not over
         if over:
             name = over[0]
             told = f"limit {name} {print_amount(name, limits[name])}, used {print_amount(name, used.get(name, 0))}"
@@ -78,8 +93,22 @@ def book_pool(
             at=now,
             instance_type=order.planned.instance_type,
             capacity={**quantities({name: capacity[name] for name in limits if name in capacity})},
+            replaces=order.replaces,
         )
     return Booking(tuple(taken), tuple(refused), booked)
+
+
+def _missing(pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation]) -> int | None:
+    """How many machines a pool of a fixed size lacks, those about to be asked for counted; None for other pools.
+
+    A machine that leaves or is being replaced is none that the pool has.
+    """
+    if pool.spec.replicas is None:
+        return None
+    replaced = being_replaced(claims)
+    own = [each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
+    staying = sum(each.metadata.deletion_timestamp is None and each.metadata.name not in replaced for each in own)
+    return pool.spec.replicas - staying - sum(not each.replaces for each in standing.values())
 
 
 def _capacity(order: Order, known: Mapping[str, InstanceType]) -> Amounts:
@@ -176,7 +205,7 @@ def book_spending(
     """
     prices = Prices(pools, types, currency)
     existing = {each.metadata.name for each in claims}
-    standing = {name: each for name, each in live(reserved, now).items() if name not in existing}
+    standing = {name: each for name, each in reserved.items() if name not in existing}
     nodes = len(existing) + len(standing)
     hourly = sum(prices.of(each) for each in claims)
     hourly += sum(prices.dearest if each.price is None else each.price for each in standing.values())

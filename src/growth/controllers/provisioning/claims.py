@@ -16,6 +16,7 @@ from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodeClaimSpec, NodePool, Requirement, ResourceRequests
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
+from growth.cluster import replacing
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
 from growth.planning.plan import PlannedClaim
@@ -42,7 +43,8 @@ class Order:
     """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for.
 
     `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
-    no bound, and the claim lists no type that is too dear.
+    no bound, and the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
+    their pods. `annotations` are written with the claim.
     """
 
     name: str
@@ -53,6 +55,8 @@ class Order:
     types: tuple[str, ...]
     max_price: int
     repriced: bool = False
+    replaces: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def claim_name(pool: str, random: Random) -> str:
@@ -113,6 +117,8 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
                 **stamp(order.pool),
                 **relaxed,
                 **bound,
+                **replacing.named(order.replaces),
+                **order.annotations,
             },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(
@@ -220,10 +226,10 @@ def _with_min_values(found: Sequence[Requirement], min_values: int) -> Iterator[
 
 
 def _lowered(order: Order) -> dict[str, int]:
-    """`minValues` as far as the listed types can meet them."""
+    """`minValues` as far as the listed types can meet them with values that the requirement allows."""
     kinds = [kind for kind in order.view.instance_types if kind.name in set(order.types)]
     return {
-        key: min(need.min_values, len(set(_values(key, kinds))))
+        key: min(need.min_values, len(set(filter(need.allows, _values(key, kinds)))))
         for key, need in order.planned.requirements.items()
         if need.min_values
     }

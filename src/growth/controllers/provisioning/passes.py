@@ -18,6 +18,7 @@ from growth.planning import occupants
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.pod_budgets import PodBudgets
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
@@ -95,7 +96,7 @@ def answered(question: Question) -> Answer:
     snapshot = dataclasses.replace(
         assembled.snapshot,
         pools=tuple(
-            _judged(view, pools[view.ref.name], question)
+            judged(view, pools, served=question.served, paused=question.paused)
             if view.ref.group == names.KARPENTER
             else _judged_growth(view, growth_pools[view.ref.name], question)
             for view in assembled.snapshot.pools
@@ -109,7 +110,7 @@ def answered(question: Question) -> Answer:
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
     plan = planned(snapshot, demands, question.options) if demands else None
-    bounds = _bounds(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
+    bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -129,14 +130,11 @@ def _staying(question: Question) -> Set[str]:
     how long. Where their machine has a deadline they will be made to leave.
     """
     picture, found = question.picture, set()
+    budgets = PodBudgets(question.disruption_budgets)
     for each in picture.counted.values():
         claim = each.machine.claim
         if claim is None or names.TERMINATION_TIMESTAMP_ANNOTATION not in claim.metadata.annotations:
-            found |= {
-                key_of(pod)
-                for pod in each.moving
-                if occupants.cannot_leave(pod, question.disruption_budgets, picture.now)
-            }
+            found |= {key_of(pod) for pod in each.moving if occupants.cannot_leave(pod, budgets, picture.now)}
     return found
 
 
@@ -176,7 +174,7 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
     return broken
 
 
-def _bounds(
+def bounds_of(
     plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
 ) -> tuple[Bounds, ...]:
     """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""
@@ -219,13 +217,20 @@ def _repriced(before: PoolView, after: PoolView) -> Set[str]:
     }
 
 
-def _judged(view: PoolView, pool: NodePool, question: Question) -> PoolView:
-    """The pool with what keeps us from buying there, beyond what it says of itself."""
-    uses = pool.spec.template.spec.node_class_ref
+def judged(
+    view: PoolView, pools: Mapping[str, NodePool], *, served: Set[tuple[str, str]], paused: str = ""
+) -> PoolView:
+    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are Karpenter's, by name.
+
+    In pools of `growth.dev` machines are asked for by NodeRequests, never to replace others.
+    """
+    if view.ref.group != names.KARPENTER:
+        return dataclasses.replace(view, problem="no machine is replaced by one of a pool of growth.dev")
+    uses = pools[view.ref.name].spec.template.spec.node_class_ref
     problem = view.problem
-    if question.paused:
-        problem = question.paused
-    elif not problem and (uses.group, uses.kind) not in question.served:
+    if paused:
+        problem = paused
+    elif not problem and (uses.group, uses.kind) not in served:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )

@@ -13,6 +13,7 @@ from growth.api import names
 from growth.api.growthpools import UNMET, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
+from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
@@ -229,6 +230,7 @@ class Provisioner:
         picture = env.state.picture(env.clock.now())
         sifted = self._holds.sift(picture, {each.key for each in virtual})
         self._settling = sifted.settling
+        promised = env.state.promises.held(picture.counted)
         for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
             env.state.nominate(name, seconds=env.settings.nomination)
         unchanged = changes == self._seen
@@ -238,7 +240,7 @@ class Provisioner:
         self._seen, self._planned_at = changes, now
         marked = self._pending.marked()
         question = Question(
-            picture=dataclasses.replace(picture, held=sifted.shapes),
+            picture=dataclasses.replace(picture, held=_together(sifted.shapes, promised)),
             marked=marked,
             sort=self._pending.sorts.of,
             held=sifted.keys,
@@ -277,7 +279,8 @@ class Provisioner:
         began = env.clock.monotonic()
         self._work = {"controller": CONTROLLER, "scheduling_id": env.random.uuid()}, began, waiting
         try:
-            answer = await self._guarded(question, waiting=waiting)
+            with env.precedence.first():
+                answer = await self._guarded(question, waiting=waiting)
         finally:
             self._work = None
         seconds = env.clock.monotonic() - began
@@ -347,7 +350,7 @@ class Provisioner:
         if env.settings.observe:
             done, asked = Done(created=tuple(orders)), Asked(created=tuple(wanted))
         else:
-            done = await self._purchases.buy(orders, answer)
+            done = await self._purchases.buy(orders, views=answer.views, currency=answer.snapshot.currency)
             asked = await self._requesting.ask(wanted)
         unplaced = [each for each in plan.unplaced if not vanished(each.pod, answer, env.state.pods.store)]
         for order, why in done.refused:
@@ -446,6 +449,13 @@ class Provisioner:
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
+
+
+def _together(
+    held: Mapping[str, Sequence[PodShape]], promised: Mapping[str, Sequence[PodShape]]
+) -> Mapping[str, Sequence[PodShape]]:
+    """Pods that wait for a machine, and those that are to leave theirs for it."""
+    return {name: (*held.get(name, ()), *promised.get(name, ())) for name in (*held, *promised)} if promised else held
 
 
 def _for_headroom(

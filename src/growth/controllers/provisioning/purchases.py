@@ -2,10 +2,12 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.pools import PoolRef
+from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.booking import UnknownUsage
@@ -29,6 +31,8 @@ from growth.telemetry.logs import logger
 
 _log = logger("provisioner")
 
+# What is counted as the reason of claims that pending pods asked for.
+PROVISIONED: Final = "provisioned"
 # Claims that are created at the same time.
 PARALLEL: Final = 32
 
@@ -63,6 +67,15 @@ class Purchases:
                 _log.warning("a nodeclaim was not created after all", NodeClaim=name)
                 state.unexpect(name)
 
+    def new_name(self, pool: str, taken: set[str]) -> str:
+        """A name that no claim has, and none of those that are taken; it is taken from now on."""
+        env = self._env
+        name = claim_name(pool, env.random)
+        while name in taken or env.state.claims.store.get(name) is not None:
+            name = claim_name(pool, env.random)
+        taken.add(name)
+        return name
+
     async def orders(self, plan: Plan, answer: Answer) -> list[Order]:
         """What of the plan is still wanted, with names."""
         env, views = self._env, answer.views
@@ -73,10 +86,7 @@ class Purchases:
                 pods = tuple(pod for pod in planned.pods if not vanished(pod, answer, env.state.pods.store))
                 if not pods:
                     continue
-                name = claim_name(planned.pool.name, env.random)
-                while name in taken or env.state.claims.store.get(name) is not None:
-                    name = claim_name(planned.pool.name, env.random)
-                taken.add(name)
+                name = self.new_name(planned.pool.name, taken)
                 flexible = planned.price * env.settings.max_price_percent // 100
                 order = Order(
                     name=name,
@@ -91,7 +101,10 @@ class Purchases:
                 orders.append(order)
         return orders
 
-    async def buy(self, orders: Sequence[Order], answer: Answer) -> Done:
+    async def buy(
+        self, orders: Sequence[Order], *, views: Mapping[PoolRef, PoolView], currency: str, reason: str = PROVISIONED
+    ) -> Done:
+        """Reserves, then creates. `views` are the pools as they were planned with; `reason` is what is counted."""
         env = self._env
         if not orders:
             return Done()
@@ -103,21 +116,21 @@ class Purchases:
             now = env.state.pools.store.get(order.pool.metadata.name)
             if now is None or not buys_the_same(order.pool, now):
                 return Done(again=f"NodePool {order.pool.metadata.name} has changed")
-        expected = self._reserving.expected_refusals(orders, answer.views)
+        expected = self._reserving.expected_refusals(orders, views)
         try:
-            reserved = await self._reserving.reserve(expected.orders, answer.views)
+            reserved = await self._reserving.reserve(expected.orders, views)
         except PlanAgain as error:
             return Done(refused=expected.refused, again=str(error))
         except UnknownUsage as error:
             return Done(refused=(*expected.refused, *((order, str(error)) for order in expected.orders)))
-        created, failed = await self._create_all(reserved, currency=answer.snapshot.currency)
+        created, failed = await self._create_all(reserved, currency=currency, reason=reason)
         self._reserving.give_up({order.name for order, _ in failed})
         again = "some claims could not be created" if failed or reserved.refused else ""
         refused = (*expected.refused, *reserved.refused, *failed)
         return Done(created, refused, again if created else "", futile=bool(failed) and not created)
 
     async def _create_all(
-        self, reserved: Reserved, *, currency: str
+        self, reserved: Reserved, *, currency: str, reason: str
     ) -> tuple[tuple[Order, ...], list[tuple[Order, str]]]:
         """Creates the claims, several at a time: those that are there, and those that are not with the reason."""
         left = iter(reserved.orders)
@@ -126,7 +139,7 @@ class Purchases:
 
         async def work() -> None:
             for order in left:
-                why = await self._create(order, until=reserved.until, currency=currency)
+                why = await self._create(order, until=reserved.until, currency=currency, reason=reason)
                 if why:
                     failed.append((order, why))
                 else:
@@ -138,7 +151,7 @@ class Purchases:
                 raise result
         return tuple(created), failed
 
-    async def _create(self, order: Order, *, until: float, currency: str) -> str:
+    async def _create(self, order: Order, *, until: float, currency: str, reason: str) -> str:
         """Creates the claim; empty, or why not. A claim of which no answer came counts as created until it is known."""
         env = self._env
         made = claim(order, currency=currency)
@@ -163,7 +176,7 @@ class Purchases:
         env.state.nominate(order.name, seconds=env.settings.nomination)
         relaxed = str(order.planned.min_values_relaxed).lower()
         pool = order.pool.metadata.name
-        env.metrics.add(metrics.CREATED, reason="provisioned", nodepool=pool, min_values_relaxed=relaxed)
+        env.metrics.add(metrics.CREATED, reason=reason, nodepool=pool, min_values_relaxed=relaxed)
         _log.info(
             "created nodeclaim",
             NodePool=pool,

@@ -2,7 +2,8 @@
 
 A pool's limits are reserved in its annotation, the caps of the whole cluster in a ConfigMap, both with the read
 object's resourceVersion as precondition. The object is read before the claims are listed: a name that somebody else has
-taken off the books meanwhile stands in the list as a claim, and any later change of the books refuses our write.
+taken off the books meanwhile stands in the list as a claim, and any later change of the books refuses our write. A name
+that nobody created is free again once we have seen it stand for a minute by our own clock: clocks of two machines differ.
 """
 
 import dataclasses
@@ -84,7 +85,7 @@ class Reserving:
         refused: list[tuple[Order, str]] = []
         try:
             for name, wanted in by_pool.items():
-                if not wanted[0].pool.spec.limits:
+                if not wanted[0].pool.spec.limits and wanted[0].pool.spec.replicas is None:
                     await self._fresh_pool(wanted[0].pool)  # it may have got limits, a pause or its end meanwhile
                     taken += wanted
                     continue
@@ -244,8 +245,17 @@ class Reserving:
         )
 
     def _others(self, reserved: Mapping[str, Reservation], own: Set[str]) -> dict[str, Reservation]:
-        """What others have reserved, and we ourselves before: without what we gave up or ask for now."""
-        return {name: each for name, each in reserved.items() if name not in self._given_up and name not in own}
+        """What others have reserved, and we ourselves before: without what we gave up or ask for now, and without what
+        has stood for so long that nobody will create it any more.
+        """
+        known = self._env.state.reserved_names
+        known.see(reserved)
+        given_up = known.given_up()
+        return {
+            name: each
+            for name, each in reserved.items()
+            if name not in self._given_up and name not in own and (name, each.at) not in given_up
+        }
 
     async def _claims(self, labels: str) -> list[NodeClaim]:
         """All of them, as the server has them now. A list that breaks off is begun again, and never taken for whole."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import functools
 from collections.abc import Mapping, Sequence
 
 from growth.api import names
@@ -10,6 +11,7 @@ from growth.api.policy import PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning.plan import PlannedClaim
+from growth.planning.pod_budgets import PodBudgets
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
     `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
-    are initialised, whether or not they may go. `moved` is when pods were last moved by us, by the UID of their owner (or
+    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is when pods were last moved by us, by the UID of their owner (or
     their own where they have none).
     """
 
@@ -65,6 +67,12 @@ class Situation:
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
+    others: "tuple[Kept, ...]" = ()
+
+    @functools.cached_property
+    def pod_budgets(self) -> PodBudgets:
+        """The budgets by the pods that they are about."""
+        return PodBudgets(self.disruption_budgets)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +123,8 @@ class Kept:
 class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
-    `delete` bounds moves that only remove; `replace` bounds both the nodes and the replacements of moves that buy.
+    `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
     """
 
@@ -123,6 +132,7 @@ class Room:
     replace: int | None
     limited: bool = False
     blocked: str = ""
+    buy: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

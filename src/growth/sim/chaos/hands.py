@@ -16,6 +16,7 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.kube.errors import KubeError
+from growth.operator.wiring import Role
 from growth.sim.chaos.clouds import repriced
 from growth.sim.invariants.books import CLAIMS, NODES, PODS, POOLS, Books, deleting, has_condition, node_of
 from growth.sim.ports import SimRandom
@@ -54,13 +55,16 @@ class Hands:
 
     # Processes.
 
-    def _victim(self, random: SimRandom) -> Replica | None:
-        """A replica that runs; mostly the one that leads."""
-        alive = [
+    def _alive(self) -> list[Replica]:
+        return [
             each
             for each in self.world.replicas
             if each.process is not None and not each.process.dead and not each.process.frozen
         ]
+
+    def _victim(self, random: SimRandom) -> Replica | None:
+        """A replica that runs; mostly the one that leads."""
+        alive = self._alive()
         leading = [each for each in alive if each.autoscaler is not None and each.autoscaler.leading]
         chosen = leading if leading and random.chance(0.8) else alive
         return random.choice(chosen) if chosen else None
@@ -94,14 +98,26 @@ class Hands:
         return True
 
     async def two_leaders(self, random: SimRandom) -> bool:
-        """The Lease is emptied: the other replica takes it while its holder still believes."""
-        del random
-        await self.world.admin.patch(
-            LEASE,
-            names.LEADER_LEASE,
-            {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}},
-            namespace=NAMESPACE_OF_GROWTH,
-        )
+        """Another replica takes the Lease, and its holder cannot know: it writes on until its renewal is too old.
+
+        Either the Lease is emptied and nothing of it reaches the holder, or the holder's machine is suspended, with all its
+        clocks, until the Lease has run out, and goes on where it was.
+        """
+        holder = next((each for each in self._alive() if each.autoscaler is not None and each.autoscaler.leading), None)
+        if holder is None or holder.process is None:
+            return False
+        elector = holder.networks[Role.ELECTOR]
+        elector.partition()
+        asleep = 0.0
+        if random.chance(0.5):
+            body: Json = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
+            await self.world.admin.patch(LEASE, names.LEADER_LEASE, body, namespace=NAMESPACE_OF_GROWTH)
+        else:
+            asleep = random.uniform(16.0, 25.0)
+            holder.clock.stop()
+            holder.process.freeze(asleep)
+            self._later(asleep, _async(holder.clock.go))
+        self._later(asleep + random.uniform(15.0, 30.0), _async(elector.heal))
         return True
 
     async def clock_jump(self, random: SimRandom) -> bool:

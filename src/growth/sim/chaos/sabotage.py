@@ -21,7 +21,6 @@ from growth.api.kinds import Json
 from growth.api.pods import POD
 from growth.cluster.pools import Usage
 from growth.cluster.state import State
-from growth.controllers import emptiness as emptiness_controller
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
 from growth.controllers.lifecycle import decide
@@ -31,8 +30,10 @@ from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
 from growth.kube.events import Recorder
 from growth.kube.informer import Informer
-from growth.planning import emptiness, occupants
+from growth.planning import occupants
 from growth.planning.budgets import Allowance
+from growth.planning.disruption import candidates, room
+from growth.planning.disruption import decide as deciding
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
@@ -239,10 +240,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "no-budget": Sabotage(
         breaks="budget",
         bug="pools' budgets are not read",
-        apply=_replaced(
-            (emptiness, "allowance", _returns(Allowance(None))),
-            (emptiness_controller, "allowance", _returns(Allowance(None))),
-        ),
+        apply=_replaced((room, "allowance", _returns(Allowance(None)))),
         faults="none",
         edit=lambda body: _with_budget(body, "1"),
     ),
@@ -285,7 +283,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "never-mind-the-pods": Sabotage(
         breaks="replacement",
         bug="every node counts as empty",
-        apply=_replaced((emptiness, "empty", _returns(True)), (emptiness_controller, "empty", _returns(True))),
+        apply=_replaced((candidates, "empty", _returns(True)), (deciding, "empty", _returns(True))),
         faults="none",
     ),
     "forget-what-is-coming": Sabotage(

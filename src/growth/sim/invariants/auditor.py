@@ -18,6 +18,7 @@ from growth.sim.invariants.counts import Limits, Money
 from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
 from growth.sim.invariants.liveness import AtTheEnd, Ending
 from growth.sim.ledger import NO_CAPS, Caps
+from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
@@ -70,8 +71,10 @@ class Auditor:
         self._world = world
         home = world.server.get(world.server.resource("", "v1", "namespaces"), "kube-system")
         self._case = Case(books=Books(hashlib.sha256(home.object["metadata"]["uid"].encode()).hexdigest()[:10]))
+        settings = world.settings.growth.controllers
+        patience = min(settings.registration_ttl, settings.initialization_ttl)
         self._invariants = (
-            *(each() for each in safety.SAFETY),
+            *(safety.Unknown(patience=patience) if each is safety.Unknown else each() for each in safety.SAFETY),
             Limits(self._caps),
             Money(self._caps),
             Calls(world),
@@ -107,9 +110,13 @@ class Auditor:
             contextvars.Context().run(world.kernel.call_soon, self._derive_soon)
 
     def _look_at_sender(self, step: Step) -> None:
-        """When the request left, and what its process had heard by then; a dead process's requests are late."""
+        """When the request left, what its process had heard by then and how late it believed it to be.
+
+        A dead process's requests are late.
+        """
         case, role = self.case, step.actor.role
         case.sent = float("-inf")
+        case.skew = 0.0
         for replica in self.world.replicas:
             own = replica.process
             if own is None or own.name != step.actor.process:
@@ -117,6 +124,7 @@ class Auditor:
             case.heard[own.name] = (
                 set(replica.networks[Role.GROWTH].heard) if Role.GROWTH in replica.networks else set()
             )
+            case.skew = (replica.clock.now() - EPOCH).total_seconds() - step.at
             network = replica.networks.get(role) if role is not None else None
             if network is not None and network.serving is not None:
                 case.sent = network.serving

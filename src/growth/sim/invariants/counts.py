@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 from typing import Final
 
+from growth.api.kinds import Json
 from growth.sim.invariants.books import (
     CLAIMS,
     CONFIG_MAPS,
     FOLLOWED,
     GROWTH_POOLS,
+    MACHINE_LABEL,
     NODES,
     POOLS,
+    labels,
     version_of,
 )
-from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.ledger import Caps, Ledger
 from growth.sim.seams import Step
 
@@ -37,8 +40,10 @@ class Limits(Quiet):
         which = KINDS.get(step.which)
         if which is None:
             return
+        if not _is_ours(step.last, case):
+            return
         change = "DELETED" if step.new is None else "ADDED" if step.old is None else "MODIFIED"
-        self._ledger.see(which, change, step.last)
+        self._ledger.see(which, change, step.last, by_others=not went_by_our_hand(step))
         yield from self._new(case)
 
     def state(self, case: Case) -> Iterator[Complaint]:
@@ -46,7 +51,8 @@ class Limits(Quiet):
         anew = Ledger(late_writes=True, minima=False)
         for which, name in KINDS.items():
             for body in case.books.all(which):
-                anew.see(name, "ADDED", body)
+                if _is_ours(body, case):
+                    anew.see(name, "ADDED", body)
         if anew.count() != self._ledger.count():
             yield Complaint(
                 f"machines, claims and Nodes are {anew.count()}, and were counted as {self._ledger.count()}"
@@ -59,6 +65,11 @@ class Limits(Quiet):
             if each.rule in self.rules:
                 yield Complaint(each.said)
         self._read = len(complaints)
+
+
+def _is_ours(body: Json, case: Case) -> bool:
+    """Machines of another cluster in the same project are nobody's here."""
+    return labels(body).get(MACHINE_LABEL, case.books.cluster) == case.books.cluster
 
 
 class Money(Limits):

@@ -43,6 +43,16 @@ class Case:
     """By the pod's UID."""
     sent: float = 0.0
     """When the request that made the last change left its process."""
+    skew: float = 0.0
+    """By how much its process's wall clock was ahead, in seconds."""
+
+
+def went_by_our_hand(step: Step) -> bool:
+    """Whether an object that is gone went because Growth let go of it.
+
+    A claim whose finalizer somebody else took off goes at once when it is deleted, and nobody could do anything about it.
+    """
+    return step.actor.is_growth and step.verb != "delete"
 
 
 class Invariant(Protocol):

@@ -10,7 +10,9 @@ from growth.api.instance_types import Catalogue, InstanceType, Offering
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
+from growth.kube.memory.selectors import label_selector
 from growth.sim.invariants.books import (
+    BUDGETS,
     CLAIMS,
     GROWTH_POOL_LABEL,
     GROWTH_POOLS,
@@ -30,8 +32,9 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.invariants.safety import begins_to_go, voluntary
+from growth.sim.invariants.moves import replaces
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -120,7 +123,7 @@ class Ended(AtTheEnd):
     def _excused(item: Json, which: tuple[str, str], books: Books) -> bool:
         nodes = books.nodes_of(item) if which == CLAIMS else [item]
         return any(
-            annotations(pod).get("karpenter.sh/do-not-disrupt") == "true" or holds_node(pod)
+            holds_node(pod) and _may_not_leave(pod, books)
             for node in nodes
             for pod in books.pods_on.get(node["metadata"]["name"], {}).values()
         )
@@ -141,6 +144,8 @@ class Calm(AtTheEnd):
         elif begins_to_go(step) and step.which == CLAIMS:
             self._removed = ""  # a machine that failed is replaced, whatever was removed before
         elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
+            if replaces(step.last):
+                return  # a move to something cheaper; whether it goes in a circle is another promise
             said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
             yield Complaint(said, (step.key[1], self._removed))
 
@@ -185,7 +190,8 @@ class Reasons(AtTheEnd):
                 yield Complaint(f"pod {meta['name']} is pending and nobody says why", (meta["name"],))
         for node in books.all(NODES):
             meta = node["metadata"]
-            ours = provider_id_of(node) in books.provider_ids and has_condition(node, "Ready")
+            # Of a claim that no pool owns, its maker knows why it is there.
+            ours = _in_pool(node, books) and has_condition(node, "Ready")
             pods = books.pods_on.get(meta["name"], {}).values()
             empty = not any(not finished(pod) and not owner_kinds(pod) & {"DaemonSet", "Node"} for pod in pods)
             if ours and empty and not deleting(node) and meta["uid"] not in told and meta["name"] not in kept:
@@ -219,6 +225,28 @@ class Settled(AtTheEnd):
                 yield Complaint(f"Node {name} has no claim", (name,))
             if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
                 yield Complaint(f"Node {name} is still marked as disrupted", (name,))
+
+
+def _in_pool(node: Json, books: Books) -> bool:
+    """Whether the Node is of a machine of a NodePool; also where its claim is gone."""
+    provider_id = provider_id_of(node)
+    claims = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
+    return provider_id in books.provider_ids and (not claims or any(POOL_LABEL in labels(each) for each in claims))
+
+
+def _may_not_leave(pod: Json, books: Books) -> bool:
+    """Its annotation or its budgets forbid it; more than one budget is more than an API server can evict for."""
+    if annotations(pod).get("karpenter.sh/do-not-disrupt") == "true":
+        return True
+    meta = pod["metadata"]
+    own = [
+        each
+        for each in books.all(BUDGETS)
+        if each["metadata"]["namespace"] == meta["namespace"]
+        and each["spec"].get("selector") is not None
+        and label_selector(each["spec"]["selector"])(meta.get("labels") or {})
+    ]
+    return len(own) > 1 or any(not each.get("status", {}).get("disruptionsAllowed") for each in own)
 
 
 def _pending(pod: Json) -> bool:

@@ -6,67 +6,39 @@ from collections.abc import Iterator
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.kube.memory.selectors import label_selector
-from growth.operator.wiring import Role
 from growth.sim.invariants.books import (
-    BUDGETS,
     CLAIMS,
     COLLECTION,
     CONFIG_MAPS,
     DISRUPTED,
-    DO_NOT_DISRUPT,
     MACHINE_LABEL,
     NODES,
     PODS,
     POOL_LABEL,
     POOLS,
-    Books,
-    annotations,
     deleting,
     has_condition,
-    holds_node,
     labels,
     provider_id_of,
     tainted,
 )
-from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
+from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
+from growth.sim.invariants.moves import MOVES
+from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
+from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
+from growth.units import parse_time
 
 # A machine without a claim is gone, asked to go, or held back for people within this time of calm, or of any weather.
 LEAK_SECONDS: Final = 900.0
 LEAK_SECONDS_IN_STORMS: Final = 2400.0
-# What changed so shortly before a request left cannot have been known to its sender.
-BLINK_SECONDS: Final = 1.0
-# A write that was on its way for longer than this was decided in another world.
-LATE_SECONDS: Final = 3.0
-# So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.
-NEWS_SECONDS: Final = 30.0
+# By so much the times that a process wrote down may be wrong, as its wall clock was.
+MOST_WRONG_SECONDS: Final = 600.0
+EMPTY: Final = "Empty"
+CLASS_GROUP: Final = "karpenter.kwok.sh"
 # Everything that decides must have heard of all of these.
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
-
-
-def begins_to_go(step: Step) -> bool:
-    """Whether the change is the request that the object go."""
-    return (
-        step.verb == "delete"
-        and step.direct
-        and (step.new is None or deleting(step.new))
-        and (step.old is None or not deleting(step.old))
-    )
-
-
-def voluntary(step: Step, books: Books) -> Json | None:
-    """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
-    if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
-        return None
-    claim = step.last
-    machine = books.machine_of(claim)
-    if not has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
-        return None
-    nodes = books.nodes_of(claim)
-    if len(nodes) != 1 or deleting(nodes[0]) or not has_condition(nodes[0], "Ready"):
-        return None
-    return nodes[0]
 
 
 class Leak(Quiet):
@@ -77,8 +49,7 @@ class Leak(Quiet):
         self._since: dict[str, float] = {}
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        # A claim whose finalizer somebody else took off goes at once when it is deleted; its machine is collected then.
-        if step.which == CLAIMS and step.new is None and step.actor.is_growth and step.verb != "delete":
+        if step.which == CLAIMS and step.new is None and went_by_our_hand(step):
             machine = case.books.machine_of(step.last)
             if machine is not None:
                 name = step.key[1]
@@ -88,7 +59,7 @@ class Leak(Quiet):
         there = {machine["metadata"]["uid"]: (name, machine) for name, machine in case.books.unclaimed()}
         self._since = {uid: self._since.get(uid, case.now) for uid in there}
         held = case.books.find(CONFIG_MAPS, COLLECTION, "growth")
-        listed = "\n".join((held or {}).get("data", {}).values())
+        listed = {word for text in (held or {}).get("data", {}).values() for word in text.split()}
         for uid, (name, machine) in there.items():
             since = self._since[uid]
             calm = case.now - max(since, case.calm_since) if case.calm_since is not None else 0.0
@@ -108,7 +79,10 @@ class OneMachine(Quiet):
         if labels(step.new).get(MACHINE_LABEL) != case.books.cluster:
             return
         uid = step.new["data"]["claimUID"]
-        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and uid not in case.by_hand:
+        claim = case.books.claim_of(step.new)
+        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
+        unknown = uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID"))
+        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not unknown:
             yield Complaint(f"{step.key[1]} is the second machine of claim {uid}", (_claim_name(step.key[1]),))
 
     def state(self, case: Case) -> Iterator[Complaint]:
@@ -136,8 +110,10 @@ class Foreign(Quiet):
                 yield Complaint(f"ConfigMap {step.key[0]}/{name} is not ours: {step.verb}", (name,))
             elif cluster not in {None, case.books.cluster}:
                 yield Complaint(f"machine {name} is of another cluster: {step.verb}", (name,))
-        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != "karpenter.kwok.sh":
+        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != CLASS_GROUP:
             yield Complaint(f"NodeClaim {name} is of another provider: {step.verb}", (name,))
+        elif step.which == POOLS and _class_group(step.last) != CLASS_GROUP:
+            yield Complaint(f"NodePool {name} is of another provider: {step.verb}", (name,))
         elif step.which == PODS and step.verb in {"evict", "delete"}:
             node = case.books.find(NODES, step.last["spec"].get("nodeName", ""))
             if node is not None and provider_id_of(node) not in case.books.provider_ids:
@@ -188,10 +164,11 @@ class Budget(Quiet):
             if has_condition(each, "Initialized") and not has_condition(each, "InstanceTerminating")
         ]
         going = sum(self._going(each, case) for each in ours)
-        allowed = self._allowed(pool, len(ours))
+        reason = _reason(step.last)
+        allowed = self._allowed(pool, len(ours), reason)
         changed, before = self._before.get(name, (float("-inf"), pool))
         if case.sent - changed < NEWS_SECONDS:
-            earlier = self._allowed(before, len(ours))
+            earlier = self._allowed(before, len(ours), reason)
             allowed = None if allowed is None or earlier is None else max(allowed, earlier)
         if allowed is not None and going > allowed:
             yield Complaint(
@@ -205,93 +182,15 @@ class Budget(Quiet):
         return any(self._since.get(each["metadata"]["uid"], float("inf")) < known for each in items)
 
     @staticmethod
-    def _allowed(pool: Json, nodes: int) -> int | None:
+    def _allowed(pool: Json, nodes: int, reason: str) -> int | None:
         """By budgets without a schedule; those with one are not judged."""
         sizes = []
         for each in pool["spec"].get("disruption", {}).get("budgets", ()):
-            if each.get("schedule") or (each.get("reasons") and "Empty" not in each["reasons"]):
+            if each.get("schedule") or (each.get("reasons") and reason not in each["reasons"]):
                 continue
             text = str(each["nodes"])
             sizes.append(math.ceil(int(text[:-1]) * nodes / 100) if text.endswith("%") else int(text))
         return min(sizes, default=None)
-
-
-class Protected(Quiet):
-    """Shared by the two promises about pods: no pod is removed past its protection, and no machine from under it."""
-
-    def _past_deadline(self, claim: Json | None) -> bool:
-        return claim is not None and "karpenter.sh/nodeclaim-termination-timestamp" in annotations(claim)
-
-    def _losses(self, step: Step, case: Case) -> Iterator[tuple[Json, str]]:
-        """Pods that this change takes away without asking the server's eviction, and how."""
-        if not step.actor.is_growth or step.old is None:
-            return
-        books = case.books
-        if step.which == PODS and step.verb == "delete" and begins_to_go(step):
-            node = books.find(NODES, step.last["spec"].get("nodeName", ""))
-            if node is not None and not self._past_deadline(_claim_of(node, books)):
-                yield step.old, "deleted past the eviction"
-        elif (
-            step.which == CONFIG_MAPS
-            and step.new is not None
-            and step.actor.role is Role.CLOUD
-            and labels(step.new).get(MACHINE_LABEL) == books.cluster
-            and step.new["data"].get("state") == "deleting" != step.old["data"].get("state")
-        ):
-            claim = books.claim_of(step.new)
-            if self._past_deadline(claim):
-                return
-            provider_id = step.new["data"]["providerID"]
-            for node in books.all(NODES):
-                registered = "karpenter.sh/registered" in labels(node)
-                if provider_id_of(node) == provider_id and registered and has_condition(node, "Ready"):
-                    for pod in books.pods_on.get(node["metadata"]["name"], {}).values():
-                        if holds_node(pod) and bound_before(pod, case):
-                            yield pod, f"on machine {step.key[1]} that is taken down"
-
-
-class DisruptionBudgets(Protected):
-    name = "pdb"
-    promise = "no pod goes that its PodDisruptionBudget wants to stay"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        for pod, how in self._losses(step, case):
-            meta = pod["metadata"]
-            for budget in case.books.all(BUDGETS):
-                selector = budget["spec"].get("selector")
-                if (
-                    selector is not None
-                    and budget["metadata"]["namespace"] == meta["namespace"]
-                    and label_selector(selector)(meta.get("labels") or {})
-                ):
-                    said = f"pod {meta['name']} of budget {budget['metadata']['name']} was {how}"
-                    yield Complaint(said, (meta["name"], step.key[1]))
-
-
-class DoNotDisrupt(Protected):
-    name = "do-not-disrupt"
-    promise = "no pod goes, and no node voluntarily, that is marked do-not-disrupt"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        for pod, how in self._losses(step, case):
-            if annotations(pod).get(DO_NOT_DISRUPT) == "true":
-                yield Complaint(f"protected pod {pod['metadata']['name']} was {how}", (pod["metadata"]["name"],))
-        evicted = step.actor.is_growth and step.verb == "evict" and step.which == PODS and step.old is not None
-        if evicted and annotations(step.last).get(DO_NOT_DISRUPT) == "true":
-            yield Complaint(f"protected pod {step.key[1]} was evicted", (step.key[1],))
-        node = voluntary(step, case.books)
-        if node is not None and annotations(node).get(DO_NOT_DISRUPT) == "true":
-            yield Complaint(f"the protected Node {node['metadata']['name']} was disrupted", (step.key[1],))
-
-
-class Drained(Protected):
-    name = "drain"
-    promise = "no machine goes from under pods that could still leave"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        if step.which == CONFIG_MAPS:
-            for pod, how in self._losses(step, case):
-                yield Complaint(f"pod {pod['metadata']['name']} ran {how}", (pod["metadata"]["name"], step.key[1]))
 
 
 class Unsynced(Quiet):
@@ -312,54 +211,51 @@ class Unsynced(Quiet):
 
 
 class Unknown(Quiet):
+    """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes."""
+
     name = "unknown"
     promise = "what is well is not disrupted on a guess: it is tainted first, and looked at again"
 
+    def __init__(self, *, patience: float = 900.0) -> None:
+        self._patience = patience - MOST_WRONG_SECONDS
+
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if case.now - case.sent > LATE_SECONDS:
+            return
         node = voluntary(step, case.books)
-        if node is not None and case.now - case.sent <= LATE_SECONDS and not tainted(node, DISRUPTED):
+        if node is not None and not tainted(node, DISRUPTED):
             name = node["metadata"]["name"]
             yield Complaint(
                 f"claim {step.key[1]} of Node {name}, which is ready and untainted, was deleted", (step.key[1],)
             )
-
-
-class Replacement(Quiet):
-    name = "replacement"
-    promise = "what pods run on is removed only after their next place is there"
-
-    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        node = voluntary(step, case.books)
-        if node is None or case.now - case.sent > LATE_SECONDS:
-            return
-        pods = case.books.pods_on.get(node["metadata"]["name"], {}).values()
-        homeless = [each for each in pods if holds_node(each) and bound_before(each, case)]
-        if homeless and not self._replaced(step.last, case.books):
-            name = homeless[0]["metadata"]["name"]
-            said = f"claim {step.key[1]} was deleted with {len(homeless)} pods on it, {name} for one"
-            yield Complaint(said, (step.key[1], name))
+        age = self._coming_up(step, case)
+        if age is not None and age < self._patience:
+            yield Complaint(f"claim {step.key[1]} was given up after {age:.0f} s while it came up", (step.key[1],))
 
     @staticmethod
-    def _replaced(claim: Json, books: Books) -> bool:
-        """Whether a younger machine of the pool is up."""
-        born = claim["metadata"]["creationTimestamp"]
-        pool = labels(claim).get(POOL_LABEL, "")
-        return any(
-            has_condition(each, "Initialized") and each["metadata"]["creationTimestamp"] > born and not deleting(each)
-            for each in books.claims_of(pool)
-        )
+    def _coming_up(step: Step, case: Case) -> float | None:
+        """The age of a claim that Growth gives up while its machine comes up; None for everything else."""
+        if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
+            return None
+        claim = step.last
+        machine = case.books.machine_of(claim)
+        if has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
+            return None
+        if not claim.get("status", {}).get("providerID"):
+            return None
+        if has_condition(claim, "Registered") and not case.books.nodes_of(claim):
+            return None  # somebody took its Node away
+        return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
 
-def bound_before(pod: Json, case: Case) -> bool:
-    """Whether the pod ran, or was bound, so long before the request was sent that its sender must know."""
-    return case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - BLINK_SECONDS
+def _reason(claim: Json) -> str:
+    """Why a claim is disrupted, where it says so; who says nothing found it empty."""
+    told = (each for each in claim.get("status", {}).get("conditions", ()) if each["type"] == "DisruptionReason")
+    return next((str(each.get("reason", EMPTY)) for each in told if each["status"] == "True"), EMPTY)
 
 
-def _claim_of(node: Json, books: Books) -> Json | None:
-    provider_id = provider_id_of(node)
-    return next(
-        (each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id != ""), None
-    )
+def _class_group(pool: Json) -> str:
+    return str(pool["spec"]["template"]["spec"].get("nodeClassRef", {}).get("group", CLASS_GROUP))
 
 
 def _claim_name(record: str) -> str:
@@ -376,5 +272,5 @@ SAFETY: Final = (
     Drained,
     Unsynced,
     Unknown,
-    Replacement,
+    *MOVES,
 )

@@ -1,20 +1,24 @@
 """A scenario from a seed: pools, workloads of every kind, budgets, priorities, volumes, and a burst that comes and goes.
 
 Each one has a pool of its own for the burst, so that machines are bought and given back in every run; the rest differs
-from seed to seed. Everything that is asked for can be had: what stays pending is the autoscaler's doing.
+from seed to seed. Everything that is asked for can be had: what stays pending is the autoscaler's doing. What else a cluster
+may have in it comes from `growth.sim.scenario.oddities`.
 """
 
 from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.sim.ports import SimRandom
-from growth.sim.scenario import manifests
+from growth.sim.scenario import manifests, oddities
 from growth.sim.scenario.model import Batch, Burst, Cron, PodShape, Rollout, Scenario, Waves, Workload, busy_seconds
+from growth.sim.world.nodes import AGENT_TAINT
 
 CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 DEDICATED: Final = "example.com/dedicated"
+FAMILY_LABEL: Final = "karpenter.kwok.sh/instance-family"
+ARCH_LABEL: Final = "kubernetes.io/arch"
 IMPORTANT: Final = "important"
 SERVERS: Final = "servers"
 PATIENT: Final = "patient"
@@ -46,8 +50,11 @@ def generate(seed: int, *, hours: float = 1.0) -> Scenario:
             *servers,
             _agent(),
             *_extras(random.stream("extras")),
+            *oddities.objects(random.stream("oddities")),
         ),
         workloads=tuple(workloads),
+        events=oddities.events(random.stream("events"), busy),
+        settings=_settings(random.stream("settings")),
     )
 
 
@@ -63,21 +70,41 @@ def small(seed: int) -> Scenario:
     )
 
 
+def _settings(random: SimRandom) -> dict[str, str | int | float | bool]:
+    """How the autoscaler is run. A cap on machines holds the burst back and nothing else."""
+    found: dict[str, str | int | float | bool] = {}
+    if random.chance(0.2):
+        found["packer"] = "first-fit"
+    if random.chance(0.2):
+        found["maxNodes"] = random.between(32, 40)
+    return found
+
+
 # -- pools and policies -----------------------------------------------------------------------------------------------------
+
+
+# Half of the pools leave nodes alone that have pods; of the others a few weigh what a move is worth.
+POLICIES: Final = ("WhenEmpty", "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
 
 
 def _pools(random: SimRandom) -> tuple[Json, ...]:
     """One for all, one for the burst, and sometimes one that is preferred and small."""
+    policies = random.stream("policies")  # a stream of its own: what else is drawn stays as it is
     general = manifests.node_pool(
         "general",
         requirements=(
-            _in(CPU_LABEL, *random.choice((("2", "4"), ("4",), ("2", "4", "8")))),
-            _in("kubernetes.io/arch", *random.choice((("amd64",), ("arm64",), ("amd64", "arm64")))),
+            *random.choice(_SIZES),
+            *random.choice(_MAKES),
             *random.choice(((), (_on_demand(),))),
         ),
-        limits=random.choice((None, {"nodes": "80"}, {"nodes": "60", "cpu": "400"})),
+        limits=random.choice((None, {"nodes": "80"}, {"nodes": "60", "cpu": "400"}, {"memory": "1Ti"})),
         consolidate_after=random.choice(("20s", "60s", "2m")),
-        budgets=random.choice((({"nodes": "100%"},), ({"nodes": "30%"},), ({"nodes": "5"},))),
+        budgets=random.choice(
+            (({"nodes": "100%"},), ({"nodes": "30%"},), ({"nodes": "5"},), ({"nodes": "2", "reasons": ["Drifted"]},))
+        ),
+        startup_taints=random.choice(((), (), ({"key": AGENT_TAINT, "effect": "NoSchedule"},))),
+        grace=random.choice(("", "", "5m")),
+        policy=policies.choice(POLICIES),
     )
     dedicated = manifests.node_pool(
         "dedicated",
@@ -86,6 +113,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         labels={DEDICATED: "burst"},
         limits={"nodes": "40"},
         consolidate_after=random.choice(("10s", "30s", "60s")),
+        policy=policies.choice(POLICIES),
     )
     if not random.chance(0.3):
         return general, dedicated
@@ -135,6 +163,26 @@ def _on_servers(random: SimRandom, busy: float) -> list[Workload]:
     return [burst, waves]
 
 
+def _asks(key: str, operator: str, *values: str, **more: int) -> Json:
+    return {"key": key, "operator": operator, "values": list(values), **more}
+
+
+# Machines of two to eight cores, and of one make or another, in all the words that there are for it.
+_SIZES: Final[tuple[tuple[Json, ...], ...]] = (
+    (_asks(CPU_LABEL, "In", "2", "4"),),
+    (_asks(CPU_LABEL, "In", "4"),),
+    (_asks(CPU_LABEL, "In", "2", "4", "8"),),
+    (_asks(CPU_LABEL, "Gt", "1"), _asks(CPU_LABEL, "Lt", "9")),
+    (_asks(CPU_LABEL, "In", "2", "4"), {"key": FAMILY_LABEL, "operator": "Exists", "minValues": 2}),
+)
+_MAKES: Final[tuple[tuple[Json, ...], ...]] = (
+    (_asks(ARCH_LABEL, "In", "amd64"),),
+    (_asks(ARCH_LABEL, "In", "arm64"),),
+    (_asks(ARCH_LABEL, "In", "amd64", "arm64"),),
+    (_asks(ARCH_LABEL, "NotIn", "amd64"), {"key": "example.com/gpu", "operator": "DoesNotExist"}),
+)
+
+
 def _policies() -> tuple[Json, ...]:
     return (
         manifests.storage_class(),
@@ -158,22 +206,11 @@ def _agent() -> Json:
 
 
 def _extras(random: SimRandom) -> tuple[Json, ...]:
-    """Budgets of the workloads, and now and then kept room and corrected prices."""
+    """Budgets of the workloads, and now and then corrected prices."""
     found: list[Json] = [
         _budget("web", maxUnavailable="25%"),
         _budget("api", minAvailable=random.choice((1, "50%"))),
     ]
-    if random.chance(0.25):
-        buffer = {
-            "apiVersion": "autoscaling.x-k8s.io/v1beta1",
-            "kind": "CapacityBuffer",
-            "metadata": {"name": "spare", "namespace": manifests.NAMESPACE},
-            "spec": {
-                "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"},
-                "percentage": random.between(10, 30),
-            },
-        }
-        found.append(buffer)
     if random.chance(0.25):
         found.append(
             {
@@ -193,6 +230,14 @@ def _budget(app: str, **spec: Any) -> Json:
         "metadata": {"name": app, "namespace": manifests.NAMESPACE},
         "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
     }
+
+
+_PROTECTIONS: Final[tuple[dict[str, str], ...]] = (
+    {},
+    {"karpenter.sh/do-not-disrupt": "true"},
+    {"karpenter.sh/do-not-disrupt": "2m"},
+    {"karpenter.sh/do-not-disrupt": "soon"},
+)
 
 
 # -- workloads --------------------------------------------------------------------------------------------------------------
@@ -243,6 +288,7 @@ def _rollout(random: SimRandom, busy: float) -> Rollout:
         {},
         {"priorityClassName": IMPORTANT},
         {"affinity": _near("web")},
+        {"initContainers": [_container("prepare", "100m"), {**_container("proxy", "50m"), "restartPolicy": "Always"}]},
         {"topologySpreadConstraints": [_spread("api", HOSTNAME_LABEL, "Any")]},
     )
     return Rollout(
@@ -282,7 +328,7 @@ def _cron(random: SimRandom, busy: float) -> Cron:
         every=_after(random.uniform(0.1, 0.3) * busy),
         runs=_after(random.uniform(20.0, 90.0)),
         at="20s",
-        pod=PodShape(cpu="1", memory="512Mi", annotations=random.choice(({}, {"karpenter.sh/do-not-disrupt": "true"}))),
+        pod=PodShape(cpu="1", memory="512Mi", annotations=random.choice(_PROTECTIONS)),
     )
 
 
@@ -299,6 +345,10 @@ def _in(key: str, *values: str) -> Json:
 
 def _on_demand() -> Json:
     return _in("karpenter.sh/capacity-type", "on-demand")
+
+
+def _container(name: str, cpu: str) -> Json:
+    return {"name": name, "image": "simulated", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
 
 
 def _spread(app: str, key: str, unsatisfiable: str) -> Json:

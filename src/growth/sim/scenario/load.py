@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from growth.api.kinds import Json
 from growth.api.pods import POD
@@ -15,6 +15,9 @@ from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
 from growth.sim.world.world import World
 from growth.units import Duration
+
+# How often somebody looks whether a name is free.
+NAME_SECONDS: Final = 1.0
 
 
 def seconds(text: str) -> float:
@@ -112,10 +115,11 @@ class Load:
         world.changed_at = world.kernel.time()
         match event.do:
             case "create":
-                await world.create([event.object], api=self._api)
+                await self._create_when_free(event.object)
             case "patch":
                 kind, name, namespace = world.named(event.object)
-                await self._api.patch(kind, name, event.object, namespace=namespace)
+                with contextlib.suppress(NotFound):
+                    await self._api.patch(kind, name, event.object, namespace=namespace, subresource=event.subresource)
             case "delete":
                 kind, name, namespace = world.named(event.object)
                 with contextlib.suppress(NotFound):
@@ -131,6 +135,14 @@ class Load:
         self._world.changed_at = self._world.kernel.time()
         with contextlib.suppress(AlreadyExists):
             await self._world.create([body], api=self._api)
+
+    async def _create_when_free(self, body: Json) -> None:
+        """One of its name that was deleted before may still be on its way out."""
+        while True:
+            try:
+                return await self._world.create([body], api=self._api)
+            except AlreadyExists:
+                await asyncio.sleep(NAME_SECONDS)
 
     async def _scale(self, name: str, replicas: int) -> None:
         await self._patch(name, {"spec": {"replicas": replicas}})

@@ -101,8 +101,14 @@ def node_pool(
     consolidate_after: str = "60s",
     budgets: tuple[Json, ...] = ({"nodes": "100%"},),
     weight: int | None = None,
+    startup_taints: tuple[Json, ...] = (),
+    grace: str = "",
+    policy: str = "WhenEmpty",
 ) -> Json:
-    """A NodePool of the simulated cloud, for Linux, scaled down when empty."""
+    """A NodePool of the simulated cloud, for Linux, scaled down when empty, and by its `policy` otherwise.
+
+    `grace` is how long pods may take to leave.
+    """
     spec: Json = {
         "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
         "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}, *requirements],
@@ -110,13 +116,17 @@ def node_pool(
     }
     if taints:
         spec["taints"] = list(taints)
+    if startup_taints:
+        spec["startupTaints"] = list(startup_taints)
+    if grace:
+        spec["terminationGracePeriod"] = grace
     template: Json = {"spec": spec}
     if labels:
         template["metadata"] = {"labels": labels}
     body: Json = {
         "template": template,
         "disruption": {
-            "consolidationPolicy": "WhenEmpty",
+            "consolidationPolicy": policy,
             "consolidateAfter": consolidate_after,
             "budgets": list(budgets),
         },

@@ -115,6 +115,8 @@ class Event(_Part, frozen=True):
     at: str
     do: Literal["create", "patch", "delete", "crash"]
     object: dict[str, Any] = {}
+    subresource: Literal["", "status"] = ""
+    """Of a patch: the status is written apart."""
 
 
 class Scenario(_Part, frozen=True):

@@ -4,6 +4,7 @@ Nothing is left to be found half-way through a run: objects and the pods of work
 and sizes are read, traces are opened.
 """
 
+import contextlib
 import pathlib
 import re
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from growth.api.kinds import Json
-from growth.kube.errors import KubeError
+from growth.kube.errors import AlreadyExists, KubeError
 from growth.operator.settings import TABLE, SettingError, read
 from growth.sim import kernel as sim
 from growth.sim.chaos import rates
@@ -38,6 +39,10 @@ class ScenarioError(ValueError):
         super().__init__(f"{field}: {reason}" if field else reason)
         self.field = field
         self.reason = reason
+
+
+class _Taken(ScenarioError):
+    """Its name is another's; an event may have deleted that one by then."""
 
 
 def understood(raw: Any, *, folder: pathlib.Path) -> Scenario:
@@ -216,7 +221,8 @@ def _lay_before_a_server(scenario: Scenario) -> None:
                 await _try(world, body_of, f"workloads[{at}].pod")
         for at, event in enumerate(scenario.events):
             if event.do == "create":
-                await _try(world, event.object, f"events[{at}].object")
+                with contextlib.suppress(_Taken):
+                    await _try(world, event.object, f"events[{at}].object")
             elif event.do != "crash":
                 try:
                     world.named(event.object)
@@ -230,5 +236,7 @@ async def _try(world: World, body: Json, where: str) -> None:
     title = f"{body.get('kind', 'no kind')} {(body.get('metadata') or {}).get('name', 'without a name')}"
     try:
         await world.create([body])
+    except AlreadyExists as error:
+        raise _Taken(f"{where} ({title})", str(error)) from error
     except KubeError as error:
         raise ScenarioError(f"{where} ({title})", str(error)) from error

@@ -2,7 +2,8 @@
 
 A Node that is silent for 40 s gets Ready=Unknown. One that is not Ready or Unknown is tainted `not-ready` or
 `unreachable`, and its pods go five minutes later, unless they say otherwise; every other NoExecute taint drives out at
-once who does not tolerate it. Pods bound to a Node that does not exist are removed after 40 s, as the pod garbage
+once who does not tolerate it. The taint of something that starts on every Node (`AGENT_TAINT`) goes when the Node is ready,
+which is its agent's doing and no controller's. Pods bound to a Node that does not exist are removed after 40 s, as the pod garbage
 collector does. Not here: zones, and the slower pace when most of a zone is silent.
 """
 
@@ -28,6 +29,8 @@ LOOK_SECONDS: Final = 5.0
 SILENT_SECONDS: Final = 40.0
 EVICT_SECONDS: Final = 300.0
 ORPHAN_SECONDS: Final = 40.0
+# A Node with this taint loses it when it is ready: what runs on every Node has started there.
+AGENT_TAINT: Final = "simulated.dev/agent-not-ready"
 # The taint of a Node by its condition Ready.
 TROUBLE: Final = {"False": names.NOT_READY_TAINT, "Unknown": names.UNREACHABLE_TAINT}
 
@@ -105,6 +108,8 @@ class Nodes:
         ready = next((each.status for each in node.status.conditions if each.type == names.READY), None)
         if ready is not None:
             await self._taint(node, TROUBLE.get(ready, ""))
+        if ready == "True" and any(taint.key == AGENT_TAINT for taint in node.spec.taints):
+            await change(self._api, NODE, name, _start_agent)
 
     def _is_silent(self, name: str, now: float) -> bool:
         if self._kubelets is not None:
@@ -176,6 +181,11 @@ class Nodes:
             return
         except KubeError:
             return  # the next look tries again
+
+
+def _start_agent(draft: Json) -> None:
+    for effect in (NO_SCHEDULE, NO_EXECUTE):
+        remove_taint(draft, key=AGENT_TAINT, effect=effect)
 
 
 def _tolerated(pod: Pod, taint: Taint) -> float:

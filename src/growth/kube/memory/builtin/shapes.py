@@ -166,6 +166,10 @@ class Workload(Outline):
     status: Json | None = None
 
 
+class PodTemplate(Outline):
+    template: Template | None = None
+
+
 class JobSpec(Outline):
     parallelism: Int = None
     completions: Int = None

@@ -1,4 +1,4 @@
-"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
+"""Workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs, and templates of pods by themselves."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -317,6 +317,23 @@ class CronJobStrategy(Strategy):
             yield from job_errors(spec.job_template.spec, "spec.jobTemplate.spec")
 
 
+class PodTemplateStrategy(Strategy):
+    generation = Generation.CONTENT
+
+    def default(self, new: Json, old: Json | None) -> None:
+        if not unchanged(new, old, "template"):
+            shapes.read(new, shapes.PodTemplate, "PodTemplate")
+            _default_template(new)
+
+    def validate(self, new: Json) -> Iterator[FieldError]:
+        template = shapes.read(new, shapes.PodTemplate, "PodTemplate").template
+        yield from podspec.spec_errors(template.spec if template is not None else None, "template.spec")
+
+    def validate_update(self, new: Json, old: Json) -> Iterator[FieldError]:
+        if new.get("template") != old.get("template"):
+            yield from self.validate(new)
+
+
 def _scaling(kind: str, plural: str, strategy: Strategy, short: str) -> Resource:
     scale = ScalePaths()
     return Resource("apps", "v1", kind, plural, True, strategy, kind.lower(), (short,), ("all",), scale)
@@ -327,6 +344,7 @@ RESOURCES = (
     _scaling("ReplicaSet", "replicasets", ReplicaSetStrategy(), "rs"),
     _scaling("StatefulSet", "statefulsets", StatefulSetStrategy(), "sts"),
     Resource("apps", "v1", "DaemonSet", "daemonsets", True, DaemonSetStrategy(), "daemonset", ("ds",), ("all",)),
+    Resource("", "v1", "PodTemplate", "podtemplates", True, PodTemplateStrategy(), "podtemplate"),
     Resource("batch", "v1", "Job", "jobs", True, JobStrategy(), "job", (), ("all",)),
     Resource("batch", "v1", "CronJob", "cronjobs", True, CronJobStrategy(), "cronjob", ("cj",), ("all",)),
 )

@@ -1,15 +1,22 @@
-"""The process dies after every write in turn: of a scale-up, of a scale-down, of the deletion of a NodePool.
+"""The process dies after every write in turn: of a scale-up, a scale-down, a replacement, the deletion of a NodePool.
 
 A first run, without a crash, says how many writes an act takes. Then the same run is made as many times, and each time the
 process dies at the moment when the server has applied the next write, before it hears the answer. It comes back some
 seconds later, with nothing but the server's memory. In the end machines = claims = Nodes, every pod runs, nothing was
-bought twice and nothing left behind; the ledger looks at every revision in between too.
+bought twice and nothing left behind, no taint and no claim that replaces what is still there; the ledger looks at every
+revision in between too.
 """
 
+import asyncio
 import dataclasses
 import enum
 from typing import Final
 
+from growth.api import names
+from growth.api.conditions import is_true
+from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
+from growth.cluster.replacing import being_replaced
 from growth.kube.lease import LeaseLost
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
@@ -19,7 +26,10 @@ from growth.sim.trials.owning.stage import Body, Pool, ServerPool, Stage
 PODS: Final = 10
 LIMIT: Final = 3
 POOL: Final = Pool(nodes=LIMIT)
-# Ten pods of one cpu are two machines of eight, or one of eight and one of four.
+# Ten pods of one cpu are two machines of eight, or one of eight and one of four. Of those that are left after a
+# replacement one is enough, and of the smaller kind; the limit leaves room for one machine more, and no second.
+LEFT: Final = 2
+PODS_ON_ONE: Final = 7
 SETTLE_SECONDS: Final = 900.0
 RUN_SECONDS: Final = 7200.0
 
@@ -29,6 +39,7 @@ class Act(enum.StrEnum):
 
     UP = "scale-up"
     DOWN = "scale-down"
+    REPLACEMENT = "replacement"
     DELETION = "deletion of the NodePool"
 
 
@@ -58,12 +69,14 @@ def run(
 
     async def main(kernel: Kernel) -> tuple[int, int, int]:
         stage = Stage(kernel, forgiven=(LeaseLost,))
-        await stage.prepare(pool)
+        replacing = act is Act.REPLACEMENT
+        pods = PODS_ON_ONE if replacing else PODS
+        await stage.prepare(Pool(nodes=2, policy="WhenEmptyOrUnderutilized") if replacing else pool)
         replica = stage.start("growth", body or Life())
         await stage.deploy("app", 0)
         if act is not Act.UP:
-            await stage.scale("app", PODS)
-            await stage.settle(pods=PODS, seconds=SETTLE_SECONDS)
+            await stage.scale("app", pods)
+            await stage.settle(pods=pods, seconds=SETTLE_SECONDS)
         before = replica.written
         if crash_after is not None:
             replica.crash_after_write(crash_after)
@@ -94,6 +107,37 @@ async def _perform(act: Act, stage: Stage, pool: Pool | ServerPool, least: int) 
         case Act.DOWN:
             await stage.scale("app", 0)
             await stage.settle(pods=0, machines=least, seconds=SETTLE_SECONDS)
+        case Act.REPLACEMENT:
+            await stage.scale("app", LEFT)
+            await _replaced(stage)
+            await stage.settle(pods=LEFT, machines=1, seconds=SETTLE_SECONDS)
+            await _unmarked(stage)
         case Act.DELETION:
             await stage.admin.delete(pool.kind, pool.name)
             await stage.settle(pods=None, machines=0, seconds=SETTLE_SECONDS)
+
+
+async def _replaced(stage: Stage) -> None:
+    """Until nothing but one machine of the smaller kind is there."""
+    deadline = stage.kernel.time() + SETTLE_SECONDS
+    while True:
+        stage.check()
+        claims = (await stage.admin.list(NODE_CLAIM)).items
+        kinds = [each.metadata.labels.get(names.INSTANCE_TYPE_LABEL, "") for each in claims]
+        if [kind.split("-")[1] for kind in kinds if kind] == ["4x"]:
+            return
+        assert stage.kernel.time() < deadline, f"not replaced after {SETTLE_SECONDS} s: {kinds}"
+        await asyncio.sleep(1.0)
+
+
+async def _unmarked(stage: Stage) -> None:
+    """Nothing says of what is there that it is being disrupted, or replaced."""
+    nodes = (await stage.admin.list(NODE)).items
+    claims = (await stage.admin.list(NODE_CLAIM)).items
+    tainted = [
+        each.metadata.name for each in nodes if any(one.key == names.DISRUPTED_TAINT for one in each.spec.taints)
+    ]
+    marked = [each.metadata.name for each in claims if is_true(each.status.conditions, names.DISRUPTION_REASON)]
+    assert not tainted, f"left tainted: {tainted}"
+    assert not marked, f"left with a reason for its disruption: {marked}"
+    assert not being_replaced(claims), f"left to be replaced: {being_replaced(claims)}"

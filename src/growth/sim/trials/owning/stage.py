@@ -180,6 +180,8 @@ class Pool:
     cpu: str = ""
     sizes: tuple[str, ...] = ("4", "8")
     consolidate_after: str = "5s"
+    policy: str = "WhenEmpty"
+    limit_mode: str = "Hard"
     kind: ClassVar[Kind[Any]] = NODE_POOL
 
     def body(self) -> Json:
@@ -196,9 +198,10 @@ class Pool:
         spec: Json = {
             "template": {"spec": {"nodeClassRef": uses, "requirements": wanted, "expireAfter": "Never"}},
             "disruption": {
-                "consolidationPolicy": "WhenEmpty",
+                "consolidationPolicy": self.policy,
                 "consolidateAfter": self.consolidate_after,
                 "budgets": [{"nodes": "100%"}],
+                "nodeLimitMode": self.limit_mode,
             },
         }
         if limits:

@@ -5,19 +5,19 @@ import functools
 from typing import Any
 
 from growth.api import names
+from growth.api.decisions import DECISION
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
+from growth.controllers.decisions import Decisions
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
-from growth.controllers.emptiness import Emptiness
-from growth.controllers.emptiness_report import (
+from growth.controllers.disruption import Disruption
+from growth.controllers.disruption.metrics import (
     ALLOWED_DISRUPTIONS,
     CONSUMING_BUDGETS,
     DECISIONS,
     FAILED_VALIDATIONS,
-    Seen,
-    decision,
 )
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.termination import Termination
@@ -26,7 +26,7 @@ from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_owned, add_pod, left, start_kubelets
 from tests.simulation.owning import Stage, on_stage
 
-ALL = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}
+ALL = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}], "consolidationPolicy": "WhenEmpty"}
 
 
 async def claims(stage: Stage) -> list[str]:
@@ -54,13 +54,13 @@ def test_an_empty_node_goes_with_its_machine() -> None:
             POD, "done", {"status": {"phase": "Succeeded"}}, namespace="default", subresource="status"
         )
         start_kubelets(stage)
-        await stage.start(Termination(stage.env), Emptiness(stage.env))
+        await stage.start(Termination(stage.env), Disruption(stage.env))
         await asyncio.sleep(60)
         labels = {
             "reason": "empty",
             "nodepool": "default",
             "capacity_type": "on-demand",
-            "consolidation_policy": "WhenEmptyOrUnderutilized",
+            "consolidation_policy": "WhenEmpty",
             "termination_mode": "graceful",
         }
         assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels) == 1
@@ -74,22 +74,21 @@ def test_an_empty_node_goes_with_its_machine() -> None:
 
 
 def test_a_node_with_a_pod_that_needs_a_place_stays() -> None:
-    """One ordinary pod keeps its node, whatever the policy; when it goes, so does the node."""
+    """One ordinary pod keeps its node where only empty ones are to go; when it goes, so does the node."""
 
-    async def body(stage: Stage, policy: str) -> list[list[str]]:
-        pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": policy})
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
         await add_pod(stage, "a")
         start_kubelets(stage)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(300)
         seen = [await claims(stage)]
         await stage.admin.delete(POD, "a", namespace="default")
         await asyncio.sleep(60)
         return [*seen, await claims(stage)]
 
-    for policy in ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"):
-        assert on_stage(functools.partial(body, policy=policy)).value == [["web-1"], []], policy
+    assert on_stage(body).value == [["web-1"], []]
 
 
 def test_consolidate_after_counts_from_the_last_pod() -> None:
@@ -101,7 +100,7 @@ def test_consolidate_after_counts_from_the_last_pod() -> None:
         await add_owned(stage, pool=pool)
         await add_owned(stage, "web-2", pool=never)
         start_kubelets(stage)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(500)
         await add_pod(stage, "a")
         await asyncio.sleep(200)
@@ -122,7 +121,7 @@ def test_a_restart_counts_from_itself() -> None:
         pool = await stage.add_pool(disruption={**ALL, "consolidateAfter": "10m"})
         await add_owned(stage, pool=pool)
         await asyncio.sleep(3600)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(590)
         seen = [await claims(stage)]
         await asyncio.sleep(30)
@@ -137,7 +136,7 @@ def test_nominated_nodes_stay() -> None:
     async def body(stage: Stage) -> list[list[str]]:
         pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         stage.env.state.nominate("node-of-web-1", seconds=100)
         await asyncio.sleep(95)
         seen = [await claims(stage)]
@@ -154,7 +153,7 @@ def test_nodes_that_hold_a_buffer_stay_and_say_so() -> None:
         pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
         stage.env.state.keep_for_buffers(["web-1"])
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(300)
         seen = [await claims(stage)]
         told = {each.message for each in await stage.events(names.UNCONSOLIDATABLE)}
@@ -182,7 +181,7 @@ def test_what_is_protected_stays_and_says_why() -> None:
         )
         await add_owned(stage, "on-pause", pool=pool, annotations={names.PAUSED_ANNOTATION: ""})
         await add_owned(stage, "in-paused", pool=paused)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(3600)
         assert len(await claims(stage)) == 4
         events = await stage.events(names.DISRUPTION_BLOCKED)
@@ -205,7 +204,7 @@ def test_a_paused_cluster_loses_no_node() -> None:
         pool = await stage.add_pool(disruption=ALL)
         await add_owned(stage, pool=pool)
         await add_owned(stage, "web-2", pool=pool)
-        await stage.start(Emptiness(stage.env), Termination(stage.env))
+        await stage.start(Disruption(stage.env), Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-2")
         await asyncio.sleep(300)
         return sorted(each.metadata.name for each in (await stage.admin.list(NODE_CLAIM)).items)
@@ -220,7 +219,7 @@ def test_a_budget_lets_only_so_many_go_at_a_time() -> None:
         pool = await stage.add_pool(disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "2"}]})
         for number in range(10):
             await add_owned(stage, f"web-{number}", pool=pool)
-        await stage.start(Emptiness(stage.env), Termination(stage.env))
+        await stage.start(Disruption(stage.env), Termination(stage.env))
         most = []
         for _ in range(600):
             await asyncio.sleep(0.5)
@@ -242,7 +241,7 @@ def test_a_budget_lets_only_so_many_go_at_a_time() -> None:
         await add_owned(stage, pool=pool)
         await add_owned(stage, "broken", pool=pool, ready=False)
         await add_pod(stage, "a", node="node-of-broken")
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(300)
         metrics = stage.env.metrics
         allowed = metrics.value(ALLOWED_DISRUPTIONS, nodepool="default", reason="Empty")
@@ -258,7 +257,7 @@ def test_a_budget_that_cannot_be_read_allows_nothing() -> None:
         wrong = {"nodes": "50%", "schedule": "0 25 * * *", "duration": "1h"}
         pool = await stage.add_pool(disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}, wrong]})
         await add_owned(stage, pool=pool)
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(300)
         events = await stage.events(names.DISRUPTION_BLOCKED)
         return await claims(stage), [each.message for each in events if each.involved_object.kind == "NodePool"]
@@ -313,7 +312,7 @@ def meddling_stage(meddle: str) -> list[Any]:
                     stage.env.state.nominate("node-of-web-1", seconds=1000)
 
         holder[0].meddle = happens
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(100)
         failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="empty")
         node = await stage.node("node-of-web-1")
@@ -349,7 +348,7 @@ def test_a_node_that_lost_its_mark_is_not_removed() -> None:
 
         holder[0].meddle = functools.partial(stage.admin.patch, NODE, "node-of-web-1", {"spec": {"taints": None}})
         holder[0].delete = delete  # type: ignore[attr-defined]
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(100)
         return await claims(stage)
 
@@ -369,7 +368,7 @@ def test_taints_that_nobody_stands_for_are_removed() -> None:
         for name in ("node-of-web-1", "node-of-web-2", "foreign"):
             await stage.set_taints(name, [taint])
         await stage.admin.delete(NODE_CLAIM, "web-2")
-        await stage.start(Emptiness(stage.env))
+        await stage.start(Disruption(stage.env))
         await asyncio.sleep(30)
         return await tainted(stage), await claims(stage)
 
@@ -386,7 +385,7 @@ def test_an_idle_cluster_is_not_written_to() -> None:
             await add_owned(stage, f"web-{number}", pool=pool)
             await add_pod(stage, f"p-{number}", node=f"node-of-web-{number}")
             await add_owned(stage, f"idle-{number}", pool=never)
-        await stage.start(Emptiness(stage.env), Termination(stage.env))
+        await stage.start(Disruption(stage.env), Termination(stage.env))
         await asyncio.sleep(60)
         before = stage.server.revision
         await asyncio.sleep(3600)
@@ -397,10 +396,6 @@ def test_an_idle_cluster_is_not_written_to() -> None:
 
 def test_observing_only_says_what_it_would_do() -> None:
     """No taint, no deletion, no event; the decision names the nodes, what stays and why, and the costs."""
-    seen: list[Seen] = []
-
-    async def tell(one: Seen) -> None:
-        seen.append(one)
 
     async def body(stage: Stage) -> tuple[int, list[Any]]:
         pool = await stage.add_pool(disruption=ALL)
@@ -408,16 +403,20 @@ def test_observing_only_says_what_it_would_do() -> None:
         await add_owned(stage, "kept", pool=pool, annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
         await add_owned(stage, "used", pool=pool)
         await add_pod(stage, "a", node="node-of-used")
-        await stage.start(Emptiness(stage.env, tell=tell))
+        decisions = Decisions(stage.env)
+        await stage.start(Disruption(stage.env, decisions=decisions), decisions)
         await asyncio.sleep(60)
         assert await stage.events() == []
-        told = decision(seen[-1], stage.env)
+        told = (await stage.admin.list(DECISION)).items[-1].spec
         assert told.cost is not None
         assert told.cost.before is not None
         assert told.cost.after is not None
         assert 2.99 < told.cost.before / (told.cost.before - told.cost.after) < 3.01
-        assert [(each.nodes, each.example) for each in told.kept] == [(1, "node-of-kept")]
-        return stage.writes(), [told.outcome, told.summary, [each.object for each in told.actions]]
+        assert (1, "node-of-kept", "the node has the annotation karpenter.sh/do-not-disrupt") in {
+            (each.nodes, each.example, each.reason) for each in told.kept
+        }
+        written = stage.writes() - len((await stage.admin.list(DECISION)).items)
+        return written, [told.outcome, told.summary, [each.object for each in told.actions]]
 
     assert on_stage(body, settings=ControllerSettings(observe=True)).value == (
         0,
@@ -439,7 +438,7 @@ def test_the_dearest_empty_node_goes_first() -> None:
             await stage.admin.patch(
                 NODE, f"node-of-{name}", {"metadata": {"labels": {names.INSTANCE_TYPE_LABEL: kind}}}
             )
-        await stage.start(Emptiness(stage.env), Termination(stage.env))
+        await stage.start(Disruption(stage.env), Termination(stage.env))
         gone: list[str] = []
         for _ in range(300):
             await asyncio.sleep(0.5)

@@ -1,0 +1,122 @@
+"""What is known of the machines at this moment, put into a question. Reads the cache only; a fresh look can be laid over it."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from growth.api import names
+from growth.api.conditions import find
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.nodes import Node
+from growth.cluster.assemble import Picture
+from growth.cluster.machines import Machine
+from growth.cluster.shapes import CachedPod
+from growth.controllers.disruption.memory import Memory
+from growth.controllers.disruption.question import Question
+from growth.controllers.environment import Environment
+from growth.controllers.ownership import serves
+from growth.controllers.quiet import Quiet
+from growth.planning.disruption.situating import Facts
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """A node as the server has it now, with its claim and its pods."""
+
+    node: Node
+    claim: NodeClaim
+    pods: tuple[CachedPod, ...]
+
+
+class Looking:
+    """Follows from its construction on; what was before is not known, and counts as busy."""
+
+    def __init__(self, env: Environment, memory: Memory) -> None:
+        self._env = env
+        self._memory = memory
+        self._quiet = Quiet(env)
+        self._began = env.clock.monotonic()
+        self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
+
+    def begin(self) -> None:
+        """From now on we may act: whoever nominates has had no chance before."""
+        self._began = self._env.clock.monotonic()
+
+    def question(
+        self,
+        acting: Collection[str],
+        *,
+        fresh: Mapping[str, Fresh] | None = None,
+        pools: Mapping[str, NodePool] | None = None,
+    ) -> Question:
+        """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
+        env = self._env
+        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
+        facts = {
+            name: self._facts(counted.machine, acting=name in acting)
+            for name, counted in picture.counted.items()
+            if counted.machine.claim is not None
+        }
+        pods = {name: env.state.pods.store.find("node", name) for name in facts}
+        pods |= {name: each.pods for name, each in (fresh or {}).items()}
+        return Question(
+            picture=picture,
+            facts=facts,
+            pods=pods,
+            disruption_budgets=tuple(env.state.disruption_budgets.store),
+            moved=self._memory.moved(),
+            paused=env.settings.paused,
+            served=self._served,
+        )
+
+    def _facts(self, machine: Machine, *, acting: bool) -> Facts:
+        env, node, claim = self._env, machine.node, machine.claim
+        assert claim is not None
+        if node is None:
+            return Facts(acting=acting, doubt=self._doubt(claim, ()))
+        name = node.metadata.name
+        up = self._initialized_seconds(claim)
+        return Facts(
+            quiet_seconds=min(self._quiet.seconds(name), up),
+            nominated=self._nominated(name, claim.metadata.name, up),
+            holds_buffer=any(map(env.state.kept_for_buffer, (name, claim.metadata.name))),
+            acting=acting,
+            doubt=self._doubt(claim, env.state.nodes.store.find("provider", node.spec.provider_id)),
+        )
+
+    def _doubt(self, claim: NodeClaim, nodes: Collection[Node]) -> str:
+        if not serves(self._env.provider, claim.spec.node_class_ref):
+            uses = claim.spec.node_class_ref
+            return f"its node class is a {uses.kind} of {uses.group}, which another provider serves"
+        provider_id = claim.status.provider_id
+        if len(nodes) > 1 or (provider_id and len(self._env.state.claims.store.find("provider", provider_id)) > 1):
+            return "several Nodes or NodeClaims name the same machine"
+        return ""
+
+    def _initialized_seconds(self, claim: NodeClaim) -> float:
+        told = find(claim.status.conditions, names.INITIALIZED)
+        if told is None or told.last_transition_time is None:
+            return 0.0
+        return (self._env.clock.now() - told.last_transition_time).total_seconds()
+
+    def _nominated(self, node: str, claim: str, up: float) -> bool:
+        """Also while whoever nominates has had no chance yet: we have just begun, or the node has just come up."""
+        env, window = self._env, self._env.settings.nomination
+        if env.clock.monotonic() - self._began < window or up < window:
+            return True
+        return env.state.nominated(node) or env.state.nominated(claim)
+
+
+def _overlaid(picture: Picture, fresh: Mapping[str, Fresh], pools: Mapping[str, NodePool]) -> Picture:
+    """The picture with what the server said a moment ago of some nodes and pools."""
+    counted = dict(picture.counted)
+    for name, each in fresh.items():
+        if name in counted:
+            machine = dataclasses.replace(counted[name].machine, node=each.node, claim=each.claim)
+            counted[name] = msgspec.structs.replace(counted[name], machine=machine)
+    return dataclasses.replace(
+        picture,
+        counted=counted,
+        pools=tuple(pools.get(pool.metadata.name, pool) for pool in picture.pools),
+    )

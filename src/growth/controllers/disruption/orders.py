@@ -1,0 +1,57 @@
+"""A replacement as it is ordered. Pure."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import msgspec
+
+from growth.api import moves as intents
+from growth.api.instance_types import InstanceType
+from growth.api.karpenter import NodePool
+from growth.controllers.disruption.moving import Market
+from growth.controllers.provisioning.claims import BODY_BYTES, Order, body, claim
+from growth.planning.disruption.model import Replacement
+
+
+def ordered(
+    replacement: Replacement,
+    *,
+    name: str,
+    pool: NodePool,
+    market: Market,
+    sold: Sequence[InstanceType],
+    replaces: tuple[str, ...],
+    intent: intents.Intent,
+) -> Order:
+    """`sold` is what the cloud sells, at its own prices."""
+    view = market.views[replacement.planned.pool]
+    listed = set(replacement.types)
+    own = {kind.name: [each.price for each in kind.offerings] for kind in sold if kind.name in listed}
+    order = Order(
+        name=name,
+        pool=pool,
+        view=view,
+        planned=replacement.planned,
+        pods=replacement.planned.pods,
+        types=replacement.types,
+        max_price=replacement.max_price,
+        repriced=any(
+            own.get(kind.name) != [each.price for each in kind.offerings]
+            for kind in view.instance_types
+            if kind.name in listed
+        ),
+        replaces=replaces,
+        annotations=intents.annotation(intent),
+    )
+    return _short(order, currency=market.currency)
+
+
+def _short(order: Order, *, currency: str) -> Order:
+    """With as many of its types, cheapest first, as keep the claim small; all where `minValues` asks for many."""
+    if any(need.min_values for need in order.planned.requirements.values()):
+        return order
+    size = len(msgspec.json.encode(body(claim(order, currency=currency))))
+    types = list(order.types)
+    while size > BODY_BYTES and len(types) > 1:
+        size -= len(types.pop()) + 3  # its quotes and comma
+    return dataclasses.replace(order, types=tuple(types))

@@ -1,0 +1,246 @@
+"""A decision as a question and its answer, and the checks that a move must pass before it acts. Pure.
+
+`answered` decides for everything. `validated` asks of one move, some seconds later, whether it is still right: all of it,
+except that empty nodes go each for itself. `confirmed` is the last look before claims are deleted: what is bought by then
+counts, and whatever only says «not yet» of the nodes themselves is no reason to take back what was bought.
+"""
+
+import collections
+import dataclasses
+import datetime as dt
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.policy import PodDisruptionBudget
+from growth.api.requests import requests_of
+from growth.cluster.assemble import Picture
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Demand, NodeView, PoolView
+from growth.cluster.wanting import is_done, key_of, movable
+from growth.controllers.provisioning.passes import judged
+from growth.planning import occupants, solve
+from growth.planning.disruption import words
+from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.decide import Options, decide
+from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
+from growth.planning.disruption.room import rooms
+from growth.planning.disruption.situating import Facts, situated
+from growth.units.resources import Amounts, add, subtract
+
+REASONS: Final = (names.EMPTY, names.DRIFTED_REASON, names.UNDERUTILIZED)
+# What no longer counts once something has been bought for a move: its nodes take no pods, and nothing is searched for.
+_NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEAVING, words.PRICE_UNKNOWN})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
+
+    `served` are the (group, kind) of node classes that our cloud makes machines of.
+    """
+
+    picture: Picture
+    facts: Mapping[str, Facts]
+    pods: Mapping[str, Sequence[CachedPod]]
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
+    paused: bool = False
+    served: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason."""
+
+    situation: Situation
+    decided: Decided
+    eligible: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment."""
+
+    nodes: tuple[str, ...]
+    why: str = ""
+    again: bool = False
+    situation: Situation
+
+
+def answered(question: Question, options: Options) -> Answer:
+    situation = situation_of(question)
+    eligible = {
+        reason: sum(
+            why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
+            and not (reason == names.UNDERUTILIZED and empty(node.pods))
+            for node in situation.nodes
+        )
+        for reason in REASONS
+    }
+    return Answer(situation, decide(situation, options), eligible)
+
+
+def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
+    """`own` are nodes of the move that is asked about: its mark on them is no reason against it."""
+    situation = situated(
+        question.picture,
+        facts=question.facts,
+        pods=question.pods,
+        disruption_budgets=question.disruption_budgets,
+        moved=question.moved,
+        paused=question.paused,
+    )
+    snapshot = dataclasses.replace(
+        situation.snapshot,
+        pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+    )
+    nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
+    return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
+
+
+def _unmarked(node: OwnedNode) -> OwnedNode:
+    """Whether it really leaves, its view tells: a machine on its way out has none."""
+    return dataclasses.replace(node, leaving=node.view is None)
+
+
+def validated(question: Question, move: Move) -> Verdict:
+    """Whether the move is still right, with nothing done for it yet."""
+    return _checked(question, move, bought=False)
+
+
+def confirmed(question: Question, move: Move) -> Verdict:
+    """Whether the claims may be deleted now. `move.replacements` are empty where everything is there already."""
+    return _checked(question, move, bought=True)
+
+
+def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
+    situation = situation_of(question, move.nodes)
+    known = {node.name: node for node in situation.nodes}
+    single = move.reason == names.EMPTY
+    graceful = move.reason != names.DRIFTED_REASON
+    ignored = _NOT_YET if bought and not single else frozenset()
+    left = {
+        pool: room.delete if bought or not move.replacements else room.replace
+        for pool, room in rooms(situation, reason=move.reason).items()
+    }
+    going: list[str] = []
+    for name in move.nodes:
+        node = known.get(name)
+        stays = None if node is None else why_kept(node, situation, reason=move.reason, graceful=graceful)
+        why, again = "", False
+        if node is None or node.view is None:
+            why = f"node {name} is gone or on its way out"
+        elif stays is not None and stays.reason not in ignored:
+            why = f"node {name}: {stays.message}"
+        elif left.get(node.pool, 0) == 0:
+            why, again = f"the budgets of NodePool {node.pool} allow less by now", True
+        if why and not single:
+            return Verdict(nodes=(), why=why, again=again and bought, situation=situation)
+        if why or node is None:
+            continue
+        room = left[node.pool]
+        left[node.pool] = None if room is None else room - 1
+        going.append(name)
+    if single:
+        missing = [name for name in move.nodes if name not in going]
+        why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
+        return Verdict(nodes=tuple(going), why=why, situation=situation)
+    why = "; ".join(_changed_offers(move, situation)) or _without_place(move, situation, bought=bought)
+    return Verdict(nodes=() if why else tuple(going), why=why, again=bought and bool(why), situation=situation)
+
+
+def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
+    """Types that a replacement lists and that are not sold any more for what they were."""
+    views = {view.ref: view for view in situation.snapshot.pools}
+    for each in move.replacements:
+        view = views.get(each.planned.pool)
+        if view is None or view.problem:
+            yield f"nothing can be bought in NodePool {each.planned.pool}: {view.problem if view else 'it is gone'}"
+            continue
+        sold = {
+            kind.name
+            for kind in view.instance_types
+            if any(
+                offering.available and offering.price is not None and offering.price <= each.max_price
+                for offering in kind.offerings
+            )
+        }
+        missing = [name for name in each.types if name not in sold]
+        if missing:
+            yield f"{missing[0]} is not sold any more for that price"
+
+
+def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
+    """Why some pod of the nodes would have no place where they go; empty where all have theirs.
+
+    Machines that are to be bought stand there as the smallest that they may become.
+    """
+    own = frozenset(move.nodes)
+    strict = move.reason == names.UNDERUTILIZED and not bought
+    closed = {node.name for node in situation.nodes if strict and not may_receive(node, situation)}
+    snapshot = dataclasses.replace(
+        situation.snapshot,
+        nodes=(
+            *(
+                _full(view) if view.name in closed else view
+                for view in situation.snapshot.nodes
+                if view.name not in own
+            ),
+            *stand_ins(move.replacements, situation),
+        ),
+        pools=(),
+    )
+    moving = [
+        Demand(key_of(pod), pod.shape)
+        for node in situation.nodes
+        if node.name in own
+        for pod in node.pods
+        if not is_done(pod) and movable(pod) and not _stays(pod, situation)
+    ]
+    if not moving:
+        return ""
+    plan = solve.solve(snapshot, (*situation.demands, *moving), solve.Options(packer="first-fit"))
+    wanted = {each.key for each in moving}
+    homeless = [each.pod for each in plan.unplaced if each.pod in wanted]
+    return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+
+
+def _stays(pod: CachedPod, situation: Situation) -> bool:
+    """Whether nobody knows when it will want another place: what protects it does not end by itself."""
+    return occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
+
+
+def _full(view: NodeView) -> NodeView:
+    return dataclasses.replace(view, allocatable=view.requested)
+
+
+def stand_ins(replacements: Sequence[Replacement], situation: Situation) -> Iterator[NodeView]:
+    """The machines that are to be bought, as if they were there: each has the room that all of its types have."""
+    views = {view.ref: view for view in situation.snapshot.pools}
+    shapes = collections.ChainMap(
+        {each.key: each.shape for each in situation.demands},
+        {key_of(pod): pod.shape for node in situation.nodes for pod in node.pods},
+    )
+    for number, each in enumerate(replacements):
+        planned, pool = each.planned, views[each.planned.pool]
+        name = f"replacement {number}"
+        pods = [requests_of(shapes[key].spec) for key in planned.pods if key in shapes]
+        daemons = subtract(planned.requests, add({}, *pods)) if pods else planned.requests
+        yield NodeView(
+            name=name,
+            labels={**planned.labels, names.HOSTNAME_LABEL: name},
+            taints=pool.taints,
+            allocatable=_room(each, pool),
+            requested={resource: amount for resource, amount in daemons.items() if amount > 0},
+            pool=planned.pool,
+        )
+
+
+def _room(each: Replacement, pool: PoolView) -> Amounts:
+    room: dict[str, int] | None = None
+    for kind in pool.instance_types:
+        if kind.name in each.types:
+            has = kind.allocatable
+            room = dict(has) if room is None else {name: min(room[name], has[name]) for name in room if name in has}
+    return room or {}

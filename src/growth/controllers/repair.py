@@ -1,0 +1,188 @@
+"""Node repair: a machine whose Node has been broken for longer than its cloud tolerates goes, with whatever is on it.
+
+Off unless `--node-repair` is set. Not where more than a fifth of the pool is broken: then the cause is elsewhere. Budgets
+for the reason `Unhealthy` count machines on their way out; that other nodes are broken too takes nothing off them.
+"""
+
+from typing import Final
+
+from growth.api import names
+from growth.api.edits import set_annotations
+from growth.api.events import WARNING, regarding
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
+from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
+from growth.controllers import ending
+from growth.controllers.environment import Environment
+from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
+from growth.controllers.reconciler import Reconciler
+from growth.kube.changes import change
+from growth.kube.errors import Conflict, NotFound
+from growth.kube.store import Change, Deleted
+from growth.planning.budgets import allowance
+from growth.planning.repairs import Broken, broken, too_many
+from growth.telemetry.logs import logger
+from growth.telemetry.metrics import Counter, Declaration
+from growth.units import TimestampError, parse_time, print_time
+
+_log = logger("node.health")
+
+# After something held a repair back: too many broken nodes, a budget, a pause.
+BLOCKED_SECONDS: Final = 300.0
+
+UNHEALTHY_DISRUPTED: Final = Counter(
+    "karpenter_nodeclaims_unhealthy_disrupted_total",
+    "NodeClaims that were deleted because their Nodes were broken, by the condition that told so.",
+    labels=("condition", "nodepool", "capacity_type", "image_id"),
+)
+METRICS: Final[tuple[Declaration, ...]] = (UNHEALTHY_DISRUPTED,)
+
+
+class Repair:
+    """Works node by node, one at a time: each takes its place in the budget before the next is looked at."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._policies = tuple(env.provider.repair_policies())
+        self._ended: set[str] = set()  # UIDs of claims that we ended and the cache still shows as staying
+        self._reconciler: Reconciler[str] = Reconciler("node.health", self._act, random=env.random, workers=1)
+        env.state.nodes.subscribe(self._on_node)
+
+    async def run(self) -> None:
+        """Works until cancelled, or until the gate is closed."""
+        state = self._env.state
+        for informer in (state.nodes, state.claims, state.pools):
+            await informer.wait_synced()
+        await self._reconciler.run()
+
+    def _on_node(self, news: Change[Node]) -> None:
+        if not isinstance(news, Deleted):
+            self._reconciler.add(news.key[1])
+
+    async def _act(self, name: str) -> float | None:
+        """In how many seconds to look again; None where only a change of the Node can make a difference."""
+        env = self._env
+        node = env.state.nodes.store.get(name)
+        claim = None if node is None else self._claim_of(node)
+        if node is None or claim is None:
+            return None
+        found = broken(node, self._policies)
+        if found is None:
+            await self._forgive(claim)
+            return None
+        left = (found.due - env.clock.now()).total_seconds()
+        if left > 0:
+            return left
+        if any(_spared(each) for each in (node, claim)):
+            return BLOCKED_SECONDS  # a claim's annotation may go without a change of the Node
+        if why_paused(env, pool_of(claim)) or marked_paused(node.metadata):
+            return BLOCKED_SECONDS
+        why = too_many(self._nodes_beside(claim), self._policies) or self._over_budget(claim)
+        if why:
+            self._tell_blocked(node, claim, why)
+            return BLOCKED_SECONDS
+        await self._repair(node, claim, found)
+        return None
+
+    def _claim_of(self, node: Node) -> NodeClaim | None:
+        """The claim of the Node's machine; None where it is not ours, in doubt, or leaving already."""
+        if not node.spec.provider_id or node.metadata.deletion_timestamp is not None:
+            return None
+        claims = self._env.state.claims.store.find("provider", node.spec.provider_id)
+        if len(claims) != 1 or not serves(self._env.provider, claims[0].spec.node_class_ref):
+            return None
+        return claims[0] if claims[0].metadata.deletion_timestamp is None else None
+
+    # What holds it back.
+
+    def _nodes_beside(self, claim: NodeClaim) -> list[Node]:
+        """The Nodes of the claim's pool; of all claims where it has none."""
+        state, pool = self._env.state, pool_of(claim)
+        claims = [each for each in state.claims.store if pool is None or pool_of(each) == pool]
+        return [node for each in claims for node in ending.nodes_of(self._env, each)]
+
+    def _over_budget(self, claim: NodeClaim) -> str:
+        env = self._env
+        name = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
+        pool = env.state.pools.store.get(name)
+        if pool is None:
+            return ""
+        claims = [each for each in env.state.claims.store.find("pool", name) if ending.nodes_of(env, each)]
+        self._ended &= {each.metadata.uid for each in claims if each.metadata.deletion_timestamp is None}
+        going = len(self._ended) + sum(each.metadata.deletion_timestamp is not None for each in claims)
+        budgets = pool.spec.disruption.budgets
+        allowed = allowance(budgets, nodes=len(claims), reason=names.UNHEALTHY, now=env.clock.now())
+        if allowed.less(going) != 0:
+            return ""
+        if allowed.faults:
+            return f"NodePool {name} has a budget that cannot be read: {allowed.faults[0]}"
+        return f"the budget of NodePool {name} for reason {names.UNHEALTHY} allows {allowed.nodes} at a time"
+
+    def _tell_blocked(self, node: Node, claim: NodeClaim, why: str) -> None:
+        events = self._env.events
+        events.event(regarding(NODE, node.metadata), names.NODE_REPAIR_BLOCKED, why, type=WARNING)
+        events.event(regarding(NODE_CLAIM, claim.metadata), names.NODE_REPAIR_BLOCKED, why, type=WARNING)
+        pool = self._env.state.pools.store.get(claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
+        if pool is not None:
+            events.event(regarding(NODE_POOL, pool.metadata), names.NODE_REPAIR_BLOCKED, why, type=WARNING)
+
+    # What is done.
+
+    async def _repair(self, node: Node, claim: NodeClaim, found: Broken) -> None:
+        """The deadline first, then the deletion: without the deadline a broken node may be drained for ever."""
+        env = self._env
+        try:
+            fresh = await env.api.get(NODE, node.metadata.name)
+        except NotFound:
+            return
+        still = broken(fresh, self._policies)
+        if fresh.metadata.uid != node.metadata.uid or _spared(fresh) or still is None or still.due > env.clock.now():
+            _log.info("a node has recovered in time", Node=node.metadata.name)
+            return
+        now = print_time(env.clock.now())
+
+        def edit(draft: Json) -> None:
+            if draft["metadata"]["uid"] != claim.metadata.uid:
+                raise Conflict(f"another NodeClaim is called {claim.metadata.name} by now")
+            set_annotations(draft, {names.TERMINATION_TIMESTAMP_ANNOTATION: now})
+
+        try:
+            await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
+        except NotFound:
+            return
+        if await ending.end(env, claim, reason=names.UNHEALTHY, stays=lambda each: "spared" if _spared(each) else ""):
+            self._ended.add(claim.metadata.uid)
+            pool = pool_of(claim)
+            _log.info("deleting unhealthy node", Node=node.metadata.name, condition=found.condition)
+            env.metrics.add(
+                UNHEALTHY_DISRUPTED,
+                condition=found.condition,
+                nodepool="" if pool is None else str(pool),
+                capacity_type=claim.metadata.labels.get(names.CAPACITY_TYPE_LABEL, ""),
+                image_id=claim.status.image_id,
+            )
+
+    async def _forgive(self, claim: NodeClaim) -> None:
+        """Takes back a deadline that a crash left on a claim whose Node has recovered: some day it will go in peace."""
+        text = claim.metadata.annotations.get(names.TERMINATION_TIMESTAMP_ANNOTATION)
+        if text is None:
+            return
+        try:
+            if parse_time(text) > self._env.clock.now():
+                return  # not one of ours: a repair's deadline is past at once
+        except TimestampError:
+            return
+
+        def edit(draft: Json) -> None:
+            meta = draft["metadata"]
+            if meta["uid"] == claim.metadata.uid and not meta.get("deletionTimestamp"):
+                set_annotations(draft, {names.TERMINATION_TIMESTAMP_ANNOTATION: None})
+
+        try:
+            await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit, guarded=True)
+        except NotFound:
+            return
+
+
+def _spared(item: Node | NodeClaim) -> bool:
+    return item.metadata.annotations.get(names.DO_NOT_REPAIR_ANNOTATION) == "true"

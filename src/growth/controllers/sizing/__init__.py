@@ -1,0 +1,13 @@
+"""Keeps pools at their numbers: `spec.replicas` of static pools, and `limits.nodes` of every pool that has more.
+
+decide       what a pool lacks, what it has too many of, and which drifted machines are replaced now; pure
+offer        the machine that a static pool buys, from its template alone; pure
+filling      buys what a static pool lacks: reserve, then buy
+lowering     takes down what is too many: a fresh look, then delete
+renewing     replaces drifted machines of static pools
+controller   looks at pool after pool, and has the others do what is due
+"""
+
+from growth.controllers.sizing.controller import Sizing
+
+__all__ = ["Sizing"]

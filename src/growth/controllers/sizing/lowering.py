@@ -1,0 +1,68 @@
+"""Takes down what a pool has too many of, at once and past budgets; the drain keeps PodDisruptionBudgets and grace.
+
+Somebody lowered a limit or the replicas, or passed them by hand. Everything is read afresh first, so that no move that
+has just begun is counted twice, and every claim once more before it goes.
+"""
+
+from typing import Final
+
+from growth.api import names
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
+from growth.api.nodes import NODE, Node
+from growth.controllers import ending, fresh, tainting
+from growth.controllers.environment import Environment
+from growth.controllers.ownership import marked_paused
+from growth.controllers.sizing import decide
+from growth.kube.errors import NotFound
+from growth.planning.disruption.surplus import Held, excess
+from growth.telemetry.logs import logger
+
+_log = logger("nodepool.sizing")
+
+# The cache and the server disagreed, or somebody changed their mind: look again.
+AGAIN_SECONDS: Final = 2.0
+
+
+async def bring_down(env: Environment, name: str) -> float | None:
+    """In how many seconds to look again; None when everything that was too many has been asked to go."""
+    try:
+        pool = await env.api.get(NODE_POOL, name)
+    except NotFound:
+        return None
+    claims = await fresh.every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={name}")
+    nodes = {node.spec.provider_id: node for node in await fresh.every(env.api, NODE) if node.spec.provider_id}
+    hosts = {claim.metadata.name: nodes.get(claim.status.provider_id) for claim in claims}
+    marked = frozenset(each for each, node in hosts.items() if node is not None and tainting.tainted(node))
+    found, bound = decide.standing(pool, claims, marked), decide.most(pool)
+    if bound is None or marked_paused(pool.metadata) or not decide.surplus(pool, found):
+        return AGAIN_SECONDS
+    staying = {claim.metadata.name: claim for claim in found.staying}
+    # What a person has paused is counted, and not taken.
+    free = [held for each, claim in staying.items() if (held := _held(env, claim, hosts[each])) is not None]
+    chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
+    _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
+    for each in chosen:
+        if _changed(env, pool):
+            return AGAIN_SECONDS
+        await ending.end(env, staying[each], reason=names.OVERPROVISIONED)
+    return None
+
+
+def _changed(env: Environment, pool: NodePool) -> bool:
+    """Whether somebody has changed the pool since it was read."""
+    now = env.state.pools.store.get(pool.metadata.name)
+    return now is None or now.metadata.generation > pool.metadata.generation or marked_paused(now.metadata)
+
+
+def _held(env: Environment, claim: NodeClaim, node: Node | None) -> Held | None:
+    """The claim as it is put in order; None where it, or its Node, is paused."""
+    items = [each for each in (node, claim) if each is not None]
+    if any(marked_paused(each.metadata) for each in items):
+        return None
+    return Held(
+        name=claim.metadata.name,
+        launched=bool(claim.status.provider_id),
+        pods=env.state.pods.store.find("node", node.metadata.name) if node is not None else (),
+        protected=any(each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in items),
+        created=claim.metadata.creation_timestamp,
+    )

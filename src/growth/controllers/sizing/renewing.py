@@ -1,0 +1,213 @@
+"""Replaces drifted machines of static pools, within the budget for drift; `decide` says which, and which way round.
+
+The replacement names what it replaces, so that any process can finish what another began: once it is initialised its
+predecessor is tainted, looked at again, and deleted. A replacement that never came up makes the pool's next one later.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.conditions import find, is_true
+from growth.api.events import NORMAL, regarding
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
+from growth.api.nodes import Node
+from growth.cluster.replacing import replaces
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Snapshot
+from growth.controllers import ending, fresh, tainting
+from growth.controllers.disruption import marking
+from growth.controllers.environment import Environment
+from growth.controllers.ownership import marked_paused
+from growth.controllers.sizing import decide
+from growth.controllers.sizing.decide import Standing
+from growth.controllers.sizing.filling import Filling
+from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.errors import NotFound
+from growth.planning.budgets import allowance
+from growth.planning.disruption import room
+from growth.planning.disruption.candidates import empty, why_kept
+from growth.planning.disruption.model import OwnedNode, Situation
+
+# After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
+SETTLE_SECONDS: Final = 1.0
+# What protects a node may go without a change that is told.
+AGAIN_SECONDS: Final = 30.0
+FAILED: Final = BackoffSettings(base_seconds=30.0, cap_seconds=3600.0, jitter=0.2)
+
+
+class Renewing:
+    """For one process; what it remembers is only how often replacements failed."""
+
+    def __init__(self, env: Environment, filling: Filling) -> None:
+        self._env = env
+        self._filling = filling
+        self._failing: dict[str, tuple[Backoff, float]] = {}  # by pool, and until when (monotonic)
+
+    def forget(self, pool: str) -> None:
+        self._failing.pop(pool, None)
+
+    def failed(self, pool: str) -> None:
+        """A replacement is gone that never came up."""
+        backoff, _ = self._failing.get(pool, (Backoff(self._env.random, FAILED), 0.0))
+        self._failing[pool] = (backoff, self._env.clock.monotonic() + backoff.next())
+
+    async def clean(self, found: Standing) -> None:
+        """Takes off the marks that a dead process left on machines that stay."""
+        for claim in found.staying:
+            for node in ending.nodes_of(self._env, claim):
+                if tainting.tainted(node) and node.metadata.deletion_timestamp is None:
+                    await marking.unmark(self._env, node, claim, why="nobody is disrupting it")
+
+    async def finish(self, pool: NodePool, found: Standing) -> float | None:
+        """Ends what is being replaced by a machine that can take pods."""
+        by = {name: claim for claim in (*found.replaced, *found.staying) for name in replaces(claim)}
+        ready = [
+            claim for claim in found.replaced if is_true(by[claim.metadata.name].status.conditions, names.INITIALIZED)
+        ]
+        if not ready:
+            return None  # their change will tell
+        return await self._end(pool, ready, by={each.metadata.name: by[each.metadata.name] for each in ready})
+
+    async def renew(self, pool: NodePool, found: Standing) -> float | None:
+        """Begins to replace what has drifted; in how many seconds to look again, None where a change will tell."""
+        env, name = self._env, pool.metadata.name
+        drifted = [claim for claim in found.staying if is_true(claim.status.conditions, names.DRIFTED)]
+        if not drifted:
+            return None
+        _, until = self._failing.get(name, (None, 0.0))
+        if until > env.clock.monotonic():
+            return until - env.clock.monotonic()
+        budget = self._budget(pool, found)
+        if budget == 0:
+            message = room.budget_message(names.DRIFTED_REASON)
+            env.events.event(regarding(NODE_POOL, pool.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
+            return AGAIN_SECONDS
+        free = [claim for claim in drifted if not self._why_kept(pool, claim, self._pods(claim))]
+        chosen = decide.renewal(pool, found, sorted(free, key=self._rank), budget=budget)
+        if not chosen.first and chosen.gone is None:
+            return AGAIN_SECONDS
+        offer = await self._filling.offer(pool)
+        if offer is None:
+            return AGAIN_SECONDS  # what cannot be bought anew is not given away
+        if chosen.gone is not None:
+            return await self._end(pool, (chosen.gone,), by={})
+        orders = [
+            offer.order(decide.replacement_name(pool, claim), replaces=(claim.metadata.name,)) for claim in chosen.first
+        ]
+        return await self._filling.buy(offer, orders, reason=names.DRIFTED_REASON.lower())
+
+    # Who may go.
+
+    def _budget(self, pool: NodePool, found: Standing) -> int | None:
+        """What the pool's budgets leave for drift: what is not ready, leaves or is being replaced takes its part."""
+        claims = [
+            claim
+            for claim in (*found.staying, *found.replaced, *found.leaving)
+            if is_true(claim.status.conditions, names.INITIALIZED)
+            and not is_true(claim.status.conditions, names.INSTANCE_TERMINATING)
+        ]
+        staying = {claim.metadata.name for claim in found.staying}
+        disrupting = sum(claim.metadata.name not in staying or not self._is_ready(claim) for claim in claims)
+        allowed = allowance(
+            pool.spec.disruption.budgets,
+            nodes=len(claims),
+            reason=names.DRIFTED_REASON,
+            now=self._env.clock.now(),
+        )
+        return allowed.less(disrupting)
+
+    def _is_ready(self, claim: NodeClaim) -> bool:
+        return any(node.is_ready for node in ending.nodes_of(self._env, claim))
+
+    def _pods(self, claim: NodeClaim) -> Sequence[CachedPod]:
+        env = self._env
+        return [
+            pod for node in ending.nodes_of(env, claim) for pod in env.state.pods.store.find("node", node.metadata.name)
+        ]
+
+    def _rank(self, claim: NodeClaim) -> tuple[bool, str, str]:
+        """Empty ones first, then the oldest."""
+        created = claim.metadata.creation_timestamp
+        return (not empty(self._pods(claim)), created.isoformat() if created else "", claim.metadata.name)
+
+    def _why_kept(self, pool: NodePool, claim: NodeClaim, pods: Sequence[CachedPod]) -> str:
+        """Why the node stays; empty when it may go. As drift everywhere: a termination grace ends what protects pods."""
+        env = self._env
+        nodes = ending.nodes_of(env, claim)
+        if len(nodes) != 1:
+            return "it has no Node, or several"
+        items = (nodes[0], claim)
+        owned = OwnedNode(
+            name=nodes[0].metadata.name,
+            pool=pool.metadata.name,
+            claim=claim.metadata.name,
+            pods=pods,
+            drifted=names.DRIFTED,
+            ready=nodes[0].is_ready,
+            nominated=any(env.state.nominated(each.metadata.name) for each in items),
+            protected=any(each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in items),
+            paused=any(marked_paused(each.metadata) for each in items),
+            ends=claim.spec.termination_grace_period is not None,
+        )
+        situation = Situation(
+            snapshot=Snapshot(currency=""),
+            nodes=(owned,),
+            pools={pool.metadata.name: pool},
+            now=env.clock.now(),
+            disruption_budgets=tuple(env.state.disruption_budgets.store),
+            paused=env.settings.paused,
+        )
+        kept = why_kept(owned, situation, reason=names.DRIFTED_REASON, graceful=False)
+        return "" if kept is None else kept.message
+
+    # The end.
+
+    async def _end(self, pool: NodePool, claims: Sequence[NodeClaim], *, by: dict[str, NodeClaim]) -> float | None:
+        """Marks all, looks again, deletes; `by` are those that came for them. What must stay loses its mark again."""
+        env = self._env
+        hosts = {claim.metadata.name: ending.nodes_of(env, claim) for claim in claims}
+        marked: list[tuple[NodeClaim, Node]] = []
+        for claim in claims:
+            for node in hosts[claim.metadata.name]:
+                try:
+                    await marking.mark(env, node, claim, reason=names.DRIFTED_REASON)
+                except (NotFound, tainting.NodeReplaced):
+                    continue  # it goes already
+                marked.append((claim, node))
+        await asyncio.sleep(SETTLE_SECONDS)
+        again: float | None = None
+        for claim, node in marked:
+            pods = await fresh.pods_on(env, node.metadata.name)
+            why = self._why_kept(pool, claim, pods) or await self._why_not(pool, claim, by.get(claim.metadata.name))
+            if not why:
+                await ending.end(env, claim, reason=names.DRIFTED_REASON)
+                self._failing.pop(pool.metadata.name, None)
+                continue
+            await marking.unmark(env, node, claim, why=why)
+            again = AGAIN_SECONDS
+        return again
+
+    async def _why_not(self, pool: NodePool, claim: NodeClaim, newer: NodeClaim | None) -> str:
+        """Why it is too early after all, by what the server says now; empty when it is not."""
+        env = self._env
+        if newer is not None:
+            try:
+                found = await env.api.get(NODE_CLAIM, newer.metadata.name)
+            except NotFound:
+                return "its replacement is gone"
+            sound = found.metadata.deletion_timestamp is None and is_true(found.status.conditions, names.INITIALIZED)
+            return "" if sound and claim.metadata.name in replaces(found) else "its replacement is not there"
+        try:
+            now = await env.api.get(NODE_POOL, pool.metadata.name)
+        except NotFound:
+            return "its pool is gone"
+        if now.metadata.generation != pool.metadata.generation:
+            return "its pool has changed"
+        claims = await fresh.every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool.metadata.name}")
+        told = next((each for each in claims if each.metadata.name == claim.metadata.name), None)
+        if told is None or find(told.status.conditions, names.DRIFTED) is None:
+            return "it has not drifted any more"
+        chosen = decide.renewal(now, decide.standing(now, claims, frozenset()), (told,), budget=1)
+        return "" if chosen.gone is not None else "another machine of the pool goes or comes"

@@ -1,0 +1,253 @@
+"""All of disruption in Karpenter's order: first the empty nodes, then the drifted, then those that could be cheaper.
+
+Unlike there, a method that acts does not end the decision: the next may act too, on nodes that the ones before it left
+alone and with the room that they left. Of drifted nodes with pods each decision takes one a pool, the oldest first, so that
+no pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.planning import occupants
+from growth.planning.disruption import words
+from growth.planning.disruption.candidates import empty, in_order, why_kept
+from growth.planning.disruption.consequences import after, closed
+from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
+from growth.planning.disruption.reusing import reused
+from growth.planning.disruption.room import limit_message, overdrawn, rooms
+from growth.planning.disruption.search import SearchOptions, consolidate, replaced
+
+# So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
+TRIES: Final = 20
+_TAKES: Final = "pods of another node are moved there"
+_LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to decide. `resting` are pools whose drift waits, and why. `priced`: nodes without a known price are not moved
+    at all, where otherwise they go when they are empty or drifted.
+    """
+
+    search: SearchOptions = SearchOptions()  # noqa: RUF009 - frozen
+    resting: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    priced: bool = False
+
+
+def decide(situation: Situation, options: Options = Options()) -> Decided:  # noqa: B008 - frozen
+    """What goes now, and why the rest stays."""
+    return _Decision(situation, options).run()
+
+
+class _Decision:
+    """One decision, method by method: each takes nodes away and leaves the others with a reason."""
+
+    def __init__(self, situation: Situation, options: Options) -> None:
+        self._before = self._situation = situation
+        self._options = options
+        self._moves: list[Move] = []
+        self._kept: dict[str, Kept] = {each.node: each for each in situation.others}
+        self._room: dict[tuple[str, str], Room] = {}
+        self._steps = 0
+        self._complete = True
+
+    def run(self) -> Decided:
+        self._leaving()
+        self._empty()
+        self._drifted()
+        self._underutilized()
+        moves, spared = reused(self._moves, self._before)
+        for node in self._before.nodes:
+            if node.name in spared:
+                self._keep(node, words.DESTINATION, _TAKES)
+        return Decided(
+            moves=moves,
+            kept=tuple(self._kept[name] for name in sorted(self._kept)),
+            room=self._room,
+            steps=self._steps,
+            complete=self._complete,
+        )
+
+    # What all methods share.
+
+    def _open(self, reason: str) -> dict[str, Room]:
+        """The room for the reason, less what is taken already. What is told is the room that the reason began with."""
+        found = dict(rooms(self._situation, reason=reason))
+        for pool, room in found.items():
+            self._room.setdefault((reason, pool), room)
+        return found
+
+    def _keep(self, node: OwnedNode, word: str, message: str) -> None:
+        """A budget is the pool's business, which says so once; to the node it is a matter of time."""
+        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=word == words.BUDGET)
+
+    def _stay(self, kept: Kept) -> None:
+        """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
+        self._kept.setdefault(kept.node, kept)
+
+    def _take(self, moves: Sequence[Move]) -> None:
+        if moves:
+            self._moves += moves
+            self._situation = after(self._situation, moves)
+        for move in moves:
+            for name in move.nodes:
+                self._kept.pop(name, None)
+
+    def _why_kept(self, node: OwnedNode, reason: str) -> Kept | None:
+        pool = self._situation.pools.get(node.pool)
+        if reason == names.DRIFTED_REASON and pool is not None and pool.spec.replicas is not None:
+            told = f"NodePool {node.pool} is static: it replaces its drifted nodes itself"
+            return Kept(node.name, node.pool, words.STATIC, told, disabled=True)
+        found = why_kept(node, self._situation, reason=reason, graceful=reason != names.DRIFTED_REASON)
+        if found is None and self._options.priced and node.price is None:
+            told = "its price is not known: what a move would save cannot be said"
+            return Kept(node.name, node.pool, words.PRICE_UNKNOWN, told)
+        return found
+
+    def _leaving(self) -> None:
+        for node in self._situation.nodes:
+            if node.leaving:
+                self._kept[node.name] = Kept(
+                    node.name, node.pool, words.LEAVING, "it is being removed already", waits=True
+                )
+
+    # The methods.
+
+    def _empty(self) -> None:
+        """All empty nodes that may go, the dearest first; one move a pool."""
+        may_go = []
+        for node in sorted(self._situation.nodes, key=_dearest_first):
+            if not node.leaving and empty(node.pods):
+                stays = self._why_kept(node, names.EMPTY)
+                if stays is None:
+                    may_go.append(node)
+                else:
+                    self._kept[node.name] = stays
+        self._remove(may_go, names.EMPTY)
+
+    def _remove(self, nodes: Sequence[OwnedNode], reason: str) -> None:
+        """As many of the nodes as there is room for; one move a pool."""
+        room = self._open(reason)
+        left = {pool: each.delete for pool, each in room.items()}
+        going: dict[str, list[OwnedNode]] = {}
+        for node in nodes:
+            allowed = left[node.pool]
+            if allowed == 0:
+                self._keep(node, words.BUDGET, _no_room(room[node.pool], node.pool, reason))
+                continue
+            left[node.pool] = None if allowed is None else allowed - 1
+            going.setdefault(node.pool, []).append(node)
+        self._take([removal(going[pool], reason=reason) for pool in sorted(going)])
+
+    def _drifted(self) -> None:
+        may_go: list[OwnedNode] = []
+        for node in sorted(self._situation.nodes, key=_oldest_first):
+            if node.leaving or not node.drifted:
+                continue
+            stays = self._why_kept(node, names.DRIFTED_REASON)
+            resting = self._options.resting.get(node.pool)
+            if stays is not None:
+                self._kept[node.name] = stays
+            elif resting:
+                self._kept[node.name] = Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
+            else:
+                may_go.append(node)
+        vacant = [node for node in may_go if not any(occupants.reschedulable(pod) for pod in node.pods)]
+        self._remove(vacant, names.DRIFTED_REASON)
+        gone = {node.name for node in vacant}
+        by_pool: dict[str, list[OwnedNode]] = {}
+        for node in may_go:
+            if node.name not in gone:
+                by_pool.setdefault(node.pool, []).append(node)
+        for pool in sorted(by_pool, key=lambda name: _oldest_first(by_pool[name][0])):
+            self._replace_one(pool, by_pool[pool])
+
+    def _replace_one(self, pool: str, nodes: Sequence[OwnedNode]) -> None:
+        """The first of the drifted nodes whose pods have a place, on nodes that are there or on such as are bought."""
+        room = self._open(names.DRIFTED_REASON)[pool]
+        found: Move | None = None
+        for number, node in enumerate(nodes):
+            if room.delete == 0:
+                self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
+            elif found is not None or number >= TRIES:
+                told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
+                self._kept[node.name] = Kept(node.name, pool, words.DRIFTED_WAITS, told, waits=True)
+            elif node.name in self._touched():
+                self._keep(node, words.DESTINATION, _TAKES)
+            else:
+                found = self._rehoused(node, room)
+        if found is not None:
+            self._take([found])
+
+    def _rehoused(self, node: OwnedNode, room: Room) -> Move | None:
+        # To a node that has drifted itself pods would only come to be moved again.
+        others = {each.name for each in self._situation.nodes if each.drifted and each.name != node.name}
+        move = replaced(closed(self._situation, others), [node], self._options.search)
+        if room.limited and (move is None or move.replacements):
+            self._keep(node, words.NODE_LIMIT, limit_message(names.DRIFTED_REASON))
+            return None
+        if move is None:
+            self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and its pods would have no place")
+            return None
+        if overdrawn([move], {node.pool: room}, {node.name: node.pool}):
+            told = f"it needs {len(move.replacements)} machines in its place, more than may come at a time"
+            self._keep(node, words.BUDGET if room.replace == room.delete else words.NODE_LIMIT, told)
+            return None
+        return move
+
+    def _touched(self) -> set[str]:
+        """Nodes that others' pods are moved to by what is decided already: they must stay."""
+        return {name for move in self._moves for name in move.destinations}
+
+    def _underutilized(self) -> None:
+        room = self._open(names.UNDERUTILIZED)
+        touched = self._touched()
+        may_go: list[OwnedNode] = []
+        for node in self._situation.nodes:
+            if node.leaving or empty(node.pods):
+                continue
+            stays = self._why_kept(node, names.UNDERUTILIZED)
+            if stays is None and node.name in touched:
+                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
+            if stays is None and room[node.pool].delete == 0:
+                told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
+                stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
+            if stays is None:
+                may_go.append(node)
+            else:
+                self._stay(stays)
+        if not may_go:
+            return
+        found = consolidate(self._situation, in_order(may_go), room, self._options.search)
+        self._steps += found.steps
+        self._complete = found.complete
+        for each in found.kept:
+            self._stay(each)
+        self._take(found.moves)
+
+
+def removal(nodes: Sequence[OwnedNode], *, reason: str) -> Move:
+    """Nodes of one pool that go without anything in their place."""
+    prices = [node.price for node in nodes]
+    return Move(
+        reason=reason,
+        nodes=tuple(node.name for node in nodes),
+        pools=tuple(dict.fromkeys(node.pool for node in nodes)),
+        savings=None if None in prices else sum(price or 0 for price in prices),
+        evictions=sum(occupants.reschedulable(pod) for node in nodes for pod in node.pods),
+    )
+
+
+def _no_room(room: Room, pool: str, reason: str) -> str:
+    return room.blocked or f"the budget of NodePool {pool} for reason {reason} is used up"
+
+
+def _dearest_first(node: OwnedNode) -> tuple[bool, int, str]:
+    return (node.price is None, -(node.price or 0), node.name)
+
+
+def _oldest_first(node: OwnedNode) -> tuple[dt.datetime, str]:
+    return (node.created or _LONG_AGO, node.name)

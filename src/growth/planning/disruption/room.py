@@ -1,0 +1,114 @@
+"""How many more nodes of a pool may be disturbed for a reason now: budgets, and the limit on its number of nodes.
+
+Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
+limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
+before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
+A move that only deletes needs the budget alone, and a Soft limit bounds no move.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from growth.api import names
+from growth.api.pools import HARD, node_limit_mode
+from growth.cluster.snapshot import NODES
+from growth.planning.budgets import Allowance, allowance
+from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Count:
+    """What a pool's budgets allow for a reason, of how many nodes, and how many are disrupted or not ready already."""
+
+    allowed: Allowance
+    nodes: int
+    disrupting: int
+
+
+def counts(situation: Situation, *, reason: str) -> Mapping[str, Count]:
+    """The budgets of every pool, for the metrics that show them."""
+    by_pool: dict[str, list[OwnedNode]] = {name: [] for name in situation.pools}
+    for node in situation.nodes:
+        if node.pool in by_pool:
+            by_pool[node.pool].append(node)
+    return {
+        name: Count(
+            allowance(pool.spec.disruption.budgets, nodes=len(by_pool[name]), reason=reason, now=situation.now),
+            len(by_pool[name]),
+            sum(node.leaving or not node.ready for node in by_pool[name]),
+        )
+        for name, pool in situation.pools.items()
+    }
+
+
+def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
+    """The room of every pool."""
+    remaining = _remaining(situation)
+    found = {}
+    for name, count in counts(situation, reason=reason).items():
+        left = count.allowed.less(count.disrupting)
+        limit = remaining.get(name)
+        replace = left if limit is None else max(0, limit if left is None else min(left, limit))
+        found[name] = Room(
+            delete=left,
+            replace=replace,
+            limited=left != 0 and replace == 0,
+            blocked=_blocked(name, count, reason) if left == 0 else "",
+            buy=None if limit is None else replace,
+        )
+    return found
+
+
+def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:
+    """The first pool that has no room for all of the moves; empty where all may be made. `pool_of` is by node.
+
+    What is bought for a pool's own nodes counts there. What another pool buys for them is bounded by that pool's limit
+    alone, which every plan keeps, and by none of its budgets: nothing of it is disturbed.
+    """
+    deleted: collections.Counter[str] = collections.Counter()
+    replaced: collections.Counter[str] = collections.Counter()
+    bought: collections.Counter[str] = collections.Counter()
+    for move in moves:
+        own = collections.Counter(pool_of[name] for name in move.nodes)
+        deleted += own
+        if move.replacements:
+            replaced += own
+            named = (each.planned.pool for each in move.replacements)
+            bought += collections.Counter(ref.name for ref in named if ref.group == names.KARPENTER and ref.name in own)
+    for pool in sorted(deleted):
+        each = room[pool]
+        if each.delete is not None and deleted[pool] > each.delete:
+            return pool
+        if each.replace is not None and replaced[pool] > each.replace:
+            return pool
+        if each.buy is not None and bought[pool] > each.buy:
+            return pool
+    return ""
+
+
+def limit_message(reason: str) -> str:
+    """What the event on a pool says whose node limit, and no budget, forbids to replace anything."""
+    return f"No allowed disruptions for disruption reason {reason} due to node hard limit"
+
+
+def budget_message(reason: str) -> str:
+    """What the event on a pool says whose budgets allow nothing."""
+    return f"No allowed disruptions for disruption reason {reason} due to blocking budget"
+
+
+def _remaining(situation: Situation) -> dict[str, int]:
+    """How many more machines each pool with a Hard limit may have; negative where it has too many."""
+    found = {}
+    for view in situation.snapshot.pools:
+        pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+        if pool is not None and NODES in view.limits and node_limit_mode(pool) == HARD:
+            found[view.ref.name] = view.limits[NODES] - view.used.get(NODES, 0)
+    return found
+
+
+def _blocked(pool: str, count: Count, reason: str) -> str:
+    if count.allowed.faults:
+        return f"NodePool {pool} has a budget that cannot be read: {count.allowed.faults[0]}"
+    taken = f", {count.disrupting} of them disrupted or not ready already" if count.disrupting else ""
+    return f"the budget of NodePool {pool} for reason {reason} allows {count.allowed.nodes} at a time{taken}"

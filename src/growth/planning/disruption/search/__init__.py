@@ -1,0 +1,21 @@
+"""Consolidation: fewer or cheaper machines for the same pods.
+
+ground         a situation compiled once; nodes taken out and pods put elsewhere, and back again
+nodes          the overlays
+sight, guide   which nodes are dear for the room that they give
+shop           what could be bought instead
+prices         what may be bought instead: Karpenter's rules of price
+allowance      how many may go
+resting        which pods were moved a moment ago
+course         a decision as it grows
+exchanging     nodes that are replaced
+believing      whether kube-scheduler would find a place for everybody
+consolidating  the search
+replacing      machines for the pods of nodes that go in any case
+"""
+
+from growth.planning.disruption.search.consolidating import consolidate
+from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.replacing import replaced
+
+__all__ = ["Found", "SearchOptions", "consolidate", "replaced"]

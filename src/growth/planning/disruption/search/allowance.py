@@ -1,0 +1,63 @@
+"""How many nodes of each pool may still be moved in one decision."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from growth.planning.disruption.model import OwnedNode, Room
+
+
+class Allowance:
+    """The books of budgets and node limits. A pool without an entry has no room."""
+
+    def __init__(self, rooms: Mapping[str, Room]) -> None:
+        self._rooms = rooms
+        self._gone: dict[str, int] = {}
+        self._replaced: dict[str, int] = {}
+        self._bought: dict[str, int] = {}
+
+    def spent(self, pool: str) -> bool:
+        """Whether no node of the pool may go any more."""
+        return not self._within(self._room(pool).delete, self._gone.get(pool, 0) + 1)
+
+    def deletes(self, nodes: Iterable[OwnedNode]) -> bool:
+        """Whether all of these may go without anything in their place."""
+        return all(
+            self._within(self._room(pool).delete, self._gone.get(pool, 0) + number)
+            for pool, number in _counted(node.pool for node in nodes).items()
+        )
+
+    def replaces(self, nodes: Sequence[OwnedNode], bought: Iterable[str] = ()) -> bool:
+        """Whether these may go for machines of these pools."""
+        fine = self.deletes(nodes)
+        for pool, number in _counted(node.pool for node in nodes).items():
+            fine &= self._within(self._room(pool).replace, self._replaced.get(pool, 0) + number)
+        for pool, number in _counted(bought).items():
+            # A pool that nothing was asked about has no limit of its own here.
+            room = self._rooms.get(pool)
+            fine &= room is None or self._within(room.buy, self._bought.get(pool, 0) + number)
+        return fine
+
+    def take(self, nodes: Sequence[OwnedNode], bought: Sequence[str] = ()) -> None:
+        """Books a move."""
+        for node in nodes:
+            self._gone[node.pool] = self._gone.get(node.pool, 0) + 1
+            if bought:
+                self._replaced[node.pool] = self._replaced.get(node.pool, 0) + 1
+        for pool in bought:
+            self._bought[pool] = self._bought.get(pool, 0) + 1
+
+    def why_spent(self, pool: str) -> str:
+        room = self._room(pool)
+        return room.blocked or f"the disruption budgets of NodePool {pool} are used up by other moves"
+
+    def _room(self, pool: str) -> Room:
+        return self._rooms.get(pool) or Room(0, 0)
+
+    def _within(self, most: int | None, number: int) -> bool:
+        return most is None or number <= most
+
+
+def _counted(pools: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pool in pools:
+        found[pool] = found.get(pool, 0) + 1
+    return found

@@ -1,0 +1,84 @@
+"""Fewer or cheaper machines for the same pods: the search itself.
+
+First nodes go whose pods find room on nodes that stay, one after the other, those first that are dearest for the room
+that they give. Then nodes that are too dear for what they hold are replaced. In the end the whole decision is rehearsed,
+and nodes come back until kube-scheduler would leave nobody over.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+
+from growth.planning.disruption import words
+from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
+from growth.planning.disruption.search.believing import rehearse
+from growth.planning.disruption.search.course import Course, Step
+from growth.planning.disruption.search.exchanging import Exchange
+from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.sight import Sight
+
+
+def consolidate(
+    situation: Situation,
+    candidates: Sequence[OwnedNode],
+    rooms: Mapping[str, Room],
+    options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
+    *,
+    spare: Sequence[OwnedNode] = (),
+) -> Found:
+    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer.
+
+    `spare` are nodes that go for another reason and are no longer in the situation's snapshot: one of them stays
+    (`Found.needed`) where otherwise as much would be bought.
+    """
+    if spare:
+        views = tuple(node.view for node in spare if node.view is not None)
+        snapshot = dataclasses.replace(situation.snapshot, nodes=(*situation.snapshot.nodes, *views))
+        situation = dataclasses.replace(situation, snapshot=snapshot)
+    course = Course(situation, candidates, rooms, options, spare=spare)
+    exchange = Exchange(course)
+    for part in course.ground.parts():
+        sight = Sight(course.ground, part, course.shop, options.node_cost)
+        course.ground.nodes.order = sight.order()
+        _delete(course, sight.leavers())
+        exchange.replace(part)
+    rehearse(course)
+    moves = course.moves()
+    destinations = {name for move in moves for name in move.destinations}
+    moved = {name for move in moves for name in move.nodes}
+    return Found(
+        moves=moves,
+        kept=tuple(_kept(course, node, destinations) for node in candidates if node.name not in moved),
+        steps=course.ground.steps,
+        complete=course.complete,
+        needed=tuple(sorted(course.ground.spare[at].name for step in course.steps for at in step.spare)),
+    )
+
+
+def _delete(course: Course, leavers: Sequence[int]) -> None:
+    """Nodes go whose pods find room on nodes that stay."""
+    ground = course.ground
+    for at in leavers:
+        node = ground.owned[at]
+        if course.over():
+            return
+        if (
+            course.allowance.deletes([node])
+            and course.pays([node], (), len(ground.evicted[at]))
+            and course.balanced([node], ())
+        ):
+            trial = ground.without_purchase((at,))
+            if trial is not None:
+                course.commit(Step((at,)), trial)
+
+
+def _kept(course: Course, node: OwnedNode, destinations: Collection[str]) -> Kept:
+    """Why the node stays."""
+    known = course.why.get(node.name)
+    if known is not None:
+        return known
+    if node.name in destinations:
+        return Kept(node.name, node.pool, words.DESTINATION, "pods of another node are moved there", waits=True)
+    if course.allowance.spent(node.pool):
+        return Kept(node.name, node.pool, words.BUDGET, course.allowance.why_spent(node.pool), waits=True)
+    told = "its pods have no room on other nodes, and no cheaper machine holds them"
+    return Kept(node.name, node.pool, words.IN_USE, told)

@@ -1,0 +1,138 @@
+"""A decision as it grows: which nodes go so far, where their pods go, what is bought, and why others stay."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from growth.api import names
+from growth.planning.disruption import balanced, words
+from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Room, Situation
+from growth.planning.disruption.search.allowance import Allowance
+from growth.planning.disruption.search.ground import Ground, Trial
+from growth.planning.disruption.search.options import SearchOptions
+from growth.planning.disruption.search.resting import Resting
+from growth.planning.disruption.search.shop import Shop
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """Nodes that go together, and what is bought for them, or which spare node stays for them."""
+
+    nodes: tuple[int, ...]
+    bought: tuple[Replacement, ...] = ()
+    spare: tuple[int, ...] = ()
+
+
+class Course:
+    """What all parts of a search share. `steps` are what is decided so far."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        candidates: Sequence[OwnedNode],
+        rooms: Mapping[str, Room],
+        options: SearchOptions,
+        *,
+        spare: Sequence[OwnedNode],
+    ) -> None:
+        self.situation = situation
+        self.options = options
+        self.allowance = Allowance(rooms)
+        self.resting = Resting(situation, options.settling)
+        self.why: dict[str, Kept] = {}
+        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options, spare=spare)
+        self.shop = Shop(self.ground, options.node_cost)
+        self.steps: list[Step] = []
+        self.where: dict[str, str | int] = {}
+        self.gone: set[int] = set()
+        self.complete = True
+        self._with_balance = {
+            name
+            for name, pool in situation.pools.items()
+            if pool.spec.disruption.consolidation_policy == balanced.POLICY
+        }
+        self._totals = balanced.totals(situation) if self._with_balance else {}
+
+    def _may_go(self, node: OwnedNode) -> bool:
+        if node.price is None:
+            told = "its price is not known, so that nobody can say what a move would save"
+            self.say(node, words.PRICE_UNKNOWN, told)
+        elif node.view is None:
+            self.say(node, words.LEAVING, "it is being removed already", waits=True)
+        elif self.resting.node(node):
+            self.say(node, words.RECENTLY_MOVED, "it was bought for pods that were moved a moment ago", waits=True)
+        else:
+            return True
+        return False
+
+    def say(self, node: OwnedNode, word: str, message: str, *, waits: bool = False) -> None:
+        """Why the node stays."""
+        self.why[node.name] = Kept(node.name, node.pool, word, message, waits)
+
+    @property
+    def stopped(self) -> bool:
+        """Somebody else needs the processor: what was found is of no use."""
+        return self.options.stop is not None and self.options.stop()
+
+    def over(self) -> bool:
+        """Whether the search must end."""
+        if self.stopped or self.ground.steps >= self.options.budget:
+            self.complete = False
+        return not self.complete
+
+    def pays(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement], evictions: int) -> bool:
+        """Whether the move is worth its disruption."""
+        paid = sum(node.price or 0 for node in nodes)
+        saved = paid - sum(each.planned.price for each in bought)
+        fine = saved > 0 and saved >= self.options.owed(evictions)
+        fine &= not bought or saved * 100 >= paid * self.options.least_percent
+        if not fine and len(nodes) == 1:
+            self.say(nodes[0], words.TOO_LITTLE, f"moving {evictions} pods would cost more than it saves")
+        return fine
+
+    def balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:
+        """Whether no pool's policy objects."""
+        if not any(node.pool in self._with_balance for node in nodes):
+            return True
+        saved = sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in bought)
+        against = balanced.why_not(nodes, saved, self.situation, whole=self._totals)
+        if against and len(nodes) == 1:
+            self.say(nodes[0], words.BALANCED, against)
+        return not against
+
+    def commit(self, step: Step, trial: Trial) -> None:
+        """The trial stays as it is."""
+        self.steps.append(step)
+        self.gone.update(step.nodes)
+        self.where.update(trial.order)
+        self.ground.keep(trial)
+        nodes = [self.ground.owned[at] for at in step.nodes]
+        self.allowance.take(nodes, [each.planned.pool.name for each in step.bought])
+        for node in nodes:
+            self.why.pop(node.name, None)
+
+    def absent(self) -> list[str]:
+        """The nodes that will not be there: those that go, and spare ones that nobody needs."""
+        needed = {at for step in self.steps for at in step.spare}
+        going = [at for step in self.steps for at in step.nodes]
+        return [self.ground.nodes.nodes[at].name for at in (*going, *sorted(set(self.ground.spare) - needed))]
+
+    def moves(self) -> tuple[Move, ...]:
+        """The steps as moves."""
+        return tuple(map(self._move, self.steps))
+
+    def _move(self, step: Step) -> Move:
+        ground = self.ground
+        nodes = [ground.owned[at] for at in step.nodes]
+        keys = [key for at in step.nodes for key in ground.evicted[at]]
+        destinations = {place for key in keys if isinstance(place := self.where.get(key), str)}
+        instead = sum(each.planned.price for each in step.bought)
+        instead += sum(ground.spare[at].price or 0 for at in step.spare)
+        return Move(
+            reason=names.UNDERUTILIZED,
+            nodes=tuple(node.name for node in nodes),
+            pools=tuple(dict.fromkeys(node.pool for node in nodes)),
+            replacements=step.bought,
+            savings=sum(node.price or 0 for node in nodes) - instead,
+            evictions=len(keys),
+            destinations=tuple(sorted(destinations)),
+        )

@@ -1,0 +1,182 @@
+"""Nodes that are too dear for what they hold, replaced several at once by as many machines as the cost packer draws."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from growth.planning.classes import PodClass
+from growth.planning.disruption import words
+from growth.planning.disruption.model import Replacement
+from growth.planning.disruption.search.course import Course, Step
+from growth.planning.disruption.search.ground import Trial
+from growth.planning.disruption.search.prices import Refusal, replacements
+from growth.planning.drawn import Drawn
+
+# So many nodes are replaced together, at first, then and in the end: many pack tighter, few are found more easily.
+TOGETHER: Final = (16, 4, 1)
+# Machines that cost at most so much more than the least in fractions are not drawn anew.
+NEAR: Final = 1.03
+# What differs by less than one part in so many costs the same.
+EQUAL: Final = 100
+# So many spare nodes are tried for a group, the cheapest first.
+SPARES: Final = 8
+# What a drawing counts in steps.
+DRAWING: Final = 300
+
+_Drawings = tuple[Sequence[Drawn], Mapping[PodClass, int]]
+_Bought = tuple[Replacement, ...]
+
+
+class Exchange:
+    """The second half of a search, for one part of the ground after the other."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._ground = course.ground
+        self._options = course.options
+
+    def replace(self, part: Sequence[int]) -> None:
+        """Replaces many together where that is cheaper, else the same in fewer, down to each by itself."""
+        waiting = [self._too_dear(part)]
+        for size in TOGETHER:
+            failed: list[list[int]] = []
+            for some in waiting:
+                for start in range(0, len(some), size):
+                    if self._course.over():
+                        return
+                    group = self._together(some[start : start + size])
+                    if group and not self._replaced(tuple(group)):
+                        failed.append(group)
+            waiting = failed
+
+    def _too_dear(self, part: Sequence[int]) -> list[int]:
+        """Nodes that nothing was moved to, that cost more than their pods would elsewhere; the worst first."""
+        course, ground = self._course, self._ground
+        taken = set(course.where.values())
+        free = [
+            at
+            for at in part
+            if at not in course.gone
+            and ground.evicted[at]
+            and ground.nodes.nodes[at].name not in taken
+            and not ground.nodes.arrived[at]
+            and course.allowance.replaces([ground.owned[at]])
+            and not self._rests(at)
+        ]
+        if not free:
+            return []
+        needed = course.shop.cost_of([ground.pods[at] for at in free])
+        paid = np.array([(ground.owned[at].price or 0) + self._options.node_cost for at in free], dtype=np.float64)
+        ratio = np.round(paid / np.maximum(needed, 1.0), 6)
+        order = np.lexsort((np.arange(len(free)), -ratio))
+        # What saves less than it must even if machines came in fractions is not tried.
+        least = 100 / max(1, 100 - self._options.least_percent)
+        return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
+
+    def _rests(self, at: int) -> bool:
+        node = self._ground.owned[at]
+        if self._course.resting.any_pod(node):
+            self._course.say(node, words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
+            return True
+        return False
+
+    def _together(self, wanted: Iterable[int]) -> list[int]:
+        """Those that may still be replaced together; not those to which others have moved meanwhile."""
+        group: list[int] = []
+        for at in wanted:
+            nodes = [self._ground.owned[each] for each in (*group, at)]
+            if not self._ground.nodes.arrived[at] and self._course.allowance.replaces(nodes):
+                group.append(at)
+        return group
+
+    def _replaced(self, group: tuple[int, ...]) -> bool:
+        """Replaces these nodes in the cheapest way that is found; False where none is cheaper."""
+        trial = self._ground.with_purchase(group)
+        if trial is None:
+            return False
+        homeless = [key for key, place in trial.order if not isinstance(place, str)]
+        ways: list[tuple[_Bought, _Drawings]] = []
+        first = self._bought(group, trial)
+        if first is not None:
+            ways.append((first, ([], {})))
+        drawings = self._drawn(group, homeless, first)
+        drawn = self._ground.with_purchase(group, *drawings) if drawings[0] else None
+        second = None if drawn is None else self._bought(group, drawn)
+        if second is not None and (first is None or self._better(second, first)):
+            ways = [(second, drawings)]
+        for bought, way in ways:
+            if not self._kept_spare(group, self._cost(bought)):
+                self._make(group, self._ground.with_purchase(group, *way))
+        return bool(ways)
+
+    def _make(self, group: tuple[int, ...], trial: Trial | None) -> None:
+        """The same trial as a moment ago, to stay."""
+        assert trial is not None
+        bought = self._asked(group, trial)
+        assert not isinstance(bought, Refusal)
+        self._course.commit(Step(group, bought), trial)
+
+    def _kept_spare(self, group: tuple[int, ...], cost: int) -> bool:
+        """Keeps a spare node instead of machines that cost as much or more: nobody buys what another move gives away."""
+        used = {at for step in self._course.steps for at in step.spare}
+        spare = self._ground.spare.items()
+        priced = [(node.price, at) for at, node in spare if node.price is not None and at not in used]
+        for price, at in sorted(priced)[:SPARES]:
+            if price + self._options.node_cost <= cost:
+                trial = self._ground.with_spare(group, at)
+                if trial is not None:
+                    self._course.commit(Step(group, spare=(at,)), trial)
+                    return True
+        return False
+
+    def _drawn(self, group: Sequence[int], keys: Sequence[str], first: _Bought | None) -> _Drawings:
+        """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""
+        shop, ground = self._course.shop, self._ground
+        if first is not None and len(first) >= len(group):
+            least = float(shop.cost_of([[(ground.class_of[key], (key,)) for key in keys]])[0])
+            if self._cost(first) <= least * NEAR:
+                return [], {}
+        ground.steps += DRAWING
+        return shop.drawn(keys, most=sum((ground.owned[at].price or 0) + self._options.node_cost for at in group))
+
+    def _better(self, one: _Bought, other: _Bought) -> bool:
+        """Whether the one is cheaper; among equals the one whose largest machine holds fewer pods."""
+        mine, yours = self._cost(one), self._cost(other)
+        if abs(mine - yours) * EQUAL > yours:
+            return mine < yours
+        return _largest(one) < _largest(other)
+
+    def _cost(self, bought: _Bought) -> int:
+        return sum(each.planned.price + self._options.node_cost for each in bought)
+
+    def _bought(self, group: tuple[int, ...], trial: Trial) -> _Bought | None:
+        """What the trial would buy, if it may and pays; the trial is undone."""
+        course = self._course
+        nodes = [self._ground.owned[at] for at in group]
+        bought = self._asked(group, trial)
+        trial.undo()
+        if isinstance(bought, Refusal):
+            if len(nodes) == 1 and nodes[0].name not in course.why:
+                course.say(nodes[0], words.IN_USE, bought.message)
+            return None
+        evictions = sum(len(self._ground.evicted[at]) for at in group)
+        fine = course.allowance.replaces(nodes, [each.planned.pool.name for each in bought])
+        return bought if fine and course.pays(nodes, bought, evictions) and course.balanced(nodes, bought) else None
+
+    def _asked(self, group: tuple[int, ...], trial: Trial) -> _Bought | Refusal:
+        ground = self._ground
+        return replacements(
+            trial.claims,
+            [ground.owned[at] for at in group],
+            evictions=sum(len(ground.evicted[at]) for at in group),
+            ledgers=trial.ledgers,
+            planning=ground.planning,
+            context=ground.context,
+            options=self._options,
+        )
+
+
+def _largest(bought: _Bought) -> int:
+    """How many pods the fullest machine holds."""
+    return max((len(each.planned.pods) for each in bought), default=0)

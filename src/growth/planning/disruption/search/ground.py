@@ -1,0 +1,255 @@
+"""A situation compiled once, and then asked many times: where would the pods of these nodes go?"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from growth.api import names
+from growth.api.pools import PoolRef
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Demand
+from growth.cluster.wanting import key_of
+from growth.planning import occupants
+from growth.planning.attempts import Claim
+from growth.planning.classes import PodClass
+from growth.planning.disruption.candidates import may_receive
+from growth.planning.disruption.model import OwnedNode, Situation
+from growth.planning.disruption.search.nodes import Nodes, Placed
+from growth.planning.disruption.search.options import SearchOptions
+from growth.planning.drawn import AfterDrawings, Drawn
+from growth.planning.existing import Bools
+from growth.planning.firstfit import FirstFit
+from growth.planning.ledger import Hold, Ledger
+from growth.planning.solve import Pass
+
+
+class _Rehousing(FirstFit):
+    """First fit for some of the pods of each class."""
+
+    def rehouse(self, waiting: Sequence[Placed]) -> list[tuple[PodClass, list[str]]]:
+        return self._place_waiting([(pods, list(keys)) for pods, keys in waiting])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """Nodes that are taken out for a trial, with places for all their pods; `keep` or `undo` it."""
+
+    nodes: tuple[int, ...]
+    order: Sequence[tuple[str, str | int]]
+    claims: Sequence[Claim]
+    ledgers: Mapping[PoolRef, Ledger]
+    undo: Callable[[], None]
+
+
+def moving(node: OwnedNode, situation: Situation) -> list[CachedPod]:
+    """The pods that need another place when the node goes. Those that nobody can make leave are not waited for."""
+    return [
+        pod
+        for pod in node.pods
+        if occupants.reschedulable(pod) and not occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
+    ]
+
+
+class Ground:
+    """The snapshot of a situation with overlays. `steps` counts the work so far.
+
+    Nodes are known by their index in `nodes`. `owned` are the nodes that may go, `pods` what each of them holds that needs
+    a place. Pods without a place get theirs first, wherever they may be; after that nodes that are not destinations for
+    moved pods are closed.
+    """
+
+    def __init__(
+        self,
+        situation: Situation,
+        going: Iterable[OwnedNode],
+        options: SearchOptions,
+        *,
+        restless: bool = False,
+        spare: Iterable[OwnedNode] = (),
+    ) -> None:
+        """`restless`: nodes on which pods came or went a moment ago are destinations too. `spare` nodes go if nobody needs
+        them: they are closed.
+        """
+        self.situation = situation
+        known = {view.name for view in situation.snapshot.nodes}
+        owned = [node for node in going if node.name in known]
+        evicted = {node.name: moving(node, situation) for node in owned}
+        demands = [Demand(key_of(pod), pod.shape) for pods in evicted.values() for pod in pods]
+        self.demands = {demand.key: demand for demand in (*situation.demands, *demands)}
+        self._pass = Pass(situation.snapshot, list(self.demands.values()), options.planning)
+        self.context = self._pass.compiled(Nodes)
+        self.nodes = self.context.existing
+        # Growth pools buy by rules of their own.
+        self.shelves = [each for each in self.context.shelves if each.pool.ref.group == names.KARPENTER]
+        self.index = {view.name: at for at, view in enumerate(self.nodes.nodes)}
+        self.owned = {self.index[node.name]: node for node in owned}
+        self.class_of = {key: pods for pods in self.context.classes for key in pods.pods}
+        self._turn = {pods: turn for turn, pods in enumerate(self.context.classes)}
+        self.evicted = {self.index[name]: tuple(key_of(pod) for pod in pods) for name, pods in evicted.items()}
+        self.pods = {at: self._grouped(keys) for at, keys in self.evicted.items()}
+        self.origin = {key: at for at, keys in self.evicted.items() for key in keys}
+        self._in_use = self._pass.claims_in_use()
+        self._alone = any(pods.volumes.alone for pods in self.context.classes)
+        self._held: list[tuple[PoolRef, Hold]] = []
+        self.steps = 0
+        self.spare = {self.index[node.name]: node for node in spare if node.name in self.index}
+        self._spare_room = {at: self.nodes.free[at].copy() for at in self.spare}
+        for at in self.spare:
+            self.nodes.close(at)
+        self.waiting = self._seat_those_without_a_place()
+        self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
+        self._close_what_is_no_destination(restless=restless)
+
+    def without_purchase(self, nodes: Sequence[int]) -> Trial | None:
+        """The nodes taken out, and their pods on nodes that stay; None where that cannot be."""
+        mark = self.nodes.mark()
+        return self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
+
+    def with_spare(self, nodes: Sequence[int], spare: int) -> Trial | None:
+        """The same with a spare node kept for those who find no room."""
+        mark = self.nodes.mark()
+        self.nodes.open(spare, self._spare_room[spare])
+        found = self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
+        if found is not None and not self.nodes.arrived[spare]:
+            found.undo()
+            return None
+        return found
+
+    def with_purchase(
+        self, nodes: Sequence[int], drawings: Sequence[Drawn] = (), rows: Mapping[PodClass, int] | None = None
+    ) -> Trial | None:
+        """The same with machines bought for those who find no room: as drawn, or else as few as first fit opens.
+
+        `rows` says of which row of the drawings a class is.
+        """
+        mark, counts = self.nodes.mark(), self._pass.groups.save()
+
+        def undo() -> None:
+            self.nodes.back(mark)
+            counts()  # machines that are only planned count too
+
+        pack: _Pack = functools.partial(self._as_drawn, drawings=drawings, rows=rows or {}) if drawings else self._first
+        return self._trial(nodes, pack, self._ledgers(), undo)
+
+    def keep(self, trial: Trial) -> None:
+        """What the trial holds of limits stays held."""
+        for claim in trial.claims:
+            if claim.hold is not None:
+                self._held.append((claim.shelf.pool.ref, claim.hold))
+
+    @property
+    def planning(self) -> Pass:
+        return self._pass
+
+    def parts(self) -> list[list[int]]:
+        """The nodes that may go, apart from each other where no pod of the one could ever be on the other."""
+        label = np.arange(len(self.nodes.nodes), dtype=np.int64)
+        masks: dict[bytes, tuple[Bools, list[int]]] = {}
+        for at, own in self.pods.items():
+            for pods, _ in own:
+                hosts = self.nodes.candidates(pods, pods.variants[-1])
+                masks.setdefault(hosts.tobytes(), (hosts, []))[1].append(at)
+        for hosts, held in masks.values():
+            together = hosts.copy()
+            together[held] = True
+            labels = np.unique(label[together])
+            label[np.isin(label, labels)] = labels[0]
+        found: dict[int, list[int]] = {}
+        for at in sorted(self.owned):
+            found.setdefault(int(label[at]), []).append(at)
+        return list(found.values())
+
+    # -- inside ---------------------------------------------------------------------------------------------------------
+
+    def _grouped(self, keys: Iterable[str]) -> list[Placed]:
+        found: dict[PodClass, list[str]] = {}
+        for key in keys:
+            found.setdefault(self.class_of[key], []).append(key)
+        return [(pods, tuple(found[pods])) for pods in sorted(found, key=self._turn.__getitem__)]
+
+    def _ledgers(self) -> Mapping[PoolRef, Ledger]:
+        ledgers = self._pass.ledgers()
+        for pool, hold in self._held:
+            ledgers[pool].take(None, hold)
+        return ledgers
+
+    def _trial(
+        self, nodes: Sequence[int], pack: "_Pack", ledgers: Mapping[PoolRef, Ledger], undo: Callable[[], None]
+    ) -> Trial | None:
+        gone: dict[PodClass, list[str]] = {}
+        for at in nodes:
+            for pods, keys in (*self.pods[at], *self.nodes.take_out(at)):
+                # Drawings are packed with parts of a class: the whole class is meant here.
+                gone.setdefault(self.class_of.get(keys[0], pods), []).extend(keys)
+        if any(pods.refusal is not None for pods in gone):
+            undo()
+            return None
+        waiting = [(pods, tuple(gone[pods])) for pods in sorted(gone, key=self._turn.__getitem__)]
+        packing, left = pack(waiting, ledgers)
+        self.steps += packing.steps + len(waiting)
+        if left:
+            undo()
+            return None
+        return Trial(tuple(nodes), packing.order, packing.claims, ledgers, undo)
+
+    def _on_what_is_there(self, waiting: Sequence[Placed], ledgers: Mapping[PoolRef, Ledger]) -> "_Packed":
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, _Rehousing, ledgers, shelves=(), in_use=in_use)
+        return packing, packing.rehouse(waiting)
+
+    def _first(self, waiting: Sequence[Placed], ledgers: Mapping[PoolRef, Ledger]) -> "_Packed":
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, _Rehousing, ledgers, shelves=self.shelves, in_use=in_use)
+        return packing, packing.rehouse(waiting)
+
+    def _as_drawn(
+        self,
+        waiting: Sequence[Placed],
+        ledgers: Mapping[PoolRef, Ledger],
+        *,
+        drawings: Sequence[Drawn],
+        rows: Mapping[PodClass, int],
+    ) -> "_Packed":
+        some = [msgspec.structs.replace(pods, pods=tuple(sorted(keys))) for pods, keys in waiting]
+        known = {each: rows[pods] for each, (pods, _) in zip(some, waiting, strict=True) if pods in rows}
+        make = functools.partial(AfterDrawings, drawings=drawings, rows=known)
+        in_use = self._in_use_without(waiting)
+        packing = self._pass.packer(self.context, make, ledgers, shelves=self.shelves, in_use=in_use)
+        return packing, packing.place_all(some)
+
+    def _in_use_without(self, waiting: Iterable[Placed]) -> set[tuple[str, str]]:
+        """Volume claims that pods use which stay: whoever moves takes its own along."""
+        if not self._alone:
+            return self._in_use  # nobody asks or adds
+        return self._in_use - {claim for pods, _ in waiting for claim in pods.volumes.alone}
+
+    def _seat_those_without_a_place(self) -> frozenset[str]:
+        """Pending pods on the nodes that are there; the keys of those that need new machines, whoever buys them."""
+        waiting = self._grouped(demand.key for demand in self.situation.demands)
+        fine = [(pods, keys) for pods, keys in waiting if pods.refusal is None]
+        packing = self._pass.packer(self.context, _Rehousing, {}, shelves=(), in_use=set(self._in_use))
+        # On nodes that stay in any case, if they can: whoever sits on another may have to be moved again.
+        everybody = range(len(self.nodes.nodes))
+        self.nodes.order = np.array(sorted(everybody, key=lambda at: at in self.owned), dtype=np.int64)
+        left = packing.rehouse(fine)
+        self.nodes.order = None
+        self.steps += packing.steps
+        refused = [key for pods, keys in waiting if pods.refusal is not None for key in keys]
+        return frozenset([*refused, *(key for _, keys in left for key in keys)])
+
+    def _close_what_is_no_destination(self, *, restless: bool) -> None:
+        ours = {node.name: node for node in self.situation.nodes}
+        for at, view in enumerate(self.nodes.nodes):
+            node = ours.get(view.name)
+            if not view.initialized or (
+                node is not None
+                and (node.leaving or not node.ready or not (restless or may_receive(node, self.situation)))
+            ):
+                self.nodes.close(at)
+
+
+_Packed = tuple[FirstFit, list[tuple[PodClass, list[str]]]]
+_Pack = Callable[[Sequence[Placed], Mapping[PoolRef, Ledger]], _Packed]

@@ -1,0 +1,61 @@
+"""Which nodes are worth their price: a small linear program over fractions of machines.
+
+Nodes that are there may stay in part, types may be bought in part; together they must have room for everything that runs.
+What a unit of each resource is worth then says which nodes are dear for the room that they give, and which are dear for
+what they hold. The program is a guide for the order of the search and proves nothing.
+"""
+
+import dataclasses
+
+import highspy
+import numpy as np
+
+from growth.planning.bound import solver
+from growth.planning.market import Floats, Ints
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Guide:
+    """`worth` is of one unit of each resource."""
+
+    worth: Floats
+
+    def of(self, amounts: Floats) -> Floats:
+        """What each row of amounts is worth."""
+        found: Floats = np.maximum(amounts, 0) @ self.worth
+        return found
+
+
+def guide(rooms: Floats, prices: Floats, load: Floats, *, sold_rooms: Floats, sold_prices: Floats) -> Guide:
+    """The guide for nodes with such rooms and prices that hold the load, where types of such rooms and prices are sold."""
+    asked = np.flatnonzero(load > 0)
+    worth = np.zeros(len(load))
+    if not len(asked):
+        return Guide(worth)
+    # In parts of the whole load, so that bytes and millicores are of a size.
+    parts = np.concatenate([rooms, sold_rooms])[:, asked] / load[asked]
+    costs = np.concatenate([prices, sold_prices])
+    upper = np.concatenate([np.ones(len(rooms)), np.full(len(sold_rooms), highspy.kHighsInf)])
+    program = solver()
+    number = len(costs)
+    program.addVars(number, np.zeros(number), upper)
+    program.changeColsCost(number, np.arange(number, dtype=np.int32), costs)
+    columns = np.arange(number, dtype=np.int32)
+    for resource in range(len(asked)):
+        row = np.maximum(parts[:, resource], 0.0)
+        program.addRow(1.0, highspy.kHighsInf, number, columns, row)
+    program.run()
+    if program.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return Guide(_evenly(rooms, prices, asked, worth))
+    duals = np.maximum(np.array(program.getSolution().row_dual), 0.0)
+    worth[asked] = duals / load[asked]
+    if not worth.any():
+        return Guide(_evenly(rooms, prices, asked, worth))
+    return Guide(worth)
+
+
+def _evenly(rooms: Floats, prices: Floats, asked: Ints, worth: Floats) -> Floats:
+    """Every resource is worth the same share of what the nodes cost."""
+    total = np.maximum(rooms[:, asked].sum(axis=0), 1.0)
+    worth[asked] = prices.sum() / len(asked) / total
+    return worth

@@ -1,0 +1,61 @@
+"""How to search for cheaper clusters, and what a search has found."""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable
+from typing import Final
+
+from growth.planning.disruption.model import Kept, Move
+from growth.planning.solve import Options
+
+# Steps of one search: attempts to place pods of one kind, and pods bound in rehearsals. A full decision about 1,000 nodes
+# with 15,000 pods takes about a tenth of it.
+BUDGET: Final = 300_000
+# A thousandth of the currency for each pod that is moved, against what a day saves.
+EVICTION_COST: Final = 1_000_000
+HORIZON_HOURS: Final = 24
+# Of the price of what goes: below that machines are bought and pods moved for next to nothing.
+LEAST_PERCENT: Final = 3
+# So long a pod stays where we moved it.
+SETTLING: Final = dt.timedelta(minutes=15)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How to search.
+
+    `budget` is in steps, so that equal input gives an equal result on any machine. `node_cost` is what a machine costs
+    beside its price; it counts for what is chosen, never for what may be bought. A move must save more within
+    `horizon_hours` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes
+    at least. For `settling` a pod that was moved is not moved
+    again. `stop` is asked now and then: when it says True the search ends at once, incomplete, and nobody uses its result.
+    Money is in billionths of the currency.
+    """
+
+    budget: int = BUDGET
+    spot_to_spot: bool = False
+    node_cost: int = 0
+    eviction_cost: int = EVICTION_COST
+    horizon_hours: int = HORIZON_HOURS
+    least_percent: int = LEAST_PERCENT
+    settling: dt.timedelta = SETTLING
+    planning: Options = Options(packer="cost")  # noqa: RUF009 - frozen
+    stop: Callable[[], bool] | None = None
+
+    def owed(self, evictions: int) -> int:
+        """What an hour must save at least, that so many evictions are paid for."""
+        return -(-evictions * self.eviction_cost // max(1, self.horizon_hours))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Moves that may all be made together, and why the other candidates stay.
+
+    `complete` False: the budget ended the search, and there may be more to find. `needed` are spare nodes that must stay.
+    """
+
+    moves: tuple[Move, ...]
+    kept: tuple[Kept, ...]
+    steps: int
+    complete: bool = True
+    needed: tuple[str, ...] = ()

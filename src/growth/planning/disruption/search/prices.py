@@ -1,0 +1,208 @@
+"""What may be bought instead of nodes that go: machines that cost less for certain, whichever of their types comes.
+
+Karpenter's rules. A type counts with the dearest offering that it may be launched as, of the first terms that are for
+sale: reserved, then spot, then on demand. Where both spot and on demand would do, only spot is asked for, because only
+spot was compared. Spot replaces spot only behind a gate, and a single spot node only where many types are cheaper: then
+the cheapest of them are listed and no more, so that what comes is not replaced again at once. A machine of a type that
+goes must be cheaper than that: otherwise one of those could have stayed. After every filter the pool's `minValues` must
+still hold.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.pools import PoolRef
+from growth.planning.attempts import Claim
+from growth.planning.disruption.model import OwnedNode, Replacement
+from growth.planning.disruption.search.nodes import Nodes
+from growth.planning.disruption.search.options import SearchOptions
+from growth.planning.ledger import Ledger
+from growth.planning.offerings import Shelf, State
+from growth.planning.plan import PlannedClaim
+from growth.planning.solve import MAX_TYPES, Context, Pass
+
+# So many types must be cheaper before one spot node replaces another, and so many are listed then.
+SPOT_TO_SPOT_TYPES: Final = 15
+# What a launch takes where it can, first to last.
+TERMS: Final = (names.RESERVED, names.SPOT, names.ON_DEMAND)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing can be bought instead; a sentence."""
+
+    message: str
+
+
+def replacements(
+    claims: Sequence[Claim],
+    gone: Sequence[OwnedNode],
+    *,
+    evictions: int,
+    ledgers: Mapping[PoolRef, Ledger],
+    planning: Pass,
+    context: Context[Nodes],
+    options: SearchOptions,
+) -> tuple[Replacement, ...] | Refusal:
+    """The machines that the claims may become, such that all of them together cost less than what goes.
+
+    Every node that goes has a price. The dearest launch of all still pays for the evictions.
+    """
+    together = sum(node.price or 0 for node in gone)
+    most = together - max(1, options.owed(evictions))  # strictly less
+    drafts: list[_Draft] = []
+    for claim in claims:
+        draft = _on_terms(claim, gone, planning, options)
+        if isinstance(draft, Refusal):
+            return draft
+        drafts.append(draft)
+    planned = sum(draft.cheapest for draft in drafts)
+    if planned > most:
+        return Refusal("Can't replace with a cheaper node")
+    found = []
+    for claim, draft in zip(claims, drafts, strict=True):
+        # What may be spent is shared as the expected prices are.
+        limit = most if len(drafts) == 1 else most * draft.cheapest // max(1, planned)
+        flexible = limit
+        if options.planning.packer == "cost":
+            flexible = min(limit, draft.cheapest * options.planning.flexibility // 100)
+        cheaper = _cheaper(draft, limit, gone)
+        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, gone, flexible)
+        if isinstance(listed, Refusal):
+            return listed
+        limit = max(flexible, *(draft.prices[name] for name in listed))
+        replacement = _bought(
+            claim,
+            draft,
+            listed,
+            limit=limit,
+            ledger=ledgers[claim.shelf.pool.ref],
+            planning=planning,
+            context=context,
+        )
+        if isinstance(replacement, Refusal):
+            return replacement
+        found.append(replacement)
+    return tuple(found)
+
+
+def worst_launch(shelf: Shelf, mask: int) -> dict[str, int]:
+    """The types of the mask, cheapest first, each with the price of its dearest offering that it may be launched as."""
+    terms: dict[str, dict[str, int]] = {}
+    for option in shelf.chosen(mask):
+        by_terms = terms.setdefault(option.type.name, {})
+        kind = option.offering.capacity_type
+        by_terms[kind] = max(by_terms.get(kind, 0), option.price)
+    return {
+        name: next((by_terms[kind] for kind in TERMS if kind in by_terms), max(by_terms.values()))
+        for name, by_terms in terms.items()
+    }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Draft:
+    """A claim narrowed to the terms that it may be bought on."""
+
+    shelf: Shelf
+    state: State
+    mask: int
+    prices: Mapping[str, int]
+    spot_to_spot: bool
+
+    @property
+    def cheapest(self) -> int:
+        """What it is expected to cost, launched at its worst."""
+        return min(self.prices.values())
+
+
+def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: SearchOptions) -> _Draft | Refusal:
+    shelf, state, mask = claim.shelf, claim.state, claim.mask
+    terms = shelf.values(names.CAPACITY_TYPE_LABEL, state, mask)
+    spot_to_spot = names.SPOT in terms and all(node.capacity_type == names.SPOT for node in gone)
+    if spot_to_spot and not options.spot_to_spot:
+        return Refusal("SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node")
+    if spot_to_spot or (names.SPOT in terms and names.ON_DEMAND in terms and names.RESERVED not in terms):
+        narrowed = shelf.step(state, planning.constraints.one(names.CAPACITY_TYPE_LABEL, names.SPOT))
+        if narrowed is None or not mask & narrowed.mask:
+            return Refusal("Can't replace with a cheaper node")
+        state, mask = narrowed, mask & narrowed.mask
+    return _Draft(shelf, state, mask, worst_launch(shelf, mask), spot_to_spot)
+
+
+def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] | Refusal:
+    """The types that cost less than what goes, cheapest first."""
+    cheaper = [name for name, price in draft.prices.items() if price <= limit]
+    if len(gone) > 1:
+        prices: dict[str, int] = {}
+        for node in gone:
+            price = node.price or 0
+            prices[node.instance_type] = min(prices.get(node.instance_type, price), price)
+        same = [prices[name] for name in cheaper if name in prices]
+        if same:
+            cheaper = [name for name in cheaper if draft.prices[name] < min(same)]
+    if not cheaper:
+        return Refusal("Can't replace with a cheaper node")
+    if draft.spot_to_spot and len(gone) == 1 and len(cheaper) < SPOT_TO_SPOT_TYPES:
+        return Refusal(
+            f"SpotToSpotConsolidation requires {SPOT_TO_SPOT_TYPES} cheaper instance type options than the current "
+            f"candidate to consolidate, got {len(cheaper)}"
+        )
+    return cheaper
+
+
+def _listed(draft: _Draft, cheaper: Sequence[str], gone: Sequence[OwnedNode], flexible: int) -> list[str] | Refusal:
+    """Of the cheaper types those that the claim lists: few and not much dearer than the cheapest, but as many as
+    `minValues` and the rule of spot ask for.
+    """
+    single = draft.spot_to_spot and len(gone) == 1
+    least, most = (SPOT_TO_SPOT_TYPES, SPOT_TO_SPOT_TYPES) if single else (1, MAX_TYPES)
+    listed: list[str] = []
+    taken = 0
+    for name in cheaper:
+        enough = len(listed) >= most or (len(listed) >= least and draft.prices[name] > flexible)
+        if enough and _flexible(draft, taken):
+            break
+        listed.append(name)
+        taken |= draft.mask & draft.shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
+    if not _flexible(draft, taken):
+        key, left, needed = draft.shelf.too_rigid(draft.state, taken) or ("", 0, 0)
+        return Refusal(f"Filtering by price: minValues {needed} of {key} is not met by the {left} that are cheaper")
+    return listed
+
+
+def _flexible(draft: _Draft, mask: int) -> bool:
+    return draft.shelf.too_rigid(draft.state, mask) is None
+
+
+def _bought(
+    claim: Claim,
+    draft: _Draft,
+    listed: Sequence[str],
+    *,
+    limit: int,
+    ledger: Ledger,
+    planning: Pass,
+    context: Context[Nodes],
+) -> Replacement | Refusal:
+    shelf = draft.shelf
+    mask = 0
+    for name in listed:
+        mask |= draft.mask & shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
+    narrowed = Claim(shelf, len(context.resources), mask=mask)
+    narrowed.state, narrowed.used, narrowed.pods, narrowed.firm = draft.state, claim.used, claim.pods, claim.firm
+    if claim.hold is not None:
+        hold = ledger.within(shelf, draft.state, mask, claim.hold)
+        if hold is None:
+            return Refusal("Can't replace with a cheaper node within the limits of its NodePool")
+        ledger.take(claim.hold, hold)
+        claim.hold = narrowed.hold = hold
+    planned, _ = planning.finished(narrowed, ledger, context.resources)
+    types = _within(planned, listed) if claim.hold is not None else tuple(listed)
+    return Replacement(planned=dataclasses.replace(planned, instance_types=types), types=types, max_price=limit)
+
+
+def _within(planned: PlannedClaim, listed: Sequence[str]) -> tuple[str, ...]:
+    """Of the types those that limits leave."""
+    return tuple(name for name in listed if name in planned.instance_types) or planned.instance_types

@@ -1,0 +1,172 @@
+"""From a picture of the cluster to a `Situation`: which machines are ours, what they hold and cost, who is on the way out.
+
+What only somebody who watches can know (how long a node has been quiet, who is nominated, what is being disrupted) comes
+as `Facts`. Pods of a node that is being disrupted count as pods without a place, and the node as gone: whatever is
+decided next leaves them theirs.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.conditions import find, is_true
+from growth.api.karpenter import NodePool
+from growth.api.meta import Condition, ObjectMeta
+from growth.api.placement import NO_SCHEDULE
+from growth.api.policy import PodDisruptionBudget
+from growth.api.pools import HARD, node_limit_mode
+from growth.cluster.assemble import Picture, composed
+from growth.cluster.counting import Counted
+from growth.cluster.machines import Machine
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
+from growth.cluster.wanting import is_done, key_of, movable
+from growth.planning.disruption import words
+from growth.planning.disruption.model import Kept, OwnedNode, Situation
+from growth.planning.overlays import overlaid
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a watcher knows of a node.
+
+    `acting`: it is being disrupted by us, and its pods are to go elsewhere. `doubt` says why it must not be touched
+    whatever else is known of it, such as two claims for one machine. `drifted` None: as the claim's condition says.
+    """
+
+    quiet_seconds: float = 0.0
+    nominated: bool = False
+    holds_buffer: bool = False
+    acting: bool = False
+    doubt: str = ""
+    drifted: str | None = None
+
+
+UNKNOWN: Final = Facts()
+
+
+def situated(
+    picture: Picture,
+    *,
+    facts: Mapping[str, Facts],
+    pods: Mapping[str, Sequence[CachedPod]],
+    disruption_budgets: Sequence[PodDisruptionBudget] = (),
+    moved: Mapping[str, dt.datetime] | None = None,
+    paused: bool = False,
+) -> Situation:
+    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all."""
+    assembled = composed(picture)
+    snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
+    views = {view.name: view for view in snapshot.nodes}
+    pools = {pool.metadata.name: pool for pool in picture.pools}
+    nodes: list[OwnedNode] = []
+    others: list[Kept] = []
+    moving: list[Demand] = []
+    for name in sorted(picture.counted):
+        counted = picture.counted[name]
+        if counted.machine.node is None:
+            continue  # a claim whose machine is still to come
+        known = facts.get(name, UNKNOWN)
+        stays = _not_ours(counted.machine, known)
+        if stays is not None:
+            others.append(stays)
+        elif not is_true(_conditions(counted.machine), names.INSTANCE_TERMINATING):
+            # A machine whose end the cloud has begun counts for no budget any more.
+            if known.acting and views.pop(name, None) is not None:
+                moving += [Demand(key_of(pod), pod.shape) for pod in pods.get(name, ()) if _seeks(pod)]
+            nodes.append(_owned(counted, views.get(name), known, pods.get(name, ())))
+    return Situation(
+        snapshot=dataclasses.replace(
+            snapshot,
+            nodes=tuple(views.values()),
+            pools=tuple(_for_moves(view, pools) for view in snapshot.pools),
+        ),
+        nodes=tuple(nodes),
+        pools=pools,
+        now=picture.now,
+        demands=(*assembled.demands, *moving),
+        disruption_budgets=tuple(disruption_budgets),
+        moved=moved or {},
+        paused=paused,
+        others=tuple(others),
+    )
+
+
+def _for_moves(view: PoolView, pools: Mapping[str, NodePool]) -> PoolView:
+    """A pool as moves see it: a Soft limit on the number of nodes bounds none of them."""
+    pool = pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+    if pool is None or NODES not in view.limits or node_limit_mode(pool) == HARD:
+        return view
+    return dataclasses.replace(view, limits={name: most for name, most in view.limits.items() if name != NODES})
+
+
+def _not_ours(machine: Machine, known: Facts) -> Kept | None:
+    """Why a node is no candidate and counts for no budget; None where it is ours."""
+    pool = machine.pool
+    named = "" if pool is None else str(pool)
+
+    def kept(reason: str, message: str, *, waits: bool = False, disabled: bool = False) -> Kept:
+        return Kept(machine.name, named, reason, message, waits, disabled)
+
+    if machine.claim is None:
+        return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
+    if known.doubt:
+        return kept(words.DOUBTFUL, known.doubt)
+    if pool is None:
+        return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
+    if pool.group != names.KARPENTER:
+        return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
+    if not machine.initialized:
+        return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
+    return None
+
+
+def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence[CachedPod]) -> OwnedNode:
+    machine = counted.machine
+    node, claim, pool = machine.node, machine.claim, machine.pool
+    assert node is not None
+    assert claim is not None
+    assert pool is not None
+    marked = any(each.key == names.DISRUPTED_TAINT and each.effect == NO_SCHEDULE for each in node.spec.taints)
+    return OwnedNode(
+        name=machine.name,
+        pool=pool.name,
+        claim=claim.metadata.name,
+        view=view,
+        pods=pods,
+        quiet_seconds=known.quiet_seconds,
+        price=None if view is None else view.price,
+        created=claim.metadata.creation_timestamp,
+        drifted=_drift(machine) if known.drifted is None else known.drifted,
+        ready=node.is_ready,
+        leaving=known.acting or marked or machine.leaving,
+        nominated=known.nominated,
+        protected=any(_annotated(each.metadata, names.DO_NOT_DISRUPT_ANNOTATION, "true") for each in (node, claim)),
+        paused=any(
+            each.metadata.annotations.get(names.PAUSED_ANNOTATION, "false") != "false" for each in (node, claim)
+        ),
+        holds_buffer=known.holds_buffer,
+        ends=claim.spec.termination_grace_period is not None,
+    )
+
+
+def _annotated(meta: ObjectMeta, key: str, value: str) -> bool:
+    return meta.annotations.get(key) == value
+
+
+def _conditions(machine: Machine) -> tuple[Condition, ...]:
+    return machine.claim.status.conditions if machine.claim is not None else ()
+
+
+def _drift(machine: Machine) -> str:
+    """What the claim's condition says; a condition without a reason is one all the same."""
+    found = find(_conditions(machine), names.DRIFTED)
+    if found is None or found.status != "True":
+        return ""
+    return found.reason or names.DRIFTED
+
+
+def _seeks(pod: CachedPod) -> bool:
+    return not is_done(pod) and movable(pod)

@@ -1,0 +1,38 @@
+"""What the promises share: when a change is a decision of Growth, and what its sender can have known."""
+
+from typing import Final
+
+from growth.api.kinds import Json
+from growth.sim.invariants.books import CLAIMS, Books, deleting, has_condition
+from growth.sim.seams import Step
+
+# What changed so shortly before a request left cannot have been known to its sender.
+BLINK_SECONDS: Final = 1.0
+# A write that was on its way for longer than this was decided in another world.
+LATE_SECONDS: Final = 3.0
+# So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.
+NEWS_SECONDS: Final = 30.0
+
+
+def begins_to_go(step: Step) -> bool:
+    """Whether the change is the request that the object go."""
+    return (
+        step.verb == "delete"
+        and step.direct
+        and (step.new is None or deleting(step.new))
+        and (step.old is None or not deleting(step.old))
+    )
+
+
+def voluntary(step: Step, books: Books) -> Json | None:
+    """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
+    if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
+        return None
+    claim = step.last
+    machine = books.machine_of(claim)
+    if not has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
+        return None
+    nodes = books.nodes_of(claim)
+    if len(nodes) != 1 or deleting(nodes[0]) or not has_condition(nodes[0], "Ready"):
+        return None
+    return nodes[0]

@@ -1,0 +1,267 @@
+"""Promises about moves: pods have a place before their node goes, nodes stay that their pods may not leave, no circles.
+
+Where pods could go is judged by the slow predicates of kube-scheduler, which share nothing with those who decide. What a
+decision cannot have known is given to it: pods that came elsewhere a moment before it are not held against it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from growth.api.kinds import Json
+from growth.api.nodes import Node
+from growth.api.pods import Pod
+from growth.kube.memory.selectors import label_selector
+from growth.sim.invariants.books import (
+    BUDGETS,
+    CLAIMS,
+    DISRUPTED,
+    DO_NOT_DISRUPT,
+    NODES,
+    PODS,
+    annotations,
+    deleting,
+    finished,
+    has_condition,
+    holds_node,
+    labels,
+    provider_id_of,
+    tainted,
+)
+from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, voluntary
+from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.seams import Step
+
+REPLACES: Final = "growth.dev/replaces"
+# Put on by others while a node has a bad moment, or before it takes pods at all: decisions look through them.
+PASSING: Final = frozenset(
+    {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"}
+)
+# So long after everything else has come to rest a circle is one.
+REST_SECONDS: Final = 600.0
+# What a machine is: type, zone, terms.
+KIND: Final = ("node.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "karpenter.sh/capacity-type")
+
+
+def replaces(claim: Json) -> tuple[str, ...]:
+    """The names of the claims that go once this one is up."""
+    return tuple(name for name in annotations(claim).get(REPLACES, "").split(",") if name)
+
+
+class Replacement(Quiet):
+    name = "replacement"
+    promise = "what pods run on is removed only after their next place is there"
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        node = voluntary(step, case.books)
+        if node is None or case.now - case.sent > LATE_SECONDS:
+            return
+        name = step.key[1]
+        for each in case.books.all(CLAIMS):
+            if name in replaces(each) and not deleting(each) and not has_condition(each, "Initialized"):
+                new = each["metadata"]["name"]
+                yield Complaint(f"claim {name} was deleted before {new}, which replaces it, was up", (name, new))
+                return
+        own = case.books.pods_on.get(node["metadata"]["name"], {}).values()
+        moving = [each for each in own if holds_node(each) and bound_before(each, case)]
+        lost = homeless(moving, case) if moving else []
+        if lost:
+            pod = lost[0]["metadata"]["name"]
+            said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"
+            yield Complaint(said, (name, pod))
+
+
+def bound_before(pod: Json, case: Case) -> bool:
+    """Whether the pod ran, or was bound, so long before the request was sent that its sender must know."""
+    return case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - BLINK_SECONDS
+
+
+def homeless(moving: Sequence[Json], case: Case) -> list[Json]:
+    """Of pods that are to leave their node, those that no other could take, with all that are leaving already.
+
+    Tried in two orders: largest first, and by name. kube-scheduler has an order of its own; one that works is enough.
+    """
+    books = case.books
+    leaving = {
+        node["metadata"]["name"] for claim in books.all(CLAIMS) if deleting(claim) for node in books.nodes_of(claim)
+    } | {each["metadata"]["name"] for each in books.all(NODES) if deleting(each)}
+    leaving |= {each["spec"]["nodeName"] for each in moving}
+    others = [
+        pod
+        for name in sorted(leaving)
+        for pod in books.pods_on.get(name, {}).values()
+        if holds_node(pod) and pod not in moving and _may_leave(pod)
+    ]
+    found: list[Json] = list(moving)
+    for order in (_by_size, _by_name):
+        left = _left_over([*sorted(moving, key=order), *sorted(others, key=order)], _hosts(case, leaving))
+        found = [each for each in moving if each["metadata"]["uid"] in left]
+        if not found:
+            return []
+    return found
+
+
+def _may_leave(pod: Json) -> bool:
+    return annotations(pod).get(DO_NOT_DISRUPT) != "true"
+
+
+def _by_size(pod: Json) -> tuple[int, str]:
+    return (-requests(_typed(pod).spec).get("cpu", 0), pod["metadata"]["name"])
+
+
+def _by_name(pod: Json) -> tuple[int, str]:
+    return (0, pod["metadata"]["name"])
+
+
+def _typed(pod: Json) -> Pod:
+    """Without its volumes: which of them can be attached where is not followed here."""
+    typed = msgspec.convert(pod, Pod, strict=False)
+    return msgspec.structs.replace(typed, spec=msgspec.structs.replace(typed.spec, volumes=()))
+
+
+def _hosts(case: Case, leaving: set[str]) -> list[Host]:
+    books = case.books
+    coming = {
+        provider_id_of(node)
+        for claim in books.all(CLAIMS)
+        if not has_condition(claim, "Initialized")
+        for node in books.nodes_of(claim)
+    }
+    hosts = []
+    for node in books.all(NODES):
+        name = node["metadata"]["name"]
+        if name in leaving or provider_id_of(node) in coming or tainted(node, DISRUPTED):
+            continue
+        host = Host.of(msgspec.convert(node, Node, strict=False))
+        host.taints = tuple(each for each in host.taints if each.key not in PASSING)
+        host.unschedulable = False
+        host.pods = [
+            _typed(pod)
+            for pod in books.pods_on.get(name, {}).values()
+            if not finished(pod) and case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - NEWS_SECONDS
+        ]
+        hosts.append(host)
+    return hosts
+
+
+def _left_over(pods: Sequence[Json], hosts: list[Host]) -> set[str]:
+    """UIDs of the pods that find no place, each taking the first that would do."""
+    left = set()
+    for pod in pods:
+        typed = msgspec.structs.replace(_typed(pod))
+        typed = msgspec.structs.replace(typed, spec=msgspec.structs.replace(typed.spec, node_name=""))
+        for host in hosts:
+            if not refusals(typed, host, Scene(hosts=hosts)):
+                host.pods.append(typed)
+                break
+        else:
+            left.add(pod["metadata"]["uid"])
+    return left
+
+
+class Undisturbed(Quiet):
+    """Judged for what cannot have been news to the sender, and for claims without a grace period, which drift may end."""
+
+    name = "undisturbed"
+    promise = "no node is chosen whose pods may not be asked to leave"
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}  # by the UID of a pod or a budget: since when it has said no
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if step.which in {PODS, BUDGETS}:
+            self._follow(step)
+        node = voluntary(step, case.books)
+        if node is None or case.now - case.sent > LATE_SECONDS:
+            return
+        if step.last["spec"].get("terminationGracePeriod"):
+            return
+        for pod in case.books.pods_on.get(node["metadata"]["name"], {}).values():
+            if finished(pod) or deleting(pod) or not bound_before(pod, case):
+                continue
+            meta = pod["metadata"]
+            if self._known(meta["uid"], case):
+                said = f"claim {step.key[1]} was deleted, and pod {meta['name']} on it is marked do-not-disrupt"
+                yield Complaint(said, (step.key[1], meta["name"]))
+            for budget in case.books.all(BUDGETS):
+                if self._known(budget["metadata"]["uid"], case) and holds_node(pod) and _selects(budget, pod):
+                    told = budget["metadata"]["name"]
+                    said = (
+                        f"claim {step.key[1]} was deleted, and budget {told} allows no eviction of pod {meta['name']}"
+                    )
+                    yield Complaint(said, (step.key[1], meta["name"]))
+
+    def _follow(self, step: Step) -> None:
+        uid = step.last["metadata"]["uid"]
+        if step.new is None:
+            self._since.pop(uid, None)
+            return
+        if step.which == PODS:
+            refuses = annotations(step.new).get(DO_NOT_DISRUPT) == "true"
+        else:
+            status = step.new.get("status", {})
+            refuses = status.get("disruptionsAllowed") == 0 and status.get("expectedPods", 0) > 0
+        if refuses:
+            self._since.setdefault(uid, step.at)
+        else:
+            self._since.pop(uid, None)
+
+    def _known(self, uid: str, case: Case) -> bool:
+        return self._since.get(uid, float("inf")) < case.sent - NEWS_SECONDS
+
+
+def _selects(budget: Json, pod: Json) -> bool:
+    selector = budget["spec"].get("selector")
+    return (
+        selector is not None
+        and budget["spec"].get("unhealthyPodEvictionPolicy") != "AlwaysAllow"
+        and budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        and bool(label_selector(selector)(pod["metadata"].get("labels") or {}))
+    )
+
+
+@dataclasses.dataclass(slots=True)
+class _Line:
+    """What came before a claim: the kinds of machines that it and its like have replaced, while nothing changed."""
+
+    kinds: set[tuple[str, ...]]
+
+
+class Circle(Quiet):
+    """Judged at rest: as long as the load changes a machine may be right, wrong and right again."""
+
+    name = "circle"
+    promise = "no machine is replaced by one of a kind that was replaced before it, while nothing changed"
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if step.which != CLAIMS or step.new is None or case.calm_since is None:
+            return
+        if case.now < case.calm_since + REST_SECONDS:
+            return
+        name, kind = step.key[1], _kind(step.new)
+        if not replaces(step.new) or not all(kind) or (step.old is not None and all(_kind(step.old))):
+            return
+        before: set[tuple[str, ...]] = set()
+        gone = [case.books.find(CLAIMS, each) for each in replaces(step.new)]
+        there = [each for each in gone if each is not None]
+        for each in there:
+            line = self._lines.get(each["metadata"]["name"])
+            before |= line.kinds if line is not None else set()
+        same = len(there) == 1 and _kind(there[0]) == kind and not has_condition(there[0], "Drifted")
+        self._lines[name] = _Line(before | {_kind(each) for each in there})
+        if kind in before or same:
+            said = f"claim {name} is a {kind[0]} again, in the place of {', '.join(replaces(step.new))}"
+            yield Complaint(said, (name, *replaces(step.new)))
+
+
+def _kind(claim: Json) -> tuple[str, ...]:
+    return tuple(labels(claim).get(key, "") for key in KIND)
+
+
+MOVES: Final = (Replacement, Undisturbed, Circle)

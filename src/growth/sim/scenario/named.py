@@ -1,0 +1,463 @@
+"""Worlds with a name: each shows one corner of the autoscaler that random worlds come to seldom or never.
+
+They are scenarios like any other and are judged like any other; `python -m bench branches` runs them, and a test does. At
+most 20 minutes are busy in half an hour (`growth.sim.scenario.model.busy_seconds`): what is done must be done by then.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from growth.api import names
+from growth.api.kinds import Json
+from growth.sim.scenario import manifests, oddities
+from growth.sim.scenario.model import Batch, Burst, Event, PodShape, Rollout, Scenario, Waves
+from growth.sim.scenario.oddities import CPU_LABEL, NOBODY, buffer, claim
+from growth.sim.world.nodes import AGENT_TAINT
+
+FOUR: Final = {"key": CPU_LABEL, "operator": "In", "values": ["4"]}
+FAULTS: Final = "growth-kwok-faults"
+PROTECTED: Final[dict[str, str]] = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
+
+
+def _at(at: str, do: Any, body: Json, *, status: bool = False) -> Event:
+    return Event(at=at, do=do, object=body, subresource="status" if status else "")
+
+
+def _named(api_version: str, kind: str, name: str, *, namespace: str = "", **body: Any) -> Json:
+    metadata: Json = {"name": name, **body.pop("metadata", {})}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+
+
+def _pool(name: str, **change: Any) -> Json:
+    return _named("karpenter.sh/v1", "NodePool", name, **change)
+
+
+def _claim(name: str, **change: Any) -> Json:
+    return _named("karpenter.sh/v1", "NodeClaim", name, **change)
+
+
+def _node(name: str, **change: Any) -> Json:
+    return _named("v1", "Node", name, **change)
+
+
+def _cloud(**data: str | None) -> Json:
+    """What is wrong with the cloud from now on."""
+    return _named("v1", "ConfigMap", FAULTS, namespace="growth", data=data)
+
+
+def _only_on(name: str) -> Json:
+    """Where pods of a claim made by hand run: nothing else has its label, and its taint lets nobody else in."""
+    return {"nodeSelector": {"example.com/of": name}, "tolerations": [{"key": NOBODY["key"], "operator": "Exists"}]}
+
+
+def _claim_for_pods(name: str, **spec: Any) -> Json:
+    made = claim(name, **spec)
+    made["metadata"]["labels"] = {"example.com/of": name}
+    return made
+
+
+# -- kept room --------------------------------------------------------------------------------------------------------------
+
+
+def _buffers() -> Scenario:
+    """Every way to ask for room, right and wrong."""
+    wrong_kind = {"apiGroup": "apps", "kind": "DaemonSet", "name": "agent"}
+    return Scenario(
+        hours=0.5,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="30s"),
+            oddities.pod_template("small", cpu="500m"),
+            oddities.pod_template("huge", cpu="5000"),
+            buffer("some", podTemplateRef={"name": "small"}, replicas=3),
+            buffer("none", podTemplateRef={"name": "small"}, replicas=0),
+            buffer("missing", podTemplateRef={"name": "nothing"}, replicas=2),
+            buffer("impossible", podTemplateRef={"name": "huge"}, replicas=1),
+            buffer("endless", podTemplateRef={"name": "small"}, replicas=20_000),
+            buffer("share", scalableRef=oddities.WEB, percentage=20),
+            buffer("allowed", scalableRef=oddities.WEB, limits={"cpu": "2"}),
+            buffer("of-nothing", scalableRef={**oddities.WEB, "name": "nothing"}, replicas=1),
+            buffer("of-daemons", scalableRef=wrong_kind, replicas=1),
+            buffer("others", scalableRef=oddities.WEB, replicas=2, provisioningStrategy="example.com/another"),
+        ),
+        workloads=(Waves(name="web", low=2, high=12, period="8m", steps=2),),
+        events=(
+            _at("4m", "delete", buffer("share")),
+            _at("6m", "patch", buffer("some", replicas=1)),
+            _at("8m", "patch", buffer("allowed", limits={"cpu": "1"})),
+        ),
+    )
+
+
+# -- pools ------------------------------------------------------------------------------------------------------------------
+
+
+def _odd_pools() -> Scenario:
+    """Pools that cannot be served beside one that can, and what people do to them."""
+    say = oddities.node_class_says
+    family = {"key": "karpenter.kwok.sh/instance-family", "operator": "Exists", "minValues": 2}
+    types = {"key": names.INSTANCE_TYPE_LABEL, "operator": "Exists", "minValues": 4}
+    second = _named("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "second", spec={"nodeRegistrationDelay": "10s"})
+    of_second = manifests.node_pool("of-second", taints=(NOBODY,))
+    of_second["spec"]["template"]["spec"]["nodeClassRef"] = {**oddities.NODE_CLASS, "name": "second"}
+    own_label = {"key": "example.com/team", "operator": "In", "values": ["red", "blue"]}
+    return Scenario(
+        hours=0.5,
+        objects=(
+            *oddities.bad_pools(),
+            second,
+            of_second,
+            manifests.node_pool(
+                "default",
+                requirements=(
+                    *(
+                        {"key": CPU_LABEL, "operator": each, "values": [size]}
+                        for each, size in (("Gt", "1"), ("Lt", "9"))
+                    ),
+                    {"key": names.ARCH_LABEL, "operator": "NotIn", "values": ["arm64"]},
+                    {"key": "example.com/gpu", "operator": "DoesNotExist"},
+                    {"key": names.ZONE_LABEL, "operator": "Exists"},
+                    own_label,
+                    family,
+                    types,
+                ),
+                labels={"edition": "1"},
+                limits={"cpu": "60"},
+                consolidate_after="30s",
+            ),
+        ),
+        workloads=(
+            Waves(
+                name="web",
+                low=2,
+                high=24,
+                period="8m",
+                steps=2,
+                pod=PodShape(spec={"nodeSelector": {"example.com/team": "red"}}),
+            ),
+            Burst(name="app", pods=8, at="1m", lasts="6m"),
+        ),
+        events=(
+            _at("2m", "patch", say("False"), status=True),
+            _at("3m", "patch", say("Unknown"), status=True),
+            _at("4m", "patch", say("True"), status=True),
+            _at("4m", "delete", second),
+            _at("5m", "patch", _pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
+            _at("7m", "patch", _pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
+            _at(
+                "8m", "patch", _pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: "Elastic"}})
+            ),
+            _at("9m", "patch", _pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: None}})),
+            _at("10m", "delete", _pool("bad-sizes")),
+            _at("11m", "delete", _pool("bad-types")),
+        ),
+    )
+
+
+def _best_effort() -> Scenario:
+    """More kinds of machines are asked for than there are for such pods, and fewer will do."""
+    families = {"key": "karpenter.kwok.sh/instance-family", "operator": "Exists", "minValues": 3}
+    types = {"key": names.INSTANCE_TYPE_LABEL, "operator": "Exists", "minValues": 30}
+    zones = {"key": names.ZONE_LABEL, "operator": "Exists", "minValues": 2}
+    lean = PodShape(cpu="2500m", memory="100Mi", spec={"nodeSelector": {names.ZONE_LABEL: "test-zone-a"}})
+    return Scenario(
+        hours=0.5,
+        objects=(manifests.node_pool("default", requirements=(FOUR, families, types, zones), consolidate_after="20s"),),
+        workloads=(Burst(name="app", pods=4, at="30s", lasts="5m", pod=lean),),
+        settings={"minValuesPolicy": "BestEffort"},
+    )
+
+
+def _strangers() -> Scenario:
+    """What is there and not ours, and pools of another kind."""
+    theirs = oddities.other_providers_pool()
+    their_claim = claim("theirs", nodeClassRef={"group": names.GROWTH, "kind": "HetznerNodeClass", "name": "default"})
+    mine = _claim_for_pods("of-plain")
+    mine["metadata"]["labels"][names.POOL_LABEL] = "plain"
+    first, second = (
+        _named(
+            "growth.dev/v1alpha1",
+            "NodeRequest",
+            name,
+            spec={"pool": "plain", "targetOffering": "kwok-c-4x-amd64-linux"},
+        )
+        for name in ("first", "second")
+    )
+    unmet = {"phase": "Unmet", "unmetUntil": "2030-01-01T00:00:00Z"}
+    return Scenario(
+        hours=0.5,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
+            oddities.growth_pool(),
+            theirs,
+            their_claim,
+            mine,
+            first,
+            second,
+        ),
+        workloads=(Burst(name="app", pods=6, at="30s", lasts="4m", pod=PodShape(cpu="1")),),
+        events=(
+            _at("2m", "patch", {**second, "status": unmet}, status=True),
+            _at("3m", "create", oddities.growth_pool("second")),
+            _at("5m", "delete", first),
+            _at("5m", "delete", second),
+            _at("4m", "patch", _named("growth.dev/v1alpha1", "NodePool", "plain", spec={"scaleDownAfter": "5m"})),
+            _at("6m", "delete", _named("growth.dev/v1alpha1", "NodePool", "second")),
+            _at("8m", "delete", _claim("of-plain")),
+            _at("9m", "delete", _claim("theirs")),
+            _at("9m", "delete", theirs),
+        ),
+    )
+
+
+# -- claims and machines ----------------------------------------------------------------------------------------------------
+
+
+def _by_hand() -> Scenario:
+    """Claims that people make, and what they do to claims and Nodes."""
+    many = {"key": CPU_LABEL, "operator": "In", "values": ["2"]}
+    nothing = {"key": CPU_LABEL, "operator": "In", "values": ["3"]}
+    agent = {"key": AGENT_TAINT, "effect": "NoSchedule"}
+    gpu = {"requests": {"example.com/gpu": "1"}}
+    orphan = claim("orphan")
+    orphan["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "name": "gone",
+            "uid": "0b7e4d57-0000-4000-8000-000000000000",
+        }
+    ]
+    owned = claim("owned")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0b7e4d57-0000-4000-8000-000000000001"}
+    ]
+    return Scenario(
+        hours=0.75,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
+            claim("plain"),
+            claim("started", startupTaints=[agent]),
+            claim("with-gpu", resources=gpu),
+            claim("nothing-sold", requirements=[nothing]),
+            claim("no-class", nodeClassRef={**oddities.NODE_CLASS, "name": "missing"}),
+            claim("twice", requirements=[many]),
+            claim("slowly"),
+            claim("taken"),
+            claim("elsewhere"),
+            _named("v1", "ConfigMap", "kwok-taken", namespace="growth", data={"of": "somebody"}),
+            _cloud(stuckDelete="slowly"),
+            claim("paused"),
+            claim("renamed"),
+            claim("nodeless"),
+            orphan,
+        ),
+        workloads=(Burst(name="app", pods=6, at="30s", lasts="4m", pod=PodShape(cpu="1")),),
+        events=(
+            _at("2m", "patch", _node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
+            _at("2m", "patch", _node("plain", spec={"unschedulable": True})),
+            _at("2m", "delete", _claim("slowly")),
+            _at("2m20s", "patch", _claim("slowly", metadata={"finalizers": None})),
+            _at("2m20s", "create", claim("slowly")),
+            _at("4m", "patch", _cloud(stuckDelete=None)),
+            _at("3m", "patch", {**_claim("elsewhere"), "status": {"providerID": "kwok://plain"}}, status=True),
+            _at("3m20s", "delete", _claim("elsewhere")),
+            _at("3m40s", "patch", {**_claim("elsewhere"), "status": {"providerID": "kwok://elsewhere"}}, status=True),
+            _at("3m", "delete", _claim("taken")),
+            _at("5m", "delete", _named("v1", "ConfigMap", "kwok-taken", namespace="growth")),
+            _at("4m", "patch", _node("nodeless", metadata={"finalizers": None})),
+            _at("4m5s", "delete", _node("nodeless")),
+            _at("5m", "patch", _claim("twice", metadata={"finalizers": None})),
+            _at("5m", "delete", _claim("twice")),
+            _at("5m", "create", claim("twice")),
+            _at("7m", "patch", _node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
+            _at("8m", "delete", _node("plain")),
+            _at("9m", "delete", _claim("orphan")),
+            _at("10m", "delete", _claim("with-gpu")),
+            _at("10m", "delete", _claim("no-class")),
+            _at("10m", "delete", _claim("nothing-sold")),
+        ),
+        settings={"registrationTTL": "5m", "decisionsKept": 3},
+    )
+
+
+def _bad_cloud() -> Scenario:
+    """A cloud that refuses, forgets and loses, as its ConfigMap of faults says."""
+    return Scenario(
+        hours=0.75,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
+            _cloud(
+                noCapacity="# none of these\n*/test-zone-a/* until 2030-01-01T00:00:00Z\nbad line\n", slowAnswers="1s"
+            ),
+        ),
+        workloads=(
+            Waves(name="web", low=0, high=16, period="3m", steps=1, pod=PodShape(cpu="1")),
+            Burst(name="first", pods=8, at="10s", lasts="5m", pod=PodShape(cpu="1")),
+        ),
+        events=(
+            _at("2m", "patch", _cloud(noCapacity="*/*/*", slowAnswers="-3s")),
+            _at("5m", "patch", _cloud(noCapacity=None, slowAnswers=None, lostAnswers="0.5")),
+            _at("8m", "patch", _cloud(lostAnswers="2", unavailable="true")),
+            _at("10m", "patch", _cloud(lostAnswers=None, unavailable="perhaps", neverReady="*")),
+            _at("13m", "patch", _cloud(unavailable="false", neverReady=None, vanish="* after 4m\nx after never")),
+            _at("18m", "patch", _cloud(vanish="*")),
+            _at("18m20s", "patch", _cloud(vanish=None, other="1")),
+        ),
+        settings={"initializationTTL": "5m", "registrationTTL": "5m"},
+    )
+
+
+def _many_leaks() -> Scenario:
+    """So many machines lose their claims, or claims their machines, that people are asked first."""
+    claims = tuple(f"lost-{each}" for each in range(8))
+    events: list[Event] = []
+    for name in claims:
+        events.append(_at("4m", "patch", _claim(name, metadata={"finalizers": None})))
+        events.append(_at("4m", "delete", _claim(name)))
+    return Scenario(
+        hours=1.0,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
+            *(claim(name) for name in claims),
+        ),
+        workloads=(Burst(name="app", pods=6, at="30s", lasts="20m", pod=PodShape(cpu="1")),),
+        events=(*events, _at("25m", "patch", _cloud_or_new())),
+    )
+
+
+def _cloud_or_new() -> Json:
+    """The list that is held back gets a confirmation of another list."""
+    marked = {"annotations": {names.CONFIRM_COLLECTION_ANNOTATION: "of another list"}}
+    return _named("v1", "ConfigMap", names.COLLECTION_CONFIG_MAP, namespace="growth", metadata=marked)
+
+
+# -- drains -----------------------------------------------------------------------------------------------------------------
+
+
+_VOLUME: Final = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def _default_class() -> Json:
+    """For claims of volumes that name none."""
+    made = manifests.storage_class()
+    made["metadata"]["annotations"] = {names.DEFAULT_STORAGE_CLASS_ANNOTATION: "true"}
+    return made
+
+
+def _hard_drains() -> Scenario:
+    """Pods that may not leave, leave late or never, and a time after which they must."""
+    budget = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "kept"}}}
+    own = tuple(
+        manifests.deployment(app, 1, PodShape(cpu="100m", spec=_only_on(on), annotations=marks))
+        for app, on, marks in (
+            ("guarded", "timed", PROTECTED),
+            ("kept", "timed", {}),
+            ("for-a-while", "patient", {names.DO_NOT_DISRUPT_ANNOTATION: "6m"}),
+            ("misspelt", "patient", {names.DO_NOT_DISRUPT_ANNOTATION: "for ever"}),
+            ("twice-kept", "two-budgets", {}),
+        )
+    )
+    stateful = PodShape(cpu="100m", volume="1Gi", spec=_only_on("patient"))
+    to_the_end = [{"key": names.DISRUPTED_TAINT, "operator": "Exists"}, *_only_on("timed")["tolerations"]]
+    shared = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]}
+    staying = PodShape(cpu="100m", spec={**_only_on("timed"), **shared, "tolerations": to_the_end})
+    return Scenario(
+        hours=0.75,
+        objects=(
+            _default_class(),
+            _named("v1", "PersistentVolumeClaim", "shared", namespace="default", spec=_VOLUME),
+            manifests.deployment("staying", 1, staying),
+            manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
+            _claim_for_pods("timed", terminationGracePeriod="3m"),
+            _claim_for_pods("patient"),
+            _claim_for_pods("two-budgets", terminationGracePeriod="4m"),
+            *own,
+            manifests.deployment("store", 2, stateful),
+            _named("policy/v1", "PodDisruptionBudget", "kept", namespace="default", spec=budget),
+            *(
+                _named(
+                    *("policy/v1", "PodDisruptionBudget", f"two-{each}"),
+                    namespace="default",
+                    spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "twice-kept"}}},
+                )
+                for each in (1, 2)
+            ),
+        ),
+        workloads=(Rollout(name="api", replicas=6, every="5m"),),
+        events=(
+            _at("3m", "delete", _claim("timed")),
+            _at("3m", "delete", _claim("patient")),
+            _at("4m", "delete", _node("two-budgets")),
+            *(
+                _at("10m", "delete", _named("apps/v1", "Deployment", each, namespace="default"))
+                for each in ("guarded", "kept", "for-a-while", "misspelt", "twice-kept", "store", "staying")
+            ),
+        ),
+    )
+
+
+# -- the whole cluster ------------------------------------------------------------------------------------------------------
+
+
+def _caps() -> Scenario:
+    """Fewer machines and less money than are asked for, until less is asked for."""
+    return Scenario(
+        hours=0.5,
+        objects=(
+            manifests.node_pool("default", requirements=(FOUR,), limits={"nodes": "12"}, consolidate_after="20s"),
+        ),
+        workloads=(
+            Burst(name="app", pods=40, at="30s", lasts="8m", pod=PodShape(cpu="1")),
+            Batch(name="train", pods=12, at="2m", runs="2m", pod=PodShape(cpu="1")),
+        ),
+        settings={"maxNodes": 8, "maxHourly": "0.9", "packer": "first-fit"},
+    )
+
+
+def _protected_empties() -> Scenario:
+    """Empty machines that stay: budgets that allow nothing, or only at night, and annotations."""
+    closed = ({"nodes": "0"},)
+    at_night = ({"nodes": "0", "schedule": "0 0 1 1 *", "duration": "10m"}, {"nodes": "1", "reasons": ["Empty"]})
+    broken = ({"nodes": "1", "schedule": "0 0 31 2 *", "duration": "10m"},)
+    return Scenario(
+        hours=0.75,
+        objects=tuple(
+            manifests.node_pool(name, requirements=(FOUR, _of(name)), budgets=budgets, consolidate_after="20s")
+            for name, budgets in (("closed", closed), ("night", at_night), ("broken", broken))
+        ),
+        workloads=tuple(
+            Burst(
+                name=name,
+                pods=5,
+                at="30s",
+                lasts="4m",
+                pod=PodShape(cpu="2", spec={"nodeSelector": {"example.com/of": name}}),
+            )
+            for name in ("closed", "night", "broken")
+        ),
+        events=(
+            _at("12m", "patch", _pool("closed", spec={"disruption": {"budgets": [{"nodes": "50%"}]}})),
+            _at("14m", "delete", _pool("night")),
+            _at("20m", "crash", {}),
+        ),
+    )
+
+
+def _of(value: str) -> Json:
+    return {"key": "example.com/of", "operator": "In", "values": [value]}
+
+
+NAMED: Final[Mapping[str, Scenario]] = {
+    "buffers": _buffers(),
+    "odd pools": _odd_pools(),
+    "best effort": _best_effort(),
+    "strangers": _strangers(),
+    "by hand": _by_hand(),
+    "bad cloud": _bad_cloud(),
+    "many leaks": _many_leaks(),
+    "hard drains": _hard_drains(),
+    "caps": _caps(),
+    "kept empty": _protected_empties(),
+}

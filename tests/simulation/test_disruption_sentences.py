@@ -1,0 +1,394 @@
+"""Karpenter's rules of disruption, of budgets, candidates, drift, consolidation and ends, and the test that shows each.
+
+Users rely on them, and dashboards and other controllers do. Where we do more, or otherwise, it stands at the end.
+"""
+
+import importlib
+
+import pytest
+
+# (the rule, module of the tests and name of the test)
+RULES: list[tuple[str, str]] = [
+    # Budgets.
+    (
+        "Schedules of budgets are cron in UTC.",
+        "simulation.test_disruption_rules::test_a_budget_of_nothing_holds_while_its_window_lasts",
+    ),
+    (
+        "A budget is active for its duration after each hit of its schedule.",
+        "unit.planning.test_node_budgets::test_schedules",
+    ),
+    (
+        "A percentage is of the pool's nodes and rounds up.",
+        "unit.planning.test_node_budgets::test_counts_and_percentages",
+    ),
+    (
+        "The smallest active budget counts that is for the reason, or for all.",
+        "unit.planning.test_node_budgets::test_the_smallest_active_budget_of_the_reason_counts",
+    ),
+    (
+        "Reasons of budgets are Empty, Drifted, Underutilized and Unhealthy.",
+        "unit.planning.test_room::test_a_budget_holds_for_its_reasons_alone",
+    ),
+    (
+        "A schedule that cannot be read fails closed.",
+        "simulation.test_disruption_of_empty_nodes::test_a_budget_that_cannot_be_read_allows_nothing",
+    ),
+    (
+        "Nodes that are not ready or marked for deletion use the budget up.",
+        "unit.planning.test_room::test_nodes_that_are_not_ready_or_going_use_the_budget_of_every_reason",
+    ),
+    (
+        "Only managed, initialised nodes are counted, and none whose machine is terminating.",
+        "unit.planning.test_deciding::test_a_machine_whose_end_has_begun_counts_for_nothing",
+    ),
+    # Controllers.
+    ("A pod that kube-scheduler marked starts a batch.", "unit.test_demand::test_a_marked_pod_counts_at_once"),
+    (
+        "Pods of a node that goes are demand.",
+        "simulation.test_provisioning::test_pods_of_a_machine_that_goes_are_demand",
+    ),
+    (
+        "A batch ends a second after the last news.",
+        "unit.test_demand::test_a_batch_ends_a_second_after_the_last_new_sort",
+    ),
+    ("It ends after ten seconds in any case.", "unit.test_demand::test_a_batch_ends_after_ten_seconds_whatever_comes"),
+    (
+        "A disruption taints, buys what replaces, waits until that is initialised, and deletes then.",
+        "simulation.test_moves::test_what_replaces_is_up_before_anything_goes",
+    ),
+    (
+        "What does not come up in time ends the disruption, and the taint is taken off.",
+        "simulation.test_moves::test_what_does_not_come_up_is_given_up_after_ten_minutes",
+    ),
+    (
+        "A replacement that fails ends it too.",
+        "simulation.test_moves::test_a_replacement_that_vanishes_takes_the_move_back",
+    ),
+    (
+        "A claim that is not launched within five minutes is given up.",
+        "simulation.test_liveness::test_a_claim_that_cannot_be_launched_is_given_up_after_five_minutes",
+    ),
+    (
+        "One that is not registered within fifteen is given up.",
+        "simulation.test_liveness::test_a_machine_that_never_registers_is_given_up_after_a_quarter_of_an_hour",
+    ),
+    (
+        "Drift is a condition of the claim, looked at every five minutes and when something changes.",
+        "simulation.test_drifting::test_a_changed_template_marks_its_machines_and_a_change_back_unmarks_them",
+    ),
+    (
+        "Expiration deletes at the very age, past budgets.",
+        "simulation.test_expiration::test_a_claim_goes_at_its_age_and_not_a_second_before",
+    ),
+    (
+        "A claim whose machine is missing, and whose Node is not ready, is collected.",
+        "simulation.test_collection::test_a_claim_goes_when_its_machine_was_not_found_twice",
+    ),
+    (
+        "A Node that is deleted is tainted, drained, freed of its volumes, and its machine ended.",
+        "simulation.test_termination::test_deleting_a_node_ends_its_claim_and_its_machine",
+    ),
+    (
+        "A broken node is repaired when its cloud has lost patience.",
+        "simulation.test_repair::test_a_node_that_stays_broken_goes_when_its_cloud_has_lost_patience",
+    ),
+    (
+        "It is not when more than a fifth of its pool is broken, rounded up.",
+        "simulation.test_repair::test_the_share_is_rounded_up",
+    ),
+    ("Pools have hashes, conditions and counts.", "simulation.test_pools::test_a_pool_counts_what_its_machines_have"),
+    ("A static pool keeps its replicas.", "simulation.test_static_pools::test_scaling_up_and_down_follows_at_once"),
+    (
+        "It scales down unlaunched, empty, unprotected, cheapest to disturb.",
+        "simulation.test_static_pools::test_scaling_down_takes_what_costs_least",
+    ),
+    (
+        "NodeOverlays change prices and capacity.",
+        "simulation.test_provisioning::test_an_overlay_decides_what_is_bought",
+    ),
+    ("CapacityBuffers keep room.", "simulation.test_provisioning::test_a_buffer_keeps_room_and_refills_it"),
+    # Who is a candidate.
+    (
+        "Nodes without a claim take pods and are never candidates.",
+        "unit.planning.test_consolidating::test_nothing_is_moved_to_machines_that_are_not_ready",
+    ),
+    (
+        "Nodes that are not ours or not initialised are named, and stay.",
+        "unit.test_plan_consolidate::test_every_node_is_in_one_of_the_lists",
+    ),
+    (
+        "A node that a pass promised to a pod is left alone for twenty seconds.",
+        "simulation.test_disruption_of_empty_nodes::test_nominated_nodes_stay",
+    ),
+    (
+        "consolidateAfter counts from the last pod that came or went, else from initialisation.",
+        "simulation.test_disruption_of_empty_nodes::test_consolidate_after_counts_from_the_last_pod",
+    ),
+    ("Never disables consolidation.", "unit.planning.test_deciding_emptiness::test_reasons_of_the_pool"),
+    (
+        "consolidateAfter forbids destinations for moved pods too.",
+        "simulation.test_disruption_rules::test_nothing_is_moved_to_where_pods_came_a_moment_ago",
+    ),
+    (
+        "Pods without a place, and of nodes that go, may be placed there.",
+        "unit.planning.test_consolidating::test_nothing_is_moved_to_a_node_that_is_not_quiet",
+    ),
+    (
+        "do-not-disrupt on a pod is true or a time since its start.",
+        "unit.planning.test_candidates::test_a_pods_annotation_is_true_or_a_time_since_its_start",
+    ),
+    (
+        "When the time is up the node goes.",
+        "simulation.test_disruption_rules::test_a_pods_protection_ends_with_its_time",
+    ),
+    ("do-not-disrupt on a node is true.", "simulation.test_disruption_rules::test_a_nodes_own_annotation_holds_it"),
+    (
+        "Terminal and terminating pods never block.",
+        "unit.planning.test_candidates::test_finished_and_going_pods_protect_nothing",
+    ),
+    ("DaemonSets' pods can.", "unit.planning.test_candidates::test_whoever_owns_it_a_pod_can_protect_its_node"),
+    (
+        "Emptiness and consolidation stop at budgets of pods and do-not-disrupt.",
+        "simulation.test_disruption_rules::test_a_budget_of_pods_holds_its_node_until_it_allows_an_eviction",
+    ),
+    (
+        "Drift passes them where the claim has a termination grace period.",
+        "simulation.test_disruption_rules::test_drift_passes_protected_pods_only_where_their_machine_ends_some_time",
+    ),
+    (
+        "A pod with several budgets blocks.",
+        "unit.planning.test_candidates::test_a_pod_with_two_budgets_can_never_be_evicted",
+    ),
+    (
+        "A budget with no disruption allowed blocks.",
+        "unit.planning.test_candidates::test_a_budget_without_an_eviction_left_keeps_the_node",
+    ),
+    (
+        "Pods of a fully blocking budget are left out when replacements are sized.",
+        "unit.planning.test_prices_of_moves::test_pods_that_nobody_can_make_leave_need_no_machine",
+    ),
+    (
+        "Unhealthy pods pass a budget that always allows them.",
+        "unit.planning.test_candidates::test_an_unhealthy_pod_passes_where_its_budget_always_allows_it",
+    ),
+    # Ends.
+    (
+        "Pods leave in four tiers, each of which must finish first.",
+        "simulation.test_termination::test_pods_leave_tier_by_tier",
+    ),
+    (
+        "At the deadline less its own grace a pod is deleted by force, in all tiers at once.",
+        "simulation.test_termination::test_the_deadline_ends_pods_past_budgets_and_annotations",
+    ),
+    (
+        "Volumes are waited for until the deadline.",
+        "simulation.test_termination::test_volumes_are_not_waited_for_past_the_deadline",
+    ),
+    (
+        "A machine that is gone is not drained.",
+        "simulation.test_termination::test_a_machine_that_is_gone_already_is_not_drained",
+    ),
+    (
+        "Initialised is ready, without startup and ephemeral taints, with the resources that were asked for.",
+        "simulation.test_lifecycle::test_a_node_is_usable_when_nothing_stands_in_the_way_any_more",
+    ),
+    # Drift.
+    (
+        "Template, requirements, type, cloud: the first reason in that order is told.",
+        "unit.planning.test_drift::test_the_first_reason_in_order_is_told",
+    ),
+    (
+        "The hash covers labels, annotations, taints, startup taints, class, grace and expiry.",
+        "unit.planning.test_drift::test_a_changed_template_is_drift",
+    ),
+    (
+        "Requirements are held against the claim's labels.",
+        "unit.planning.test_drift::test_requirements_are_held_against_the_labels_of_the_claim",
+    ),
+    (
+        "A missing type counts after an hour.",
+        "unit.planning.test_drift::test_a_type_that_is_gone_is_drift_after_an_hour",
+    ),
+    ("The cloud's own word is the last.", "simulation.test_drifting::test_the_clouds_own_reason_is_passed_on"),
+    (
+        "A hash of another version is stamped anew.",
+        "simulation.test_drifting::test_a_hash_of_another_version_is_stamped_anew_and_no_drift",
+    ),
+    # State.
+    (
+        "Until a node is registered, labels and taints are the claim's.",
+        "unit.test_assembling::test_until_a_node_is_registered_the_claims_labels_and_taints_count",
+    ),
+    (
+        "Until it is initialised, what it does not report is the claim's.",
+        "unit.test_assembling::test_what_a_node_does_not_report_yet_is_the_claims",
+    ),
+    (
+        "The claim's own labels count before the cloud's.",
+        "simulation.test_lifecycle::test_the_node_gets_what_the_claim_says_and_keeps_the_rest",
+    ),
+    # Safety of replacements.
+    (
+        "Nothing is deleted before what replaces it is up.",
+        "simulation.test_moves::test_what_replaces_is_up_before_anything_goes",
+    ),
+    (
+        "Taints that nobody stands for are taken off after a restart.",
+        "simulation.test_disruption_of_empty_nodes::test_taints_that_nobody_stands_for_are_removed",
+    ),
+    (
+        "A disruption under way is gone on with after a restart.",
+        "simulation.test_moves::test_another_process_goes_on_with_a_move",
+    ),
+    (
+        "Pods of a node that is being disrupted are not bought for twice.",
+        "unit.planning.test_deciding::test_pods_of_a_node_that_is_being_disrupted_keep_their_place",
+    ),
+    (
+        "Static drift keeps within limits.nodes, and with no head-room is no deadlock.",
+        "simulation.test_static_pools::test_at_the_limit_soft_replaces_first_and_hard_deletes_first",
+    ),
+    (
+        "Limits hold inside a pass and under two leaders.",
+        "simulation.test_provisioning::test_limits_hold_under_two_leaders",
+    ),
+    ("One slow launch holds up nobody.", "simulation.test_launch_failures::test_one_slow_launch_holds_up_nobody"),
+    # Emptiness.
+    (
+        "Empty is a node without a pod that needs a place and costs something to lose.",
+        "unit.planning.test_deciding_emptiness::test_empty_nodes_go_and_used_ones_do_not",
+    ),
+    (
+        "An eviction costs 1 + deletion cost ÷ 2²⁷ + priority ÷ 2²⁵, between −10 and 10.",
+        "unit.planning.test_candidates::test_evictions_cost_by_annotation_and_priority_within_bounds",
+    ),
+    (
+        "All empty nodes go that the budget allows, in one decision.",
+        "simulation.test_disruption_of_empty_nodes::test_a_budget_lets_only_so_many_go_at_a_time",
+    ),
+    (
+        "Nodes that hold a buffer's room stay.",
+        "simulation.test_disruption_of_empty_nodes::test_nodes_that_hold_a_buffer_stay_and_say_so",
+    ),
+    ("Under every policy.", "unit.planning.test_deciding_emptiness::test_every_policy_removes_empty_nodes"),
+    # Order.
+    (
+        "Empty, then drifted, then underutilised nodes.",
+        "unit.planning.test_deciding::test_what_one_method_takes_the_next_has_not",
+    ),
+    (
+        "Drift takes empty nodes first, all of them.",
+        "unit.planning.test_deciding::test_empty_drifted_nodes_go_together_and_first",
+    ),
+    (
+        "Then the oldest, one in a decision.",
+        "unit.planning.test_deciding::test_the_oldest_goes_first_and_ties_go_by_name",
+    ),
+    (
+        "A drifted node may need several machines.",
+        "unit.planning.test_deciding::test_a_drifted_node_may_need_several_machines",
+    ),
+    (
+        "One pool's drift does not hold up another's.",
+        "simulation.test_moves::test_failing_drift_waits_and_blocks_no_other_pool",
+    ),
+    (
+        "Candidates come by price ÷ (1 + costs of evictions), the greatest first.",
+        "unit.planning.test_candidates::test_who_costs_much_and_disturbs_little_goes_first",
+    ),
+    # Consolidation.
+    ("Several nodes go to none.", "unit.planning.test_consolidating::test_many_go_at_once_and_every_one_by_itself"),
+    ("Several go to one.", "unit.planning.test_consolidating::test_two_nodes_become_one_that_is_cheaper"),
+    ("Several go to several.", "unit.planning.test_consolidating::test_several_nodes_become_several_that_are_cheaper"),
+    (
+        "A type among those that go is replaced only by what is cheaper than it.",
+        "unit.planning.test_prices_of_moves::test_several_nodes_are_not_replaced_by_one_of_their_own",
+    ),
+    (
+        "Every type that may come costs strictly less, at its worst, than all that go.",
+        "unit.planning.test_prices_of_moves::test_every_type_that_may_come_costs_less_than_what_goes",
+    ),
+    (
+        "What costs the same replaces nothing.",
+        "unit.planning.test_prices_of_moves::test_nothing_is_replaced_by_what_costs_the_same",
+    ),
+    (
+        "From on-demand to either, spot is asked for.",
+        "unit.planning.test_prices_of_moves::test_where_spot_would_do_spot_is_asked_for",
+    ),
+    ("Spot to spot has a gate.", "unit.planning.test_min_values_when_moving::test_spot_to_spot_has_a_gate"),
+    (
+        "One spot node needs fifteen cheaper types.",
+        "unit.planning.test_min_values_when_moving::test_spot_to_spot_needs_fifteen_cheaper_types_whatever_the_minimum",
+    ),
+    (
+        "It lists the fifteen cheapest, or enough for minValues.",
+        "unit.planning.test_min_values_when_moving::test_spot_to_spot_lists_more_where_the_minimum_is_more",
+    ),
+    (
+        "Several spot nodes need no fifteen.",
+        "unit.planning.test_prices_of_moves::test_several_spot_nodes_need_no_fifteen_types",
+    ),
+    (
+        "Balanced weighs the share of the savings against that of the disruption, for each pool.",
+        "unit.planning.test_balanced::test_half_the_share_is_enough",
+    ),
+    ("A move across pools must please each.", "unit.planning.test_balanced::test_a_move_across_pools_must_please_each"),
+    (
+        "WhenEmpty moves nothing that is used.",
+        "simulation.test_disruption_rules::test_what_is_worth_a_move_is_the_policys_choice",
+    ),
+    (
+        "A search has an end, and what it found until then is good.",
+        "unit.planning.test_consolidating::test_a_search_that_runs_out_of_steps_says_so_and_what_it_found_stands",
+    ),
+    (
+        "Reserved capacity may be replaced by other terms when it is used up.",
+        "unit.planning.test_reserved::test_what_a_reservation_cannot_hold_goes_to_the_next_pool_in_the_same_pass",
+    ),
+    # Validation.
+    (
+        "A move waits fifteen seconds and is decided again.",
+        "simulation.test_moves::test_a_move_waits_and_is_checked_again",
+    ),
+    (
+        "Types that are no longer to be had end it.",
+        "simulation.test_moves::test_types_that_are_sold_no_more_end_the_move",
+    ),
+    (
+        "Emptiness keeps what is still empty.",
+        "simulation.test_disruption_of_empty_nodes::test_what_comes_after_the_taint_saves_the_node",
+    ),
+    ("Drift is not validated.", "simulation.test_moves::test_drift_acts_at_once"),
+    (
+        "A failed check does not end the method.",
+        "simulation.test_moves::test_after_a_failed_check_the_next_best_follows",
+    ),
+    # Beyond Karpenter.
+    (
+        "No pod goes in a circle.",
+        "unit.planning.test_consolidating::test_pods_that_were_moved_a_moment_ago_keep_out_of_moves_that_buy",
+    ),
+    (
+        "A move must pay for its disruption.",
+        "unit.planning.test_consolidating::test_a_move_must_pay_for_its_disruption",
+    ),
+    (
+        "Pods are not moved to a node that has drifted itself.",
+        "unit.planning.test_deciding::test_pods_do_not_go_from_one_drifted_node_to_another",
+    ),
+    (
+        "A budget of nothing for drift does not keep a node from being consolidated.",
+        "unit.planning.test_deciding::test_drift_that_budgets_forbid_does_not_protect_from_consolidation",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "shown"), RULES, ids=[rule for rule, _ in RULES])
+def test_every_rule_of_disruption_has_its_test(rule: str, shown: str) -> None:
+    """The test that is named exists, and says what it shows."""
+    module, _, name = shown.partition("::")
+    found = getattr(importlib.import_module(f"tests.{module}"), name, None)
+    assert found is not None, f"{rule} names {shown}, which is not there"
+    assert found.__doc__

@@ -1,0 +1,381 @@
+"""Moves that replace: in which order they act, what stops them, and what is left when they are taken back."""
+
+import asyncio
+import dataclasses
+import itertools
+from typing import Any
+
+from growth.api import names
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.nodes import NODE
+from growth.controllers.disruption import Disruption
+from growth.controllers.disruption.metrics import DECISIONS, FAILED_VALIDATIONS, QUEUE_FAILURES
+from growth.controllers.settings import ControllerSettings
+from growth.kube.api import Api
+from growth.kube.memory import MemoryApi
+from tests.simulation.ending import add_pod, start_process
+from tests.simulation.moving import (
+    ALL,
+    Recording,
+    add_large,
+    add_ready_pool,
+    add_replacement,
+    bring_up,
+    claims,
+    coming,
+    disrupted,
+    drift,
+    mark,
+    tainted,
+    until_coming,
+)
+from tests.simulation.owning import Stage, condition, on_stage
+
+TYPES = {"decision": "replace", "reason": "underutilized", "consolidation_type": "single"}
+
+
+def test_what_replaces_is_up_before_anything_goes() -> None:
+    """Taint, reason, claim; then nothing until the new machine is initialised; then the old claim is deleted."""
+    holder: list[Recording] = []
+
+    def api(real: MemoryApi) -> Api:
+        holder.append(Recording(real))
+        return holder[0]
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        told = condition(await stage.claim("web-1"), names.DISRUPTION_REASON)
+        assert (told.status, told.reason, told.message) == ("True", "Underutilized", "Underutilized")
+        assert (await stage.claim(new)).metadata.annotations[names.REPLACES_ANNOTATION] == "web-1"
+        await asyncio.sleep(300)
+        before = list(holder[0].done)
+        await bring_up(stage, new)
+        await asyncio.sleep(10)
+        assert stage.env.metrics.value(DECISIONS, **TYPES) == 1
+        events = await stage.events()
+        for reason, kind, message in (
+            (names.DISRUPTION_LAUNCHING, "NodeClaim", "Launching NodeClaim: Underutilized"),
+            (names.DISRUPTION_WAITING_READINESS, "NodeClaim", "Waiting on readiness to continue disruption"),
+            (names.DISRUPTION_TERMINATING, "Node", "Disrupting Node: Underutilized"),
+            (names.DISRUPTION_TERMINATING, "NodeClaim", "Disrupting NodeClaim: Underutilized"),
+        ):
+            assert (reason, kind, message) in {(one.reason, one.involved_object.kind, one.message) for one in events}
+        return [before, holder[0].done[len(before) :], sorted(set(await claims(stage)) - {new})]
+
+    before, after, left = on_stage(body, api=api).value
+    assert before == ["taint node-of-web-1", "condition web-1", "create"]
+    assert after == ["delete web-1"]
+    assert left == []
+
+
+def test_a_move_waits_and_is_checked_again() -> None:
+    """For fifteen seconds nothing is done; what protects the node by then ends the move, and it is counted."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)  # of which twenty pass before we may believe that nobody is nominated
+        assert await tainted(stage) == []
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", annotation)
+        await asyncio.sleep(300)
+        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+        return await coming(stage), await tainted(stage), failed
+
+    assert on_stage(body).value == ([], [], 1.0)
+
+
+def test_after_a_failed_check_the_next_best_follows() -> None:
+    """One of two nodes was to go to the other and is protected while it waits: the other goes to it, soon after."""
+
+    async def body(stage: Stage) -> tuple[float, list[str], list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool, cpu="3")
+        await add_large(stage, "web-2", pool=pool, cpu="3")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", annotation)
+        await asyncio.sleep(60)
+        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+        return failed, await tainted(stage), sorted(set(await claims(stage)) - set(await coming(stage)))
+
+    assert on_stage(body).value == (1.0, ["node-of-web-2"], ["web-1"])
+
+
+def test_types_that_are_sold_no_more_end_the_move() -> None:
+    """What a replacement lists must still be had for its price when the move is checked again."""
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        large = [kind for kind in stage.cloud.sold.types if kind.name == "c-16x-amd64-linux"]
+        stage.env.state.catalogue = dataclasses.replace(stage.cloud.sold, types=tuple(large))
+        await asyncio.sleep(300)
+        return [*await coming(stage), *await tainted(stage)]
+
+    assert on_stage(body).value == []
+
+
+def test_a_replacement_that_vanishes_takes_the_move_back() -> None:
+    """Its claim is deleted before it is up, as without stock: the node takes pods again, and it is counted."""
+
+    async def body(stage: Stage) -> tuple[Any, ...]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        await stage.admin.patch(NODE_CLAIM, new, {"metadata": {"finalizers": None}})
+        await stage.admin.delete(NODE_CLAIM, new)
+        await asyncio.sleep(15)
+        failures = stage.env.metrics.value(QUEUE_FAILURES, **TYPES)
+        return await tainted(stage), await disrupted(stage), sorted(await claims(stage)), failures
+
+    assert on_stage(body).value == ([], [], ["web-1"], 1.0)
+
+
+def test_what_does_not_come_up_is_given_up_after_ten_minutes() -> None:
+    """The taint goes, and so does the machine that nobody needs."""
+
+    async def body(stage: Stage) -> tuple[Any, ...]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        await asyncio.sleep(540)
+        seen = [new in await claims(stage), *await tainted(stage)]
+        await asyncio.sleep(90)
+        return seen, new in await claims(stage), await tainted(stage), await disrupted(stage)
+
+    assert on_stage(body).value == ([True, "node-of-web-1"], False, [], [])
+
+
+def test_a_replacement_with_pods_stays_when_the_move_is_taken_back() -> None:
+    """Somebody's pod is on it: it replaces nobody any more, and is a machine like any other."""
+
+    async def body(stage: Stage) -> tuple[Any, ...]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", annotation)
+        await bring_up(stage, new)
+        await add_pod(stage, "quick", node=f"node-of-{new}", owner="StatefulSet")
+        await asyncio.sleep(10)
+        return await coming(stage), new in await claims(stage), await tainted(stage), "web-1" in await claims(stage)
+
+    assert on_stage(body).value == ([], True, [], True)
+
+
+def test_a_budget_that_closes_meanwhile_is_waited_for() -> None:
+    """The new machine is up and the budget allows nothing: the node goes when it does again."""
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        closed = {"spec": {"disruption": {**ALL, "budgets": [{"nodes": "0"}]}}}
+        await stage.admin.patch(NODE_POOL, "default", closed)
+        await bring_up(stage, new)
+        await asyncio.sleep(100)
+        seen = ["web-1" in await claims(stage)]
+        await stage.admin.patch(NODE_POOL, "default", {"spec": {"disruption": ALL}})
+        await asyncio.sleep(30)
+        return [*seen, "web-1" in await claims(stage), new in await claims(stage)]
+
+    assert on_stage(body).value == [True, False, True]
+
+
+def test_pods_must_have_a_place_when_their_node_goes() -> None:
+    """The new machine is up but others have taken its room: nothing goes, and in the end the move is taken back."""
+
+    async def body(stage: Stage) -> tuple[Any, ...]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        await bring_up(stage, new)
+        full = [{"name": "main", "image": "example", "resources": {"requests": {"cpu": "1800m"}}}]
+        await add_pod(stage, "thief", node=f"node-of-{new}", owner="StatefulSet", containers=full)
+        await asyncio.sleep(30)
+        seen = ["web-1" in await claims(stage), *await tainted(stage)]
+        await asyncio.sleep(700)
+        return seen, new in await claims(stage), "web-1" in await claims(stage)
+
+    assert on_stage(body).value == ([True, "node-of-web-1"], True, True)
+
+
+def test_drift_acts_at_once() -> None:
+    """A drifted node does not become another one by waiting: its replacement is bought in the first decision."""
+
+    async def body(stage: Stage) -> tuple[list[str], bool]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(25)
+        return await tainted(stage), len(await coming(stage)) == 1
+
+    assert on_stage(body).value == (["node-of-web-1"], True)
+
+
+def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
+    """Where a drifted node could not be replaced its pool waits, each time longer; another pool goes on meanwhile."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[int]]:
+        disruption = {**ALL, "consolidateAfter": "Never"}
+        for name in ("bad", "good"):
+            labels = {"metadata": {"labels": {"team": name}}}
+            pool = await add_ready_pool(stage, name, disruption=disruption, **labels)
+            await add_large(stage, f"of-{name}", pool=pool, selector={"team": name})
+            await drift(stage, f"of-{name}")
+        await stage.start(Disruption(stage.env))
+        tries: list[int] = []
+        replaced: list[str] = []
+        for second in range(400):
+            await asyncio.sleep(1)
+            for new in await coming(stage):
+                claim = await stage.claim(new)
+                if claim.metadata.labels[names.NODE_POOL_LABEL] == "bad":
+                    tries.append(second)
+                    await stage.admin.patch(NODE_CLAIM, new, {"metadata": {"finalizers": None}})
+                    await stage.admin.delete(NODE_CLAIM, new)
+                elif not claim.status.provider_id:
+                    await bring_up(stage, new)
+                    replaced.append(claim.metadata.annotations[names.REPLACES_ANNOTATION])
+        return replaced, [after - before for before, after in itertools.pairwise(tries)]
+
+    replaced, pauses = on_stage(body).value
+    assert replaced == ["of-good"]
+    assert len(pauses) == 2
+    assert 60 <= pauses[0] < 90
+    assert 120 <= pauses[1] < 150
+
+
+def test_another_process_goes_on_with_a_move() -> None:
+    """The first dies while the new machine comes up; the second waits for it, and then the node goes. Nothing is bought
+    again.
+    """
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        first = start_process(stage, Disruption)
+        (new,) = await until_coming(stage)
+        first.crash()
+        start_process(stage, Disruption, name="again")
+        await asyncio.sleep(60)
+        assert await coming(stage) == [new]
+        assert await tainted(stage) == ["node-of-web-1"]
+        await bring_up(stage, new)
+        await asyncio.sleep(10)
+        return sorted(set(await claims(stage)) - {new}), await disrupted(stage)
+
+    assert on_stage(body).value == ([], [])
+
+
+def test_a_move_that_was_half_bought_is_taken_back() -> None:
+    """Of two claims that were to come only one exists when the process dies: it goes, and the node stays as it was."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool, group=("new-1", "new-2"))
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(10)
+        return sorted(await claims(stage)), await tainted(stage), await disrupted(stage)
+
+    assert on_stage(body).value == (["web-1"], [], [])
+
+
+def test_a_claim_that_replaces_nothing_goes_unless_it_is_used() -> None:
+    """It came late, after its move had been taken back: empty it goes, with pods it stays and replaces nobody."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        for name in ("idle", "used"):
+            await add_replacement(stage, name, pool=pool)
+            await bring_up(stage, name)
+        await add_pod(stage, "here", node="node-of-used", owner="StatefulSet")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(10)
+        return sorted(await claims(stage)), await coming(stage)
+
+    assert on_stage(body).value == (["used", "web-1"], [])
+
+
+def test_what_a_move_left_behind_that_was_made_stays() -> None:
+    """The node that it replaced is on its way out, and its pods have yet to come: the new machine is not taken away."""
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(400)
+        return sorted(await claims(stage))
+
+    assert on_stage(body).value == ["new-1"]
+
+
+def test_a_hard_limit_without_room_blocks_replacing_only() -> None:
+    """The pool has as many nodes as it may: no replacement, and its event says why; empty nodes go all the same."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], set[str]]:
+        pool = await add_ready_pool(stage, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="12")
+        await add_large(stage, "web-2", pool=pool, pods=0)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(60)
+        told = {each.message for each in await stage.events(names.DISRUPTION_BLOCKED)}
+        return sorted(await claims(stage)), await coming(stage), told
+
+    left, new, told = on_stage(body).value
+    assert left == ["web-1"]
+    assert new == []
+    assert "No allowed disruptions for disruption reason Drifted due to node hard limit" in told
+
+
+def test_a_soft_limit_lets_the_replacement_come_first() -> None:
+    """The pool has as many nodes as it may: one more comes for a while, the old one goes, and the number is kept."""
+
+    async def body(stage: Stage) -> tuple[int, list[str]]:
+        disruption = {**ALL, "consolidateAfter": "Never", "nodeLimitMode": "Soft"}
+        pool = await add_ready_pool(stage, limits={"nodes": "1"}, disruption=disruption)
+        await add_large(stage, pool=pool)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        most = len(await claims(stage))
+        await bring_up(stage, new)
+        await asyncio.sleep(300)
+        return most, sorted(set(await claims(stage)) - {new})
+
+    assert on_stage(body).value == (2, [])
+
+
+def test_a_cap_of_the_cluster_holds_for_replacements() -> None:
+    """As many machines as the whole cluster may have: nothing is bought, and the node is as it was."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        return sorted(await claims(stage)), await tainted(stage), await disrupted(stage)
+
+    assert on_stage(body, settings=ControllerSettings(max_nodes=1)).value == (["web-1"], [], [])

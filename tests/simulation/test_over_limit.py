@@ -1,0 +1,317 @@
+"""More machines than limits.nodes: what goes, in which order, at once, and what is no surplus although it is too many."""
+
+import asyncio
+import functools
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.nodes import NODE
+from growth.cluster import hashes
+from growth.controllers.decisions import Decisions
+from growth.controllers.disrupted import CLAIMS_DISRUPTED
+from growth.controllers.disruption import Disruption
+from growth.controllers.sizing import Sizing
+from growth.controllers.termination import Termination
+from growth.kube.memory import MemoryApi
+from tests.simulation import sizing
+from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
+from tests.simulation.owning import LateApi, Stage, on_stage
+from tests.simulation.sizing import staying
+
+FROZEN = {"budgets": [{"nodes": "0"}]}
+INITIALIZED = {
+    "type": names.INITIALIZED,
+    "status": "True",
+    "reason": names.INITIALIZED,
+    "message": "",
+    "lastTransitionTime": "2030-01-07T08:00:00Z",
+}
+TAINTED = {"spec": {"taints": [{"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}]}}
+
+
+async def fleet(stage: Stage, number: int, **spec: Any) -> None:
+    pool = await stage.add_pool(**spec)
+    for each in range(number):
+        await add_owned(stage, f"web-{each}", pool=pool)
+        await asyncio.sleep(1)
+
+
+async def limit(stage: Stage, nodes: int | None) -> None:
+    await stage.admin.patch(
+        NODE_POOL, "default", {"spec": {"limits": {"nodes": None if nodes is None else str(nodes)}}}
+    )
+
+
+@pytest.mark.parametrize("mode", ["Hard", "Soft"])
+def test_a_lowered_limit_acts_at_once_and_past_budgets(mode: str) -> None:
+    """In both modes; it is told and counted, and nothing is marked as drifted for it."""
+
+    async def body(stage: Stage) -> list[int]:
+        await fleet(stage, 6, limits={"nodes": "6"}, disruption={**FROZEN, "nodeLimitMode": mode})
+        start_kubelets(stage)
+        await stage.start(Termination(stage.env), Sizing(stage.env))
+        await asyncio.sleep(300)
+        seen = [len(await staying(stage))]
+        await limit(stage, 2)
+        await asyncio.sleep(2)
+        seen.append(len(await staying(stage)))
+        await asyncio.sleep(60)
+        assert await left(stage) == (2, 2, 2)
+        told = {(each.involved_object.kind, each.message) for each in await stage.events(names.DISRUPTION_TERMINATING)}
+        assert told == {
+            ("Node", "Disrupting Node: Overprovisioned"),
+            ("NodeClaim", "Disrupting NodeClaim: Overprovisioned"),
+        }
+        labels = {"nodepool": "default", "capacity_type": "on-demand", "consolidation_policy": ""}
+        rest = {"reason": "overprovisioned", "termination_mode": "graceful"}
+        assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels, **rest) == 4
+        return seen
+
+    assert on_stage(body).value == [6, 2]
+
+
+def test_a_pool_within_its_limit_or_without_one_is_left_alone() -> None:
+    """A limit that is reached is no reason, other limits are none, and nothing is written."""
+
+    async def body(stage: Stage) -> tuple[int, int]:
+        await fleet(stage, 3, limits={"nodes": "3", "cpu": "1"})
+        await stage.start(Sizing(stage.env))
+        await asyncio.sleep(600)
+        await limit(stage, None)
+        await asyncio.sleep(600)
+        return len(await staying(stage)), stage.writes()
+
+    assert on_stage(body).value == (3, 0)
+
+
+def test_the_least_costly_go_first() -> None:
+    """No machine yet, then empty, then used, the least costly first; what says do-not-disrupt comes last, and goes too."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 4, limits={"nodes": "9"})
+        pool = await stage.pool()
+        await stage.add_claim("coming", pool=pool)
+        for number in range(3):
+            await add_pod(stage, f"busy{number}", node="node-of-web-0")
+        await add_pod(stage, "light", node="node-of-web-1")
+        await add_pod(stage, "kept", node="node-of-web-2", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        await stage.start(Sizing(stage.env))
+        seen = []
+        for most in (4, 3, 2, 1, 0):
+            await limit(stage, most)
+            await asyncio.sleep(5)
+            seen.append(await staying(stage))
+        return seen
+
+    assert on_stage(body).value == [
+        ["web-0", "web-1", "web-2", "web-3"],
+        ["web-0", "web-1", "web-2"],
+        ["web-0", "web-2"],
+        ["web-2"],
+        [],
+    ]
+
+
+def test_the_drain_keeps_disruption_budgets_of_pods() -> None:
+    """Past the pool's budgets, not past those of pods: the machine stays until its pod may leave."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        await fleet(stage, 1, limits={"nodes": "0"})
+        await add_pod(stage, "a", node="node-of-web-0")
+        start_kubelets(stage)
+        await add_budget(stage, "keep", app="a", maxUnavailable=0)
+        await stage.start(Termination(stage.env), Sizing(stage.env))
+        await asyncio.sleep(600)
+        assert await staying(stage) == []
+        return await left(stage)
+
+    assert on_stage(body).value == (1, 1, 1)
+
+
+def test_what_leaves_already_makes_room_by_itself() -> None:
+    """Two of five leave, and three may stay: nothing more goes."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 5, limits={"nodes": "5"})
+        for name in ("web-1", "web-3"):
+            await stage.admin.delete(NODE_CLAIM, name)
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 3)
+        await asyncio.sleep(60)
+        return await staying(stage)
+
+    assert on_stage(body).value == ["web-0", "web-2", "web-4"]
+
+
+def test_what_is_being_replaced_is_no_surplus() -> None:
+    """A move at a soft limit: the machine that comes is one too many only until the other goes, and nobody fights it.
+
+    When the move is taken back, the taint comes off, and the one too many goes.
+    """
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 2, limits={"nodes": "2"}, disruption={"nodeLimitMode": "Soft"})
+        await stage.start(Sizing(stage.env))
+        await stage.admin.patch(NODE, "node-of-web-0", TAINTED)
+        pool = await stage.pool()
+        await stage.add_claim("new", pool=pool, annotations={names.REPLACES_ANNOTATION: "web-0"})
+        await asyncio.sleep(120)
+        seen = [await staying(stage)]
+        await stage.admin.patch(NODE, "node-of-web-0", {"spec": {"taints": None}})
+        await stage.admin.patch(
+            NODE_CLAIM,
+            "new",
+            {"status": {"conditions": [INITIALIZED]}},
+            subresource="status",
+        )
+        await asyncio.sleep(120)
+        return [*seen, await staying(stage)]
+
+    assert on_stage(body).value == [["new", "web-0", "web-1"], ["web-0", "web-1"]]
+
+
+def test_a_move_that_the_cache_has_not_heard_of_is_no_surplus() -> None:
+    """The taint is looked for afresh: late news of Nodes cost nobody their machine."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 2, limits={"nodes": "2"}, disruption={"nodeLimitMode": "Soft"})
+        await stage.start(Sizing(stage.env))
+        await asyncio.sleep(10)
+        # In one moment: the taint, the machine that comes, and that it is up.
+        await stage.admin.patch(NODE, "node-of-web-0", TAINTED)
+        await add_owned(stage, "new", pool=await stage.pool(), annotations={})
+        await asyncio.sleep(120)
+        return await staying(stage)
+
+    assert on_stage(body, api=lambda api: LateApi(api, NODE)).value == ["new", "web-0", "web-1"]
+
+
+def test_a_limit_that_is_raised_again_stops_it() -> None:
+    """Between two deletions the pool is looked at: who changes their mind keeps the rest."""
+
+    class Slow(MemoryApi):
+        async def delete(self, kind: Any, name: str, **how: Any) -> None:
+            await super().delete(kind, name, **how)
+            if kind == NODE_CLAIM:
+                await asyncio.sleep(5)
+
+    async def body(stage: Stage) -> int:
+        await fleet(stage, 10, limits={"nodes": "10"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 0)
+        await asyncio.sleep(12)
+        await limit(stage, 10)
+        await asyncio.sleep(60)
+        return len(await staying(stage))
+
+    assert 6 <= on_stage(body, api=lambda api: Slow(api._server, user="growth")).value <= 8
+
+
+def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:
+    """A paused pool keeps all; a paused node is counted and stays."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pause: Any = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+        await fleet(stage, 3, limits={"nodes": "1"})
+        await stage.admin.patch(NODE_POOL, "default", pause)
+        await stage.admin.patch(NODE, "node-of-web-0", pause)
+        await stage.start(Sizing(stage.env))
+        await asyncio.sleep(120)
+        seen = [await staying(stage)]
+        pause["metadata"]["annotations"][names.PAUSED_ANNOTATION] = None
+        await stage.admin.patch(NODE_POOL, "default", pause)
+        await asyncio.sleep(120)
+        return [*seen, await staying(stage)]
+
+    assert on_stage(body).value == [["web-0", "web-1", "web-2"], ["web-0"]]
+
+
+def test_claims_made_by_hand_count_too() -> None:
+    """Who makes a claim of a full pool by hand has one too many, and the newest, which has no machine yet, goes."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 2, limits={"nodes": "2"})
+        await stage.start(Sizing(stage.env))
+        await stage.add_claim("by-hand", pool=await stage.pool())
+        await stage.add_claim("without-a-pool")
+        await asyncio.sleep(30)
+        return await staying(stage)
+
+    assert on_stage(body).value == ["web-0", "web-1", "without-a-pool"]
+
+
+@pytest.mark.parametrize("mode", ["Hard", "Soft"])
+def test_drift_at_the_limit_proceeds_in_soft_mode_only_and_nobody_fights_it(mode: str) -> None:
+    """Soft: none is left of the old template, with one more than the limit at a time, and nothing is a surplus.
+
+    Hard: nothing is replaced, at no time is there one more, and the pool's event says why.
+    """
+
+    async def body(stage: Stage) -> tuple[int, set[str], set[str], bool]:
+        await stage.add_class()
+        sizing.begin(stage)
+        disruption = {"budgets": [{"nodes": "1"}], "nodeLimitMode": mode, "consolidateAfter": "Never"}
+        pool = await stage.add_pool(limits={"nodes": "3"}, metadata={"labels": {"team": "a"}}, disruption=disruption)
+        for number in range(3):
+            await add_owned(stage, f"web-{number}", pool=pool)
+            stamped = {"metadata": {"annotations": hashes.stamp(pool), "labels": {"team": "a"}}}
+            await stage.admin.patch(NODE_CLAIM, f"web-{number}", stamped)
+            await add_pod(stage, f"pod-{number}", node=f"node-of-web-{number}")
+        decisions = Decisions(stage.env)
+        await stage.start(*(part(stage.env) for part in sizing.PARTS), Disruption(stage.env, decisions=decisions))
+        await asyncio.sleep(60)
+        await sizing.retemplate(stage)
+        most = 0
+        for _ in range(900):
+            await asyncio.sleep(1)
+            most = max(most, (await left(stage))[0])
+        why = {each.message.rpartition(": ")[2] for each in await stage.events(names.DISRUPTION_TERMINATING)}
+        blocked = await stage.events(names.DISRUPTION_BLOCKED)
+        limited = any("Drifted due to node hard limit" in each.message for each in blocked)
+        return most, set(await sizing.teams(stage)), why, limited
+
+    soft = (4, {"b"}, {"Drifted"}, False)
+    assert on_stage(body).value == (soft if mode == "Soft" else (3, {"a"}, set(), True))
+
+
+def test_two_who_lead_take_no_more_than_is_too_many() -> None:
+    """Both see the same, choose the same, and the pool ends at its limit."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        await fleet(stage, 8, limits={"nodes": "8"})
+        start_kubelets(stage)
+        for name in ("one", "two"):
+            start_process(stage, Termination, Sizing, name=name)
+        await asyncio.sleep(30)
+        await limit(stage, 3)
+        await asyncio.sleep(120)
+        return await left(stage)
+
+    assert on_stage(body).value == (3, 3, 3)
+
+
+def test_a_crash_after_any_write_ends_at_the_limit() -> None:
+    """Whatever was deleted last, the next process takes the rest and no more."""
+
+    async def body(stage: Stage, crash_after: int) -> int:
+        await fleet(stage, 5, limits={"nodes": "5"})
+        await add_pod(stage, "app", node="node-of-web-0")
+        start_kubelets(stage)
+        first = start_process(stage, Termination, Sizing, crash_after=crash_after)
+        await asyncio.sleep(10)
+        await limit(stage, 2)
+        await asyncio.sleep(60)
+        if crash_after:
+            assert first.dead
+            start_process(stage, Termination, Sizing, name="second")
+        await asyncio.sleep(60)
+        assert await left(stage) == (2, 2, 2)
+        assert "web-0" in await staying(stage)
+        return stage.writes()
+
+    unbroken = on_stage(functools.partial(body, crash_after=0)).value
+    for n in range(1, unbroken + 1):
+        on_stage(functools.partial(body, crash_after=n))

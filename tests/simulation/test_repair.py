@@ -1,0 +1,251 @@
+"""Broken nodes: who goes, how long nobody waits, and when the cause must lie elsewhere."""
+
+import asyncio
+import datetime as dt
+import functools
+from typing import Any
+
+from growth.api import names
+from growth.api.clouds import RepairPolicy
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.nodes import NODE
+from growth.controllers.disrupted import CLAIMS_DISRUPTED
+from growth.controllers.repair import UNHEALTHY_DISRUPTED, Repair
+from growth.controllers.termination import Termination
+from growth.kube.api import PatchType
+from growth.units import parse_time
+from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
+from tests.simulation.owning import Stage, on_stage
+
+POLICIES = (
+    RepairPolicy("Ready", "False", dt.timedelta(minutes=10)),
+    RepairPolicy("Ready", "Unknown", dt.timedelta(minutes=10)),
+    RepairPolicy("DiskHealthy", "False", dt.timedelta(minutes=30)),
+)
+ALL = {"budgets": [{"nodes": "100%"}]}
+
+
+async def fleet(stage: Stage, number: int, *, pool: str = "default", **spec: Any) -> None:
+    stage.cloud.repairs = POLICIES
+    made = await stage.add_pool(pool, **{"disruption": ALL, **spec})
+    for each in range(number):
+        await add_owned(stage, f"{pool}-{each}", pool=made)
+
+
+async def breaks(stage: Stage, name: str, condition: str = "Ready", status: str = "Unknown") -> None:
+    now = f"{stage.env.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    told = {"type": condition, "status": status, "reason": "Test", "message": "", "lastTransitionTime": now}
+    patch = {"status": {"conditions": [told]}}
+    await stage.admin.patch(NODE, f"node-of-{name}", patch, subresource="status", patch_type=PatchType.STRATEGIC)
+
+
+async def going(stage: Stage) -> list[str]:
+    listed = (await stage.admin.list(NODE_CLAIM)).items
+    return sorted(each.metadata.name for each in listed if each.metadata.deletion_timestamp is not None)
+
+
+def test_a_node_that_stays_broken_goes_when_its_cloud_has_lost_patience() -> None:
+    """Not before the toleration is over; then at once, with a deadline of now, an event and the counters."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        await asyncio.sleep(100)
+        await breaks(stage, "default-1")
+        await asyncio.sleep(597)
+        seen = [await going(stage)]
+        await asyncio.sleep(5)
+        seen.append(await going(stage))
+        claim = await stage.claim("default-1")
+        deadline = parse_time(claim.metadata.annotations[names.TERMINATION_TIMESTAMP_ANNOTATION])
+        assert deadline <= stage.env.clock.now()
+        labels = {"condition": "Ready", "nodepool": "default", "capacity_type": "on-demand", "image_id": ""}
+        assert stage.env.metrics.value(UNHEALTHY_DISRUPTED, **labels) == 1
+        counted = {"reason": "unhealthy", "nodepool": "default", "capacity_type": "on-demand"}
+        rest = {"consolidation_policy": "", "termination_mode": "graceful"}
+        assert stage.env.metrics.value(CLAIMS_DISRUPTED, **counted, **rest) == 1
+        told = {each.message for each in await stage.events(names.DISRUPTION_TERMINATING)}
+        assert told == {"Disrupting Node: Unhealthy", "Disrupting NodeClaim: Unhealthy"}
+        return seen
+
+    assert on_stage(body).value == [[], ["default-1"]]
+
+
+def test_each_condition_has_its_own_patience() -> None:
+    """What the cloud does not list is no reason; what it lists counts from its own transition."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 10)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1", "DiskHealthy", "False")
+        await breaks(stage, "default-2", "DiskHealthy", "Unknown")
+        await breaks(stage, "default-3", "MemoryPressure", "True")
+        await asyncio.sleep(1790)
+        seen = [await going(stage)]
+        await asyncio.sleep(20)
+        return [*seen, await going(stage)]
+
+    assert on_stage(body).value == [[], ["default-1"]]
+
+
+def test_a_node_that_recovers_in_time_stays() -> None:
+    """The clock begins anew with every transition."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        for _ in range(5):
+            await breaks(stage, "default-1")
+            await asyncio.sleep(500)
+            await breaks(stage, "default-1", status="True")
+            await asyncio.sleep(500)
+        return await going(stage)
+
+    assert on_stage(body).value == []
+
+
+def test_more_than_a_fifth_of_a_pool_is_nobodys_fault() -> None:
+    """Of ten nodes two are repaired; of three broken ones none is, and events say why, on Node, claim and pool."""
+
+    async def body(stage: Stage, number: int) -> tuple[int, set[str]]:
+        await fleet(stage, 10)
+        await fleet(stage, 2, pool="other")
+        await stage.start(Repair(stage.env))
+        for each in range(number):
+            await breaks(stage, f"default-{each}")
+        await asyncio.sleep(1200)
+        blocked = await stage.events(names.NODE_REPAIR_BLOCKED)
+        assert all("3 of 10 nodes are unhealthy, and repair stops above 2" in each.message for each in blocked)
+        return len(await going(stage)), {each.involved_object.kind for each in blocked}
+
+    assert on_stage(functools.partial(body, number=2)).value == (2, set())
+    assert on_stage(functools.partial(body, number=3)).value == (0, {"Node", "NodeClaim", "NodePool"})
+
+
+def test_the_share_is_rounded_up() -> None:
+    """One broken node of one, or of four, is repaired."""
+
+    async def body(stage: Stage, size: int) -> list[str]:
+        await fleet(stage, size)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-0")
+        await asyncio.sleep(700)
+        return await going(stage)
+
+    for size in (1, 4):
+        assert on_stage(functools.partial(body, size=size)).value == ["default-0"], size
+
+
+def test_do_not_repair_spares_a_node() -> None:
+    """On the Node or on the claim; taken off, the node goes within five minutes."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 10)
+        spare = {"metadata": {"annotations": {names.DO_NOT_REPAIR_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-default-1", spare)
+        await stage.admin.patch(NODE_CLAIM, "default-2", spare)
+        await stage.start(Repair(stage.env))
+        for name in ("default-1", "default-2"):
+            await breaks(stage, name)
+        await asyncio.sleep(3600)
+        seen = [await going(stage)]
+        await stage.admin.patch(
+            NODE_CLAIM, "default-2", {"metadata": {"annotations": {names.DO_NOT_REPAIR_ANNOTATION: None}}}
+        )
+        await asyncio.sleep(310)
+        return [*seen, await going(stage)]
+
+    assert on_stage(body).value == [[], ["default-2"]]
+
+
+def test_budgets_for_the_reason_unhealthy_bound_it() -> None:
+    """They count machines on their way out; that the node itself is not ready takes nothing off them."""
+
+    async def body(stage: Stage, **budget: Any) -> int:
+        await fleet(stage, 10, disruption={"budgets": [budget]})
+        await stage.start(Repair(stage.env))
+        for name in ("default-1", "default-2"):
+            await breaks(stage, name)
+        await asyncio.sleep(3600)
+        return len(await going(stage))
+
+    assert on_stage(functools.partial(body, nodes="0")).value == 0
+    assert on_stage(functools.partial(body, nodes="1")).value == 1
+    assert on_stage(functools.partial(body, nodes="10%", reasons=["Unhealthy"])).value == 1
+    assert on_stage(functools.partial(body, nodes="0", reasons=["Empty", "Drifted", "Underutilized"])).value == 2
+
+
+def test_a_pause_holds_it() -> None:
+    """Nothing is repaired in a paused pool."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 5)
+        pause: Any = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE_POOL, "default", pause)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(3600)
+        seen = [await going(stage)]
+        pause["metadata"]["annotations"][names.PAUSED_ANNOTATION] = None
+        await stage.admin.patch(NODE_POOL, "default", pause)
+        await asyncio.sleep(310)
+        return [*seen, await going(stage)]
+
+    assert on_stage(body).value == [[], ["default-1"]]
+
+
+def test_nothing_on_a_broken_node_holds_its_end_up() -> None:
+    """Past the deadline neither a disruption budget nor do-not-disrupt keeps a pod there."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        await fleet(stage, 1)
+        await add_pod(stage, "a", node="node-of-default-0")
+        await add_pod(stage, "b", node="node-of-default-0", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        start_kubelets(stage)
+        await add_budget(stage, "keep", app="a", maxUnavailable=0)
+        await stage.start(Termination(stage.env), Repair(stage.env))
+        await breaks(stage, "default-0", "DiskHealthy", "False")
+        await asyncio.sleep(1860)
+        return await left(stage)
+
+    assert on_stage(body).value == (0, 0, 0)
+
+
+def test_a_deadline_that_a_crash_left_is_taken_back_from_a_node_that_recovered() -> None:
+    """Otherwise its pods would be killed at once whenever it goes for another reason."""
+
+    async def body(stage: Stage) -> None:
+        await fleet(stage, 5)
+        first = start_process(stage, Repair, crash_after=1)
+        await breaks(stage, "default-1")
+        await asyncio.sleep(620)
+        assert first.dead
+        assert names.TERMINATION_TIMESTAMP_ANNOTATION in (await stage.claim("default-1")).metadata.annotations
+        assert await going(stage) == []
+        await breaks(stage, "default-1", status="True")
+        start_process(stage, Repair, name="second")
+        await asyncio.sleep(60)
+        assert names.TERMINATION_TIMESTAMP_ANNOTATION not in (await stage.claim("default-1")).metadata.annotations
+
+    on_stage(body)
+
+
+def test_a_crash_after_any_write_repairs_once() -> None:
+    """Whatever was written last, the broken machine goes and the others stay."""
+
+    async def body(stage: Stage, crash_after: int) -> int:
+        await fleet(stage, 5)
+        start_kubelets(stage)
+        first = start_process(stage, Termination, Repair, crash_after=crash_after)
+        await breaks(stage, "default-1", "DiskHealthy", "False")
+        await asyncio.sleep(1900)
+        if crash_after:
+            assert first.dead
+            start_process(stage, Termination, Repair, name="second")
+        await asyncio.sleep(120)
+        assert await left(stage) == (4, 4, 4)
+        return stage.writes()
+
+    unbroken = on_stage(functools.partial(body, crash_after=0)).value
+    for n in range(1, unbroken + 1):
+        on_stage(functools.partial(body, crash_after=n))

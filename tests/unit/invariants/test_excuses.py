@@ -1,0 +1,104 @@
+"""What excuses a change and what does not: each promise lets pass no more than it must."""
+
+from growth.sim.invariants import moves, pods, safety
+from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS
+from growth.sim.invariants.counts import Limits
+from growth.sim.ledger import NO_CAPS, Caps
+from tests.unit.invariants.histories import (
+    ADMIN,
+    CLOUD,
+    GROWTH,
+    History,
+    claim,
+    going,
+    machine,
+    node,
+    pod,
+    pool,
+    running,
+)
+
+
+def test_pods_have_their_next_place_first() -> None:
+    """A node with pods is removed only when another that is up has room for them: a younger one alone is not enough."""
+    for name, room, tainted, said in (
+        ("", "0", False, 1),
+        ("two", "500m", False, 1),
+        ("two", "2", False, 0),
+        ("two", "2", True, 1),
+    ):
+        history = running(moves.Replacement())
+        body = pod()
+        body["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+        history.put(PODS, body)
+        if name:
+            other = node(name, tainted=tainted)
+            other["status"]["allocatable"] = {"cpu": room, "pods": "10"}
+            history.put(CLAIMS, claim(name), by=GROWTH)
+            history.put(NODES, other)
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (name, room, tainted)
+
+
+def test_what_comes_up_has_its_time() -> None:
+    """A machine that is not ready yet is given up after its time and no sooner; one whose Node somebody took may go."""
+    for at, registered, said in ((100.0, False, 1), (1000.0, False, 0), (100.0, True, 0)):
+        history = History(safety.Unknown(patience=900.0))
+        body = claim(initialized=False)
+        if registered:
+            body["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
+        history.put(CLAIMS, body, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=at)
+        assert len(history.said) == said, (at, registered)
+
+
+def test_a_deadline_excuses_only_what_it_forces() -> None:
+    """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it."""
+    limited = claim(annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-07T08:10:00Z"})
+    for at, skew, said in ((300.0, 0.0, 1), (571.0, 0.0, 0), (300.0, 280.0, 0)):
+        history = running(pods.DoNotDisrupt())
+        history.put(CLAIMS, limited, by=GROWTH)
+        history.put(PODS, pod(do_not_disrupt="true"))
+        history.case.skew = skew
+        history.put(PODS, going(pod(do_not_disrupt="true")), by=GROWTH, verb="delete", at=at)
+        assert len(history.said) == said, (at, skew)
+
+
+def test_budgets_are_read_for_the_reason_that_the_claim_says() -> None:
+    """A budget for drift does not hold back an empty node, nor the other way round."""
+    for reason, said in (("Drifted", 1), ("Empty", 0), ("", 0)):
+        history = running(safety.Budget(), "one", "two", "three", budget="100%")
+        strict = pool()
+        strict["spec"]["disruption"]["budgets"] = [{"nodes": "0", "reasons": ["Drifted"]}]
+        history.put(POOLS, strict)
+        body = claim()
+        if reason:
+            body["status"]["conditions"].append({"type": "DisruptionReason", "status": "True", "reason": reason})
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, reason
+
+
+def test_machines_count_until_somebody_else_takes_their_claim_away() -> None:
+    """What we let go of ourselves still counts; what a person took from us is unknown until it is found."""
+    for by, verb, said in ((ADMIN, "patch", []), (GROWTH, "patch", ["machines of NodePool default: 2 of 1"])):
+        history = History(Limits(NO_CAPS))
+        history.put(POOLS, pool(nodes="1"))
+        history.put(CLAIMS, claim("one"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+        history.remove(CLAIMS, claim("one"), by=by, verb=verb)
+        history.put(CLAIMS, claim("two"), by=GROWTH)
+        history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+        assert history.said == said
+
+
+def test_machines_of_another_cluster_count_for_nobody() -> None:
+    """They are in the same project and not ours."""
+    history = History(Limits(Caps(max_nodes=1)))
+    history.put(CLAIMS, claim("one"), by=GROWTH)
+    history.put(CONFIG_MAPS, machine("one"), by=CLOUD)
+    history.put(CONFIG_MAPS, machine("theirs", cluster="theirs"))
+    history.look(1.0)
+    assert history.said == []
+    history.put(CONFIG_MAPS, machine("two"), by=CLOUD)
+    assert history.said == ["machines of the cluster: 2 of 1"]

@@ -1,0 +1,304 @@
+"""Which nodes go, which stay, and what comes instead."""
+
+import dataclasses
+import datetime as dt
+
+from growth.api import names
+from growth.planning.disruption import search, words
+from growth.planning.disruption.model import Room
+from growth.planning.disruption.search import SearchOptions
+from tests.unit.planning.builders import (
+    EURO,
+    HOST,
+    LARGE,
+    MEDIUM,
+    SMALL,
+    claim,
+    csi_node,
+    far,
+    kind,
+    node,
+    pod,
+    pods,
+    spread,
+    storage,
+    term,
+    volume,
+)
+from tests.unit.planning.searching import FREELY, NOW, found, gone, only, owned, situation, why
+
+
+def test_a_node_goes_whose_pods_have_room_elsewhere() -> None:
+    """m→0: nothing is bought where room is free, and the nodes that take the pods are named and stay."""
+    made = found(owned("a", *pods(1, "x")), owned("b", *pods(2, "y")))
+    move = only(made)
+    assert move.nodes == ("a",)
+    assert move.replacements == ()
+    assert move.destinations == ("b",)
+    assert (move.savings, move.evictions, move.reason) == (EURO * 4 // 10, 1, names.UNDERUTILIZED)
+    assert why(made) == {"b": words.DESTINATION}
+
+
+def test_nobody_goes_where_everything_is_full() -> None:
+    """Full nodes of the cheapest kind for their pods stay, and it is said why."""
+    made = found(owned("a", *pods(4, "x")), owned("b", *pods(4, "y")))
+    assert made.moves == ()
+    assert set(why(made).values()) == {words.IN_USE}
+
+
+def test_of_two_the_dearer_for_its_room_goes() -> None:
+    """Not a prefix of an order, but what is dearest for the room that it gives."""
+    dear = kind("dear", 4, "16Gi", price=0.9)
+    made = found(owned("a", *pods(1, "x")), owned("b", *pods(1, "y"), of=dear), sold=(MEDIUM, dear))
+    assert gone(made) == ["b"]
+
+
+def test_many_go_at_once_and_every_one_by_itself() -> None:
+    """Nodes that need no replacement are moves of their own: one that fails later holds up no other."""
+    made = found(*(owned(f"n{at}", *pods(1, f"p{at}")) for at in range(8)))
+    assert len(gone(made)) == 6
+    assert all(len(move.nodes) == 1 and not move.replacements for move in made.moves)
+    stay = {f"n{at}" for at in range(8)} - set(gone(made))
+    assert {name for move in made.moves for name in move.destinations} <= stay
+
+
+def test_two_nodes_become_one_that_is_cheaper() -> None:
+    """m→1: the pods of both fit on one machine that costs less than both."""
+    huge = kind("huge", 8, "32Gi", price=0.5)
+    made = found(owned("a", *pods(3, "x")), owned("b", *pods(3, "y")), sold=(MEDIUM, huge))
+    move = only(made)
+    assert (sorted(move.nodes), [each.planned.instance_type for each in move.replacements]) == (["a", "b"], ["huge"])
+    assert move.savings == EURO * 3 // 10
+
+
+def test_several_nodes_become_several_that_are_cheaper() -> None:
+    """m→n: no single machine holds all pods, but two cheaper ones do."""
+    dear = kind("dear", 4, "16Gi", price=1.0)
+    cheap = kind("cheap", 8, "32Gi", price=0.8)
+    nodes = [owned(f"n{at}", *pods(4, f"p{at}"), of=dear) for at in range(4)]
+    made = found(*nodes, sold=(dear, cheap))
+    assert gone(made) == ["n0", "n1", "n2", "n3"]
+    bought = [each.planned.instance_type for move in made.moves for each in move.replacements]
+    assert bought == ["cheap", "cheap"]
+
+
+def test_a_large_node_with_one_pod_becomes_a_small_one() -> None:
+    """1→1: what is too large for what it holds is replaced."""
+    made = found(owned("a", *pods(1, "x"), of=LARGE))
+    assert [each.planned.instance_type for each in only(made).replacements] == ["small"]
+
+
+def test_a_node_of_unknown_price_is_never_moved() -> None:
+    """Nobody can say what a move would save."""
+    made = found(owned("a", *pods(1, "x"), price=None), owned("b", *pods(4, "y")))
+    assert (made.moves, why(made)["a"]) == ((), words.PRICE_UNKNOWN)
+
+
+def test_pods_without_a_place_keep_theirs() -> None:
+    """The room that a pending pod needs is not given to a pod that is moved."""
+    assert gone(found(owned("a", *pods(2, "x")), owned("b", *pods(2, "y")), candidates="a", sold=(MEDIUM,))) == ["a"]
+    waiting = pods(1, "w", cpu="2")
+    made = found(owned("a", *pods(2, "x")), owned("b", *pods(2, "y")), candidates="a", sold=(MEDIUM,), pending=waiting)
+    assert gone(made) == []
+
+
+def test_nothing_is_moved_to_a_node_that_is_not_quiet() -> None:
+    """`consolidateAfter` counts for destinations too; pods without a place may go there all the same."""
+    busy = owned("b", *pods(1, "y"), quiet_seconds=10)
+    quiet = {"consolidateAfter": "1m"}
+    assert gone(found(owned("a", *pods(1, "x")), busy, candidates="a", disruption=quiet, sold=(MEDIUM,))) == []
+    # The pending pod takes the busy node, and so the quiet one stays free for the pod that moves.
+    made = found(
+        owned("a", *pods(1, "x")),
+        owned("c", *pods(3, "z")),
+        busy,
+        candidates="a",
+        disruption=quiet,
+        pending=pods(1, "w", cpu="3"),
+        sold=(MEDIUM,),
+    )
+    assert only(made).destinations == ("c",)
+
+
+def test_nothing_is_moved_to_machines_that_are_not_ready() -> None:
+    """A machine on its way, or one whose kubelet is silent, is no place to move to; an unmanaged node is."""
+    mine = owned("a", *pods(1, "x"))
+    assert gone(found(mine, others=[node("new", initialized=False)], sold=(MEDIUM,))) == []
+    assert gone(found(mine, owned("b", ready=False), candidates="a", sold=(MEDIUM,))) == []
+    assert gone(found(mine, others=[node("pet")], sold=(MEDIUM,))) == ["a"]
+
+
+def test_a_move_must_pay_for_its_disruption() -> None:
+    """What evictions cost must be saved within the horizon."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(3, "y")))
+    assert gone(found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=24))) == ["a"]
+    made = found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=1))
+    assert (made.moves, why(made)["a"]) == ((), words.TOO_LITTLE)
+
+
+def test_machines_are_not_bought_for_next_to_nothing() -> None:
+    """A move that buys must save a share of what goes."""
+    cheaper = kind("cheaper", 4, "16Gi", price=0.39)
+    full = owned("a", *pods(4, "x"))
+    assert gone(found(full, sold=(MEDIUM, cheaper))) == ["a"]
+    assert gone(found(full, sold=(MEDIUM, cheaper), options=dataclasses.replace(FREELY, least_percent=3))) == []
+
+
+def test_pods_that_were_moved_a_moment_ago_keep_out_of_moves_that_buy() -> None:
+    """No A→B→A: a pod that was moved stays, unless its node goes for nothing; later it may be moved again."""
+    since = NOW - dt.timedelta(minutes=1)
+    moved = {"uid-x-00": since}
+    large = owned("a", *pods(1, "x"), of=LARGE, since=since)
+    made = found(large, moved=moved)
+    assert (made.moves, why(made)["a"]) == ((), words.RECENTLY_MOVED)
+    assert made.kept[0].waits
+    assert gone(found(large, owned("b", *pods(1, "y")), candidates="a", moved=moved)) == ["a"]
+    assert gone(found(large, moved={"uid-x-00": NOW - dt.timedelta(hours=1)})) == ["a"]
+    # Another pod of its owner was moved, and this one has been there all the time.
+    assert gone(found(owned("a", *pods(1, "x"), of=LARGE), moved=moved)) == ["a"]
+
+
+def test_a_machine_that_was_bought_for_moved_pods_stays() -> None:
+    """Deleting it again would send them in a circle."""
+    since = NOW - dt.timedelta(minutes=1)
+    young = owned("a", *pods(1, "x"), since=since, created=since)
+    made = found(young, owned("b", *pods(1, "y")), candidates="a", moved={"uid-x-00": since})
+    assert (made.moves, why(made)["a"]) == ((), words.RECENTLY_MOVED)
+    assert gone(found(young, owned("b", *pods(1, "y")), candidates="a")) == ["a"]
+
+
+def test_budgets_bound_the_nodes_that_go() -> None:
+    """As many nodes go as there is room for; the others are told that there is none."""
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(8)]
+    made = found(*nodes, room=Room(2, 2))
+    assert len(gone(made)) == 2
+    assert words.BUDGET in why(made).values()
+    assert gone(found(*nodes, room=Room(0, 0))) == []
+
+
+def test_a_node_limit_blocks_what_is_bought_and_not_what_only_goes() -> None:
+    """`replace` bounds nodes that are replaced, `buy` what is bought; both leave deletions alone."""
+    large = owned("a", *pods(1, "x"), of=LARGE)
+    assert gone(found(large, room=Room(None, 0))) == []
+    assert gone(found(large, room=Room(None, None, buy=0))) == []
+    assert gone(found(large, room=Room(None, 1, buy=1))) == ["a"]
+    assert gone(found(large, owned("b", *pods(1, "y")), candidates="a", room=Room(None, 0, buy=0))) == ["a"]
+
+
+def test_limits_of_the_pool_hold_for_what_is_bought() -> None:
+    """The replacement comes before the node goes, so both count."""
+    large = owned("a", *pods(1, "x"), of=LARGE)
+    assert gone(found(large, limits={"cpu": 17}, used={"cpu": 16})) == []
+    assert gone(found(large, limits={"cpu": 18}, used={"cpu": 16})) == ["a"]
+
+
+def test_the_policy_balanced_may_object() -> None:
+    """A node that saves little of the pool's cost and disturbs much of it stays."""
+    nodes = (
+        owned("a", *pods(6, "x", cpu="100m"), of=SMALL, price=0.01),
+        owned("b", *pods(1, "y"), of=LARGE, price=9.0),
+    )
+    assert gone(found(*nodes, candidates="a")) == ["a"]
+    made = found(*nodes, candidates="a", disruption={"consolidationPolicy": "Balanced"})
+    assert (made.moves, why(made)["a"]) == ((), words.BALANCED)
+
+
+def test_a_move_is_believed_only_if_kube_scheduler_finds_the_places() -> None:
+    """Two small pods and a large one fit in our order; kube-scheduler spreads the small ones, and the large one is left."""
+    small = pods(2, "s", cpu="1")
+    made = found(
+        owned("a", *small, pod("big", cpu="3"), of=kind("six", 6, "24Gi", price=2.0)),
+        owned("b", *pods(1, "y", cpu="1")),
+        owned("c", *pods(1, "z", cpu="2")),
+        candidates="a",
+        sold=(),
+    )
+    assert made.moves == ()
+    assert why(made)["a"] == words.NO_PLACE
+
+
+def test_rules_among_pods_hold_where_they_go() -> None:
+    """Anti-affinity and spread are asked of the nodes that stay, without the pods of the node that goes."""
+    apart = far(term(HOST, app="x"))
+    x = {"affinity": apart, "labels": {"app": "x"}}
+    made = found(owned("a", *pods(1, "x", **x)), owned("b", *pods(1, "y", **x)), sold=(MEDIUM,))
+    assert gone(made) == []
+    other = owned("c", *pods(1, "z"))
+    made = found(owned("a", *pods(1, "x", **x)), owned("b", *pods(1, "y", **x)), other, sold=(MEDIUM,), candidates="a")
+    assert only(made).destinations == ("c",)
+
+
+def test_a_spread_counts_without_what_goes() -> None:
+    """The pod may go where its own leaving makes room for it, and not into a zone that is too full."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    one = owned("a", *pods(1, "x", **even), zone="a")
+    two = owned("b", *pods(1, "y", **even), zone="b")
+    assert gone(found(one, two, sold=(MEDIUM,), candidates="a")) == []
+    assert gone(found(one, two, owned("c", zone="a"), sold=(MEDIUM,), candidates="a")) == ["a"]
+
+
+def test_a_volume_for_one_pod_moves_with_its_pod() -> None:
+    """The claim is in use by the pod itself, which is no reason to keep it where it is."""
+    data = storage(
+        claim("data", volume="disk", modes=("ReadWriteOncePod",)),
+        volume("disk", "a"),
+        csi_node("b", 9),
+        csi_node("a", 9),
+    )
+    made = found(owned("a", *pods(1, "x", claims=("data",))), owned("b", *pods(1, "y")), candidates="a", volumes=data)
+    assert gone(made) == ["a"]
+
+
+def test_equal_input_gives_an_equal_answer() -> None:
+    """The order in which nodes are named decides nothing."""
+    nodes = [owned(f"n{at}", *pods(1 + at % 3, f"p{at}"), of=(SMALL, MEDIUM, LARGE)[at % 3]) for at in range(12)]
+    first = found(*nodes)
+    again = found(*nodes)
+    turned = found(*reversed(nodes))
+    assert first == again
+    assert {move.nodes for move in first.moves} == {move.nodes for move in turned.moves}
+
+
+def test_a_search_that_runs_out_of_steps_says_so_and_what_it_found_stands() -> None:
+    """Anytime: a small budget finds some of the moves, and they can be made."""
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(16)]
+    short = found(*nodes, options=dataclasses.replace(FREELY, budget=10))
+    whole = found(*nodes)
+    assert not short.complete
+    assert whole.complete
+    assert 0 < len(gone(short)) < len(gone(whole))
+
+
+def test_a_search_that_is_stopped_ends_at_once() -> None:
+    """Whoever needs the processor more urgently says so."""
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(4)]
+    made = found(*nodes, options=dataclasses.replace(FREELY, stop=lambda: True))
+    assert not made.complete
+    assert made.moves == ()
+
+
+def test_a_pool_without_room_of_its_own_is_left_alone() -> None:
+    """Nothing is known of its budgets: unknown is not unlimited."""
+    made = found(owned("a", *pods(1, "x"), pool="other"), owned("b", *pods(1, "y")), candidates="a")
+    assert made.moves == ()
+
+
+def test_nothing_is_bought_that_another_move_gives_away() -> None:
+    """An empty node that goes stays instead, where it costs no more than what would be bought; savings count without it."""
+    large = owned("a", *pods(1, "x"), of=LARGE)
+    empty = owned("e", of=SMALL)
+    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[empty])
+    move = only(made)
+    assert (move.nodes, move.replacements, move.destinations) == (("a",), (), ("e",))
+    assert move.savings == EURO * 14 // 10
+    assert made.needed == ("e",)
+    dear = owned("e", of=MEDIUM)
+    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[dear])
+    assert (len(only(made).replacements), made.needed) == (1, ())
+
+
+def test_nodes_go_where_nothing_can_be_bought() -> None:
+    """A pool that is not ready buys nothing, and needs nothing for nodes that go for nothing."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(2, "y")))
+    assert gone(found(*nodes, problem="not ready")) == ["a"]
+    assert gone(found(owned("a", *pods(1, "x"), of=LARGE), problem="not ready")) == []

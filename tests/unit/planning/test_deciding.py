@@ -1,0 +1,251 @@
+"""The whole decision: drift and consolidation after emptiness, each with the room that the others leave."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.kinds import Json
+from growth.planning.disruption import words
+from growth.planning.disruption.decide import Options, decide
+from growth.planning.disruption.model import Decided, Situation
+from growth.planning.disruption.search import SearchOptions
+from growth.planning.disruption.situating import Facts
+from tests.unit.planning.clusters import QUIET, SMALL, cluster, machine, pods, pool
+
+DRIFTED = dataclasses.replace(QUIET, drifted=names.NODE_POOL_DRIFTED)
+# Nothing but drift: no node of such a pool is consolidated.
+STILL: dict[str, Any] = {"disruption": {"consolidateAfter": "Never"}}
+
+
+def drifted(*nodes: str) -> dict[str, Facts]:
+    return dict.fromkeys(nodes, DRIFTED)
+
+
+def moves(made: Decided) -> list[tuple[str, tuple[str, ...], int]]:
+    return [(move.reason, move.nodes, len(move.replacements)) for move in made.moves]
+
+
+def kept(made: Decided) -> dict[str, str]:
+    return {each.node: each.reason for each in made.kept}
+
+
+def full(name: str, **more: Any) -> list[Json]:
+    """A large machine whose pods would fill another."""
+    return [*machine(name, **more), *pods(15, on=name)]
+
+
+# --- drift
+
+
+def test_empty_drifted_nodes_go_together_and_first() -> None:
+    """They need no replacement, so all go that the budget allows; then the oldest of the others is replaced."""
+    of = pool(**STILL)
+    made = decide(
+        cluster(
+            of,
+            machine("empty-1"),
+            machine("empty-2"),
+            full("young", age=10.0),
+            full("old", age=1000.0),
+            facts=drifted("empty-1", "empty-2", "young", "old"),
+        )
+    )
+    assert moves(made) == [("Drifted", ("empty-1", "empty-2"), 0), ("Drifted", ("old",), 1)]
+    assert kept(made) == {"young": words.DRIFTED_WAITS}
+
+
+def test_the_oldest_goes_first_and_ties_go_by_name() -> None:
+    """Whatever order they come in, and whatever they cost."""
+    nodes = [full("c", age=50.0), full("b", age=90.0), full("a", age=10.0), full("d", age=90.0)]
+    made = decide(cluster(pool(**STILL), *nodes, facts=drifted("a", "b", "c", "d")))
+    assert moves(made) == [("Drifted", ("b",), 1)]
+
+
+def test_one_pools_drift_does_not_wait_for_anothers() -> None:
+    """Each pool replaces one at a time, and one whose drift rests holds nobody up."""
+    nodes = [full("a", of="one", age=99.0), full("b", of="one"), full("c", of="two")]
+    made = cluster(pool("one", **STILL), pool("two", **STILL), *nodes, facts=drifted("a", "b", "c"))
+    assert [move.nodes for move in decide(made).moves] == [("b",), ("c",)]
+    resting = decide(made, Options(resting={"one": "its last replacements failed"}))
+    assert [move.nodes for move in resting.moves] == [("c",)]
+    assert kept(resting) == {"a": words.BACK_OFF, "b": words.BACK_OFF}
+
+
+def test_a_node_whose_pods_have_no_place_does_not_block_the_next() -> None:
+    """Some pod of the oldest fits on nothing that can be bought."""
+    stuck = pods(1, on="old")
+    stuck[0]["spec"]["nodeSelector"] = {"example.com/rack": "7"}
+    made = decide(
+        cluster(pool(**STILL), machine("old", age=10.0**6), stuck, full("young"), facts=drifted("old", "young"))
+    )
+    assert moves(made) == [("Drifted", ("young",), 1)]
+    assert kept(made) == {"old": words.NO_PLACE}
+
+
+def test_a_drifted_node_may_need_several_machines() -> None:
+    """Its budget counts what is disturbed, not what comes."""
+    one = pool(types=("c-8x-amd64-linux",), disruption={**STILL["disruption"], "budgets": [{"nodes": "1"}]})
+    (move,) = decide(cluster(one, full("a"), facts=drifted("a"))).moves
+    assert len(move.replacements) == 3
+
+
+def test_pods_do_not_go_from_one_drifted_node_to_another() -> None:
+    """They would be moved twice; what is up to date may take them."""
+    nodes = [machine("a", age=99999.0), pods(2, on="a"), machine("b"), pods(2, on="b")]
+    (move,) = decide(cluster(pool(**STILL), *nodes, facts=drifted("a", "b"))).moves
+    assert (move.nodes, len(move.replacements), move.destinations) == (("a",), 1, ())
+    (move,) = decide(cluster(pool(**STILL), *nodes, facts=drifted("a"))).moves
+    assert (move.nodes, len(move.replacements), move.destinations) == (("a",), 0, ("b",))
+
+
+def test_static_pools_replace_their_own() -> None:
+    """Neither drifted nor empty nodes of a pool with replicas are touched."""
+    made = decide(cluster(pool(replicas=2), machine("a"), full("b"), facts=drifted("b")))
+    assert made.moves == ()
+    assert kept(made) == {"a": words.STATIC, "b": words.STATIC}
+
+
+def test_drift_that_budgets_forbid_does_not_protect_from_consolidation() -> None:
+    """Who wants no drift writes a budget of 0 for it, and still wants to save."""
+    none = {"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}
+    made = decide(cluster(pool(disruption=none), machine("a"), pods(1, on="a"), facts=drifted("a")))
+    assert moves(made) == [("Underutilized", ("a",), 1)]
+    assert made.kept == ()
+
+
+# --- budgets between the methods
+
+
+def test_what_one_method_takes_the_next_has_not() -> None:
+    """A budget of two for all reasons: of an empty and two idle nodes the empty one and one other go."""
+    two = pool(disruption={"budgets": [{"nodes": "2"}]})
+    idle = [each for at in "abc" for each in (machine(at), pods(1, on=at))]
+    made = decide(cluster(two, machine("empty"), *idle))
+    assert moves(made)[0] == ("Empty", ("empty",), 0)
+    assert sum(len(move.nodes) for move in made.moves) == 2
+    assert made.room[names.EMPTY, "default"].delete == 2
+    assert made.room[names.UNDERUTILIZED, "default"].delete == 1
+
+
+def test_budgets_by_reason_are_apart() -> None:
+    """No empty node may go, but used ones may be replaced."""
+    budgets = [{"nodes": "0", "reasons": ["Empty"]}]
+    made = decide(cluster(pool(disruption={"budgets": budgets}), machine("empty"), machine("a"), pods(1, on="a")))
+    assert moves(made) == [("Underutilized", ("a",), 0)]
+    assert kept(made) == {"empty": words.BUDGET}
+
+
+# --- emptiness beside the others
+
+
+def test_an_empty_node_is_used_where_its_like_would_be_bought() -> None:
+    """A large node's pod goes to the small empty node, which stays; nothing is bought, and nothing bought beside it."""
+    made = decide(cluster(pool(), machine("empty", SMALL), machine("a"), pods(1, on="a")))
+    (move,) = made.moves
+    assert (move.reason, move.nodes, move.replacements) == ("Underutilized", ("a",), ())
+    assert (move.destinations, move.savings) == (("empty",), 434_359_738)
+    assert kept(made) == {"empty": words.DESTINATION}
+
+
+def test_so_is_one_for_drift_and_the_other_empty_nodes_go() -> None:
+    """Of two that would do one stays; a dearer one, one that is not ready and a tainted one never do."""
+    busy = ({"key": "example.com/busy", "effect": "NoSchedule"},)
+    small = [machine("e-1", SMALL), machine("e-2", SMALL), machine("a-dear"), machine("a-sick", SMALL, ready=False)]
+    small.append(machine("a-tainted", SMALL, taints=busy))
+    made = decide(cluster(pool(), *small, machine("a", SMALL), pods(1, on="a"), facts=drifted("a")))
+    drift = next(move for move in made.moves if move.reason == names.DRIFTED_REASON)
+    assert (drift.nodes, drift.replacements) == (("a",), ())
+    (stays,) = drift.destinations
+    assert stays in {"e-1", "e-2"}
+    gone = {name for move in made.moves if move.reason == names.EMPTY for name in move.nodes}
+    assert gone == {"e-1", "e-2", "a-dear", "a-sick", "a-tainted"} - {stays}
+
+
+# --- node limits
+
+
+def limited(limit: int, mode: str = "Hard", **more: Any) -> Json:
+    return pool(limits={"nodes": limit}, disruption={"nodeLimitMode": mode, **more})
+
+
+def test_at_a_hard_limit_nothing_is_replaced_and_deletions_go_on() -> None:
+    """The empty node goes; the one that is too large stays, and says why; the room says it for the event."""
+    made = decide(cluster(limited(2), machine("empty"), full("a")))
+    assert moves(made) == [("Empty", ("empty",), 0)]
+    alone = decide(cluster(limited(1), machine("a"), pods(1, on="a")))
+    assert alone.moves == ()
+    assert alone.room[names.UNDERUTILIZED, "default"].limited
+    drift = decide(cluster(limited(1, consolidateAfter="Never"), full("a"), facts=drifted("a")))
+    assert kept(drift) == {"a": words.NODE_LIMIT}
+    assert drift.kept[0].message == "No allowed disruptions for disruption reason Drifted due to node hard limit"
+
+
+def test_at_a_hard_limit_drift_that_needs_no_machine_goes_on() -> None:
+    """The pods fit on what is there: nothing is bought first."""
+    of = limited(2, consolidateAfter="Never")
+    made = decide(cluster(of, machine("a"), pods(2, on="a"), machine("b"), pods(2, on="b"), facts=drifted("a")))
+    assert moves(made) == [("Drifted", ("a",), 0)]
+
+
+def test_a_soft_limit_lets_replacements_come_first() -> None:
+    """At the limit, and beyond it."""
+    for limit in (2, 1):
+        of = limited(limit, "Soft", consolidateAfter="Never")
+        made = decide(cluster(of, full("a"), full("b"), facts=drifted("a")))
+        assert moves(made) == [("Drifted", ("a",), 1)]
+    too_large = decide(cluster(limited(1, "Soft"), machine("a"), pods(1, on="a")))
+    assert moves(too_large) == [("Underutilized", ("a",), 1)]
+
+
+def test_below_a_hard_limit_as_many_are_replaced_as_may_come() -> None:
+    """min(budget, limit − count): with one place left one node is replaced."""
+    of = limited(3, consolidateAfter="Never")
+    made = decide(cluster(of, full("a", age=9.0), full("b", age=99.0), facts=drifted("a", "b")))
+    assert moves(made) == [("Drifted", ("b",), 1)]
+    assert made.room[names.DRIFTED_REASON, "default"].replace == 1
+
+
+# --- situations
+
+
+def test_pods_of_a_node_that_is_being_disrupted_keep_their_place() -> None:
+    """What is moved next leaves the room that they will need: the free node is theirs."""
+    nodes = [machine("going"), pods(10, on="going"), machine("free"), pods(4, on="free"), full("last")]
+    acting = {"going": Facts(acting=True)}
+    made: Situation = cluster(pool(), *nodes, facts=acting)
+    assert len(made.demands) == 10
+    assert "going" not in {view.name for view in made.snapshot.nodes}
+    found = decide(made)
+    assert kept(found)["going"] == words.LEAVING
+    assert all("free" not in move.nodes for move in found.moves)
+
+
+def test_a_machine_whose_end_has_begun_counts_for_nothing() -> None:
+    """InstanceTerminating: neither a candidate nor in any budget's count."""
+    made = cluster(pool(), machine("a", conditions=("Initialized", "InstanceTerminating")), machine("b"))
+    assert [node.name for node in made.nodes] == ["b"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_input_gives_an_equal_decision(order: int) -> None:
+    """Whatever the order in which objects come."""
+    nodes = [full("a", age=50.0), machine("b"), [*machine("c"), *pods(2, on="c")], [*machine("d"), *pods(3, on="d")]]
+    assert decide(cluster(pool(), *nodes[::order], facts=drifted("a"))) == decide(
+        cluster(pool(), *nodes, facts=drifted("a"))
+    )
+
+
+def test_a_search_that_runs_out_of_steps_says_so() -> None:
+    """What it found until then is still good."""
+    nodes = [each for at in range(6) for each in (machine(f"n-{at}"), pods(2, on=f"n-{at}"))]
+    made = decide(cluster(pool(), *nodes), Options(search=SearchOptions(budget=1)))
+    assert not made.complete
+
+
+def test_nodes_without_a_price_go_when_empty_unless_only_priced_ones_may() -> None:
+    """A controller must not keep an empty machine for ever; a plan must not say what it cannot know."""
+    made = cluster(pool(), machine("a", "no-such-type"))
+    assert [move.savings for move in decide(made).moves] == [None]
+    assert kept(decide(made, Options(priced=True))) == {"a": words.PRICE_UNKNOWN}

@@ -1,0 +1,201 @@
+"""`growth plan --consolidate` on files: what would go, what would come, and why the rest stays."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.kinds import Json
+from growth.cli.entry import run
+from tests import manifests
+from tests.manifests import written
+from tests.unit.planning.clusters import LARGE, SMALL, machine, pods, pool
+
+# Long ago by any clock: `growth plan` takes the time of the machine that it runs on.
+OLD = 86_400.0 * 3650
+PRICE = {SMALL: 0.054294967, LARGE: 0.434359738}
+
+
+def flat(*objects: Json | list[Json]) -> list[Json]:
+    return [each for item in objects for each in (item if isinstance(item, list) else [item])]
+
+
+class Asked:
+    """Runs the command on objects and keeps what it said."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], folder: pathlib.Path) -> None:
+        self._capsys = capsys
+        self._folder = folder
+
+    def text(self, *objects: Json | list[Json], arguments: tuple[str, ...] = ("--consolidate",)) -> str:
+        code = run(["plan", "-f", written(self._folder, *flat(*objects)), *arguments])
+        said = self._capsys.readouterr()
+        assert code == 0, said.err
+        return said.out
+
+    def json(self, *objects: Json | list[Json], arguments: tuple[str, ...] = ()) -> Any:
+        return json.loads(self.text(*objects, arguments=("--consolidate", "-o", "json", *arguments)))
+
+
+@pytest.fixture
+def asked(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> Asked:
+    return Asked(capsys, tmp_path)
+
+
+def old(name: str, kind: str = LARGE, **more: Any) -> list[Json]:
+    return machine(name, kind, age=OLD, **more)
+
+
+def kept(found: Any) -> dict[str, str]:
+    return {each["node"]: each["reason"] for each in found["kept"]}
+
+
+def test_the_json_has_the_documented_shape(asked: Asked) -> None:
+    """Both lists, every key and no other, money an hour as numbers."""
+    found = asked.json(
+        pool(), old("a"), pods(1, on="a"), old("b", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    )
+    assert list(found) == ["nodeClaims", "existingNodes", "unschedulable", "summary", "disruptions", "kept"]
+    assert found["disruptions"] == [
+        {
+            "reason": "Underutilized",
+            "nodePool": "default",
+            "nodes": ["a"],
+            "replacements": [],
+            "savings": PRICE[LARGE],
+            "evictions": 1,
+        }
+    ]
+    assert found["kept"] == [
+        {
+            "node": "b",
+            "nodePool": "default",
+            "reason": "DoNotDisrupt",
+            "message": "the node has the annotation karpenter.sh/do-not-disrupt",
+        }
+    ]
+
+
+def test_a_node_that_is_too_large_is_replaced(asked: Asked) -> None:
+    """Its pods need a place, and a smaller machine is one: the saving is the difference an hour."""
+    (move,) = asked.json(pool(), old("a"), pods(1, on="a"))["disruptions"]
+    assert move["nodes"] == ["a"]
+    assert move["replacements"] == [{"instanceType": SMALL, "price": PRICE[SMALL]}]
+    assert move["savings"] == pytest.approx(PRICE[LARGE] - PRICE[SMALL])
+    assert move["evictions"] == 1
+
+
+def test_drift_shows_what_replaces_it_even_where_that_saves_nothing(asked: Asked) -> None:
+    """A changed template is drift, by the objects alone: no controller needs to have said so."""
+    before = pool()
+    after = pool()
+    after["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    (move,) = asked.json(after, old("a", of=before), pods(15, on="a"))["disruptions"]
+    assert (move["reason"], move["nodes"], move["savings"]) == ("Drifted", ["a"], 0)
+    assert [each["instanceType"] for each in move["replacements"]] == [LARGE]
+
+
+def test_nodes_without_a_known_price_are_listed_and_never_moved(asked: Asked) -> None:
+    """Not even when they are empty: nobody could say what that saves."""
+    found = asked.json(pool(), old("empty", "no-such-type"), old("used", "no-such-type"), pods(1, on="used"))
+    assert found["disruptions"] == []
+    assert kept(found) == {"empty": "PriceUnknown", "used": "PriceUnknown"}
+    assert found["summary"]["unpriced"] == ["empty", "used"]
+
+
+def test_every_node_is_in_one_of_the_lists(asked: Asked) -> None:
+    """Those that are not ours, too."""
+    found = asked.json(
+        pool(),
+        old("empty"),
+        old("young", conditions=("Launched", "Registered")),
+        old("marked", taints=({"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"},)),
+        manifests.node("foreign"),
+        old("lost", of="gone"),
+    )
+    assert [move["nodes"] for move in found["disruptions"]] == [["empty"]]
+    assert kept(found) == {
+        "young": "NotInitialized",
+        "marked": "Leaving",
+        "foreign": "Unmanaged",
+        "lost": "NodePoolNotFound",
+    }
+    assert {each["node"]: each["nodePool"] for each in found["kept"]}["foreign"] == ""
+
+
+def test_a_node_that_pending_pods_go_to_stays(asked: Asked) -> None:
+    """The plan for them would nominate it."""
+    found = asked.json(pool(), old("a"), manifests.pod("pending", cpu=3))
+    assert found["existingNodes"] == [{"name": "a", "pods": ["default/pending"]}]
+    assert kept(found) == {"a": "Nominated"}
+
+
+def test_budgets_of_pods_count_and_are_reckoned_where_nobody_has(asked: Asked) -> None:
+    """A PodDisruptionBudget from a repository has no status: what its controller would say is worked out."""
+    held = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "default"}}
+    selector = {"matchLabels": {"app": "a"}}
+    for spec, stays in (
+        ({"maxUnavailable": 0}, True),
+        ({"maxUnavailable": 1}, False),
+        ({"maxUnavailable": "50%"}, False),
+        ({"minAvailable": 2}, True),
+        ({"minAvailable": "100%"}, True),
+        ({"minAvailable": 1}, False),
+    ):
+        found = asked.json(pool(), old("a"), pods(2, on="a"), {**held, "spec": {**spec, "selector": selector}})
+        assert (kept(found) == {"a": "PodDisruptionBudget"}) is stays, spec
+    said = {**held, "spec": {"maxUnavailable": 1, "selector": selector}, "status": {"expectedPods": 2}}
+    assert kept(asked.json(pool(), old("a"), pods(2, on="a"), said)) == {"a": "PodDisruptionBudget"}
+
+
+def test_two_claims_of_one_machine_are_left_alone(asked: Asked) -> None:
+    """Which of them owns it nobody can say."""
+    twin = old("a")[0]
+    twin["metadata"]["name"] = "twin"
+    assert kept(asked.json(pool(), old("a"), twin)) == {"a": "Doubtful"}
+
+
+def test_a_file_need_not_say_everything_twice(asked: Asked) -> None:
+    """A claim that says it is initialised speaks for its Node, and a Node's labels for its claim."""
+    claim, node = old("a")
+    claim["metadata"]["labels"] = {names.NODE_POOL_LABEL: "default"}
+    for label in (names.REGISTERED_LABEL, names.INITIALIZED_LABEL):
+        del node["metadata"]["labels"][label]
+    (move,) = asked.json(pool(), [claim, node], pods(1, on="a"))["disruptions"]
+    assert move["reason"] == "Underutilized"
+
+
+def test_the_spot_gate_is_off_unless_opened(asked: Asked) -> None:
+    """As Karpenter's."""
+    objects = (pool(terms=("spot",)), old("a", "c-64x-amd64-linux", terms="spot"), pods(1, on="a"))
+    assert asked.json(*objects)["disruptions"] == []
+    (move,) = asked.json(*objects, arguments=("--spot-to-spot-consolidation",))["disruptions"]
+    assert len(move["replacements"]) == 1
+
+
+def test_the_table_says_what_goes_what_comes_and_what_is_saved(asked: Asked) -> None:
+    """In three parts: moves, nodes that stay, and a sentence."""
+    out = asked.text(pool(), old("a"), pods(1, on="a"), manifests.node("foreign", cpu="100m"))
+    lines = [line.split() for line in out.splitlines()]
+    assert ["Underutilized", "default", "a", "1", "$0.3801/h", SMALL, "at", "$0.0543/h"] in lines
+    assert "Unmanaged" in out
+    assert "Growth would remove 1 node, buy 1 machine instead and move 1 pod: $0.3801/h saved." in out
+
+
+def test_the_table_is_short_however_many_nodes_stay(asked: Asked) -> None:
+    """Nodes that stay for one reason are one row, with one of them and its sentence as the example."""
+    nodes = [
+        each
+        for at in "abc"
+        for each in (old(at), pods(1, on=at, annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"}))
+    ]
+    rows = [line.split() for line in asked.text(pool(), *nodes).splitlines() if "DoNotDisrupt" in line]
+    assert [row[:5] for row in rows] == [["3", "a", "default", "DoNotDisrupt", "pod"]]
+
+
+def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
+    """Only a cluster is looked at for what could go without being asked."""
+    assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())
+    assert "No node would be disrupted." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
