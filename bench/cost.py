@@ -3,6 +3,8 @@
 Every planner says which machines to buy; the model of kube-scheduler binds the pods, and what is left over is bought for
 again by the same planner (`bench.buying`). `rehearsed` is the price of all that, for machines that are ready at once and
 one by one; `second` are the pods that a second purchase was for. The bound is `bench.patterns`: nothing can cost less.
+`integer bound` (`bench.integers`) is the same for machines in whole numbers; `line` says where it excludes what the cell is
+held to.
 `own bound` is the lower bound that the plan itself carries. Seconds are those of `bench.scheduling`: ours from decoded
 objects to the finished plan, Karpenter's over NewTopology, NewScheduler and Solve.
 
@@ -17,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench import cells, patterns
+from bench import cells, integers, patterns
 from bench.buying import Market, Outcome, Planner, Purchase
 from bench.cells import Cell
 from bench.peers import karpenter
@@ -91,7 +93,10 @@ def _row(cell: Cell, *, peer: bool, bounded: bool) -> Row:
     if peer and cell.karpenter:
         row["karpenter"] = Side(market, cell, market.peer)
     if bounded and cell.most is not None:
-        row["bound"] = patterns.bound(_problem(cell, catalogue)).value
+        problem = _problem(cell, catalogue)
+        found = patterns.bound(problem)
+        row["bound"] = found.value
+        row["integer bound"] = integers.integer_bound(problem, found)
     return row
 
 
@@ -138,18 +143,28 @@ def _lines(cell: Cell, row: Row) -> Iterator[dict[str, Any]]:
             own = side.purchase.bound
             line["bound"] = "" if bound is None else f"{bound:.3f}"
             line["own_bound"] = "" if own is None else f"{own:.3f}"
+            whole: float | None = row.get("integer bound")
+            line["integer_bound"] = "" if whole is None else f"{whole:.3f}"
+            line["line"] = "" if bound is None or whole is None else _line(cell.most, bound, whole)
             line["below_the_bound"] = "" if own is None or bound is None else f"{100 * (1 - own / bound):.1f} %"
         line["planned"] = f"{side.purchase.planned:.3f}"
         for way, outcome in (("at_once", side.at_once), ("one_by_one", side.one_by_one)):
             line[way] = f"{outcome.hourly:.3f}"
             if bound is not None:
                 line[f"{way}_/_bound"] = f"{outcome.hourly / bound:.3f}"
+                line[f"{way}_/_integer"] = f"{outcome.hourly / row['integer bound']:.3f}"
             line[f"{way}_second"] = outcome.second
         if cell.most is None:
             line["never"] = side.at_once.never
         line["nodes"] = side.at_once.nodes
         line["seconds"] = f"{side.purchase.seconds:.3f}"
         yield line
+
+
+def _line(most: tuple[float, float], bound: float, whole: float) -> str:
+    """Whether any plan of whole machines could be where the cell is to be."""
+    missed = [f"{each:.2f}× is below the integer bound" for each in most if whole > each * bound]
+    return "; ".join(missed) or "not excluded"
 
 
 def _below(row: Row) -> bool:

@@ -110,14 +110,14 @@ def scale_up(side: str, cell: str, *, pods: int, options: Sequence[str] = ()) ->
                 name, count = each["metadata"]["name"], int(each["metadata"]["annotations"]["replicas"])
                 server.merge(f"{desk.APPS}/{name}", {"spec": {"replicas": count}})
             server.until(
-                lambda: all(_replicas_ready(each) for each in server.items(desk.APPS)),
+                lambda: all(replicas_ready(each) for each in server.items(desk.APPS)),
                 seconds=RUN_SECONDS,
                 what=f"{pods} pods run",
                 state=lambda: f"{process.log[-2000:]}",
                 every=1.0,
             )
             claims = server.until(
-                lambda: _initialised(server.items(desk.CLAIMS)), seconds=60.0, what="every claim is initialised"
+                lambda: initialised(server.items(desk.CLAIMS)), seconds=60.0, what="every claim is initialised"
             )
             return scaled(
                 list(writes(running.audit_log)),
@@ -173,11 +173,11 @@ def pool_ready(server: Desk) -> bool:
     )
 
 
-def _replicas_ready(body: Json) -> bool:
+def replicas_ready(body: Json) -> bool:
     return bool(body.get("status", {}).get("readyReplicas", 0) == int(body["metadata"]["annotations"]["replicas"]))
 
 
-def _initialised(claims: list[Json]) -> list[Json]:
+def initialised(claims: list[Json]) -> list[Json]:
     """The claims, if all of them are."""
     done = all(
         any(one["type"] == "Initialized" and one["status"] == "True" for one in each["status"].get("conditions", []))

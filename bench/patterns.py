@@ -29,11 +29,15 @@ GAP: Final = 2e-4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bound:
-    """`value` is proved: nothing is cheaper. `reached` is what the patterns found so far cost, in fractions."""
+    """`value` is proved: nothing is cheaper. `reached` is what the patterns found so far cost, in fractions.
+
+    `worth` is what a pod of each class is worth where that was proved.
+    """
 
     value: float
     reached: float
     rounds: int
+    worth: Array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Problem:
 
 def bound(problem: Problem) -> Bound:
     """The value of the program, from below."""
-    problem = _undominated(problem)
+    problem = undominated(problem)
     master = _Master(problem)
     best, reached, rounds = 0.0, float("inf"), 0
     anchor: Array | None = None
@@ -71,10 +75,12 @@ def bound(problem: Problem) -> Bound:
             break
         for kind, pattern in columns:
             master.add(kind, pattern)
-    return Bound(value=best, reached=reached, rounds=rounds)
+    return Bound(
+        value=best, reached=reached, rounds=rounds, worth=np.zeros(len(problem.count)) if anchor is None else anchor
+    )
 
 
-def _undominated(problem: Problem) -> Problem:
+def undominated(problem: Problem) -> Problem:
     """Without types that another one beats: at most its price, at least its room, open to at least the same pods."""
     keep = []
     for t in range(len(problem.price)):
@@ -99,7 +105,7 @@ class _Master:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._highs = _quiet()
+        self._highs = quiet()
         classes = len(problem.count)
         for amount in problem.count:
             self._highs.addRow(float(amount), highspy.kHighsInf, 0, np.array([], np.int32), np.array([], np.float64))
@@ -154,7 +160,7 @@ def _priced(problem: Problem, worth: Array) -> tuple[list[tuple[int, Array]], fl
         if ceilings[t] <= max(most, 1.0):
             most = max(most, min(ceilings[t], 1.0))
             break
-        value, proved, pattern = _knapsack(problem, t, worth)
+        value, proved, pattern = knapsack(problem, t, worth)
         most = max(most, proved / problem.price[t])
         if value > problem.price[t] * (1 + 1e-9):
             columns.append((t, pattern))
@@ -185,10 +191,10 @@ def _ceiling(problem: Problem, kind: int, worth: Array) -> float:
     return best
 
 
-def _knapsack(problem: Problem, kind: int, worth: Array) -> tuple[float, float, Array]:
+def knapsack(problem: Problem, kind: int, worth: Array) -> tuple[float, float, Array]:
     """The pattern of one machine that is worth most: (its worth, what is proved that none exceeds, the pattern)."""
     able = [c for c in range(len(worth)) if worth[c] > 0 and _alone(problem, kind, c)]
-    highs = _quiet()
+    highs = quiet()
     highs.setOptionValue("mip_rel_gap", GAP)
     highs.setOptionValue("mip_max_nodes", NODES)
     for c in able:
@@ -208,7 +214,7 @@ def _knapsack(problem: Problem, kind: int, worth: Array) -> tuple[float, float, 
     return value, max(-info.mip_dual_bound, value), pattern
 
 
-def _quiet() -> highspy.Highs:
+def quiet() -> highspy.Highs:
     highs: highspy.Highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)

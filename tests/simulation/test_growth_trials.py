@@ -32,7 +32,7 @@ def test_a_leader_that_counts_no_reservations_is_caught(monkeypatch: pytest.Monk
     """The books are what keeps two leaders within the bounds: without them the ledger complains."""
     monkeypatch.setattr(reserving, "book", lambda _pool, wanted, **_more: booking.Booked(tuple(wanted), (), {}))
     with pytest.raises(AssertionError, match="limit at revision"):
-        burst(2, pods=60, two_leaders=True, pool=BURST)
+        burst(5, pods=60, two_leaders=True, pool=BURST)
 
 
 def test_a_leader_that_heeds_no_minimum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,14 +23,25 @@ class Story:
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self._revision)}}
         self.ledger.see(which, change, body)
 
-    def pool(self, *, nodes: str | None = "2", reserved: str = "") -> None:
+    def pool(self, *, nodes: str | None = "2", reserved: str = "", mode: str = "Hard") -> None:
         annotations = {"growth.dev/reserved": reserved} if reserved else {}
         limits = {} if nodes is None else {"nodes": nodes}
-        body = {"metadata": {"name": "default", "annotations": annotations}, "spec": {"limits": limits}}
+        spec = {"limits": limits, "disruption": {"nodeLimitMode": mode}}
+        body = {"metadata": {"name": "default", "annotations": annotations}, "spec": spec}
         self.tell(POOLS, "MODIFIED", body)
 
-    def claim(self, name: str, change: str = "ADDED", *, deleting: bool = False, types: tuple[str, ...] = ()) -> None:
+    def claim(
+        self,
+        name: str,
+        change: str = "ADDED",
+        *,
+        deleting: bool = False,
+        types: tuple[str, ...] = (),
+        replaces: str = "",
+    ) -> None:
         meta: Json = {"name": name, "uid": f"uid-{name}", "labels": {"karpenter.sh/nodepool": "default"}}
+        if replaces:
+            meta["annotations"] = {"growth.dev/replaces": replaces}
         if deleting:
             meta["deletionTimestamp"] = "2030-01-07T08:00:00Z"
         wanted = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": list(types)}] if types else []
@@ -101,6 +112,20 @@ def test_a_lowered_limit_is_broken_by_growth_only() -> None:
     assert story.rules == []
     story.claim("three")
     assert story.rules == ["limit"]
+
+
+@pytest.mark.parametrize(("mode", "rules"), [("Hard", ["limit", "limit"]), ("Soft", [])])
+def test_what_replaces_others_may_pass_a_soft_limit_only(mode: str, rules: list[str]) -> None:
+    """The name that is reserved for it, its claim and its machine; what replaces nothing is a breach in both."""
+    story = Story()
+    story.pool(nodes="1", mode=mode)
+    story.whole("one")
+    story.pool(nodes="1", mode=mode, reserved='{"two": {"replaces": ["one"]}}')
+    story.claim("two", replaces="one")
+    story.machine("two")
+    assert story.rules == rules
+    story.claim("three")
+    assert story.rules == [*rules, "limit"]
 
 
 def test_machines_count_even_when_their_claims_are_hidden() -> None:

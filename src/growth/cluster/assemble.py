@@ -152,6 +152,16 @@ def pictured(objects: Objects, catalogue: Catalogue, *, now: dt.datetime, revisi
     )
 
 
+def _queued(pod: CachedPod) -> tuple[float, int]:
+    """Where a pending pod stands in kube-scheduler's queue, among those of its priority.
+
+    Times of creation are whole seconds. Within one the revision tells who was tried first: the mark that no node takes
+    a pod is the last thing that is written on it while it waits.
+    """
+    created = pod.created.timestamp() if pod.created is not None else 0.0
+    return created, int(pod.revision) if pod.revision.isdigit() else 0
+
+
 def composed(picture: Picture) -> Assembled:
     """What planning reads of the picture. The time that it takes grows with machines and pending pods, not with pods."""
     catalogue = picture.catalogue
@@ -163,7 +173,7 @@ def composed(picture: Picture) -> Assembled:
     pools = _pools(picture, usage, market, warnings)
     demands: list[Demand] = []
     waiting: list[Waiting] = []
-    for pod in picture.pending:
+    for pod in sorted(picture.pending, key=_queued):
         if is_done(pod):
             continue
         why = waits_for(pod)

@@ -16,11 +16,9 @@ CLAIMED: Final[tuple[Declaration, ...]] = (
 
 # Karpenter's metrics that we do not have, and why.
 NOT_HERE: Final = {
-    "karpenter_consolidation_moves_total": "nothing is consolidated yet",
-    "karpenter_consolidation_score": "nothing is consolidated yet",
+    "karpenter_consolidation_moves_total": "Decisions tell of moves",
+    "karpenter_consolidation_score": "`growth plan --consolidate` tells of scores",
     "karpenter_nodepools_cost_tracker_errors_total": "see `growth_nodepools_unpriced_nodes`",
-    "karpenter_voluntary_disruption_consolidation_timeouts_total": "nothing is consolidated yet",
-    "karpenter_voluntary_disruption_queue_failures_total": "nothing is replaced yet",
 }
 
 HEAD: Final = """# Metrics

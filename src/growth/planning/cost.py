@@ -20,17 +20,18 @@ import numpy as np
 
 from growth.api.pools import PoolRef
 from growth.planning.bound import Bound, bound, ignored
+from growth.planning.calm import Calm
 from growth.planning.classes import PodClass
 from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy, whole
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
 from growth.planning.ledger import Ledger
-from growth.planning.market import Floats, Ints, grouped, market
+from growth.planning.market import Bools, Floats, Ints, grouped, market
 from growth.planning.offerings import Shelf
 from growth.planning.patterns import Patterns
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, PlannedClaim
-from growth.planning.queued import queued, uniform
+from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Rehearsal
 
 # So many pods are a small batch, which is to be planned in a moment: less is drawn and rehearsed for it.
@@ -41,7 +42,7 @@ MOST_WORK = 4_000_000
 ALIKE = 4
 # Drawings of one pass: so many pods are drawn in all, in so many drawings at least and at most. The least where the
 # search by the queue knows everything: it finds more.
-DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN, DRAWN_FOR_FEW = 3_000, 2, 6, 3
+DRAWN_PODS, FEWEST_DRAWN, MOST_DRAWN, DRAWN_FOR_FEW = 3_000, 2, 6, 2
 # Machines of which every pod takes at most one part of so many, where there are such.
 PARTS = 6
 # How machines come, turn by turn.
@@ -50,12 +51,14 @@ ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 6
 # Under rules every machine that comes by itself is tried by everybody: so many pods times machines are too many for that.
 MOST_TURNS = 300_000
-# A plan that is at most one part in so many above the bound is fine: it wins if it is calm, even over cheaper ones.
-FINE = 17
+# A plan of so many parts in a thousand of the bound is fine: it wins if it is calm, even over cheaper ones.
+FINE = 1060
 # Nothing is drawn by other means where a plan is so near to the bound.
 NEAR = 25
 # So many machines of one type are calm.
 MANY = 9
+# Where every plan is so far above the bound, one wins that is calm and costs at most so many percent of the cheapest.
+ROUGH, DEARER = 1090, 103
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
@@ -175,30 +178,48 @@ class Search:
         worth = limit.worth
         found = [self._at_first(first, worth)]
         queue = self._waiting(first)
-        fine = (limit.least or 0) + (limit.least or 0) // FINE
+        fine = (limit.least or 0) * FINE // 1000
         sorts = alike(self._goods, counts, most=len(self._goods.columns))
         if self._plain:
-            for calm in self._uniform(queue, worth, sorts, most=min(fine, found[0].cost)):
-                tried = self._try(calm, found, worth, calm=fine)
-                if tried is not None and tried.settled and tried.trial.upheaval <= UPHEAVAL:
+            for trial in self._uniform(queue, sorts, most=min(fine, found[0].cost)):
+                tried = self._try(trial, found, worth, calm=fine)
+                if tried is not None and tried.settled:
                     return tried
             for trial in self._by_queue(queue, worth):
                 self._try(trial, found, worth, calm=0)
         if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
             drawn = [self._pack(self._drawn(each), self._rows) for each in self._proposals(counts, worth, sorts)]
             if not self._plain:  # the queue is a hint there, and no more
-                drawn += [*self._uniform(queue, worth, sorts, most=found[0].cost), *self._by_queue(queue, worth)]
+                drawn += self._by_queue(queue, worth)
+            if not self._plain and self._pods > SMALL:
+                drawn += self._uniform(queue, sorts, most=found[0].cost)
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
-        return self._chosen(found, fine)
+        chosen = self._chosen(found, fine)
+        rough = self._plain and chosen.cost > (limit.least or 0) * ROUGH // 1000
+        return self._calmer(chosen, found, queue, sorts, worth) if rough else chosen
 
-    def _uniform(self, queue: Ints, worth: Floats, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
-        """Plans of machines of one type with few others, those that would be many but not too many."""
+    def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
+        """One that is calm, and neither much dearer than the plan nor dearer than first fit; else the plan itself."""
+        if chosen.trial.upheaval <= UPHEAVAL:
+            return chosen
+        dearer = chosen.cost * DEARER // 100 if chosen.settled else chosen.cost + chosen.cost // UNSETTLED
+        most = min(found[0].cost, dearer)
+        self._rehearsals = max(self._rehearsals, len(self._arrivals))
+        for trial in self._uniform(queue, sorts, most=most):
+            tried = self._try(trial, found, worth, calm=most)
+            if tried is not None and tried.settled:
+                return tried
+        return chosen
+
+    def _uniform(self, queue: Ints, sorts: Sequence[Sort], *, most: int) -> Iterator[Trial]:
+        """Plans of machines of one type with few others, of those types that would be many but not too many."""
+        able: Bools = np.asarray(self._goods.allowed.any(axis=1))
+        calm = Calm(self._goods, queue[able[queue]])
         for sort in calmest(sorts):
-            if sort.machines >= MANY:
-                drawings = uniform(self._goods, queue, worth, column=sort.column, most=most)
-                if drawings:
-                    yield self._pack(self._firmly(drawings), self._rows)
+            drawings = calm.plan(sort.column, most=most) if sort.machines >= MANY else []
+            if drawings:
+                yield self._pack(self._firmly(drawings), self._rows)
 
     def _by_queue(self, queue: Ints, worth: Floats) -> Iterator[Trial]:
         """Plans that are made for how kube-scheduler fills machines."""
@@ -324,7 +345,8 @@ class Search:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
-        clean = 0
+        waiting: list[int] = []
+        clean, nearly = 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival)
@@ -334,14 +356,18 @@ class Search:
             if most is not None and cost > most:
                 return None, None
             clean = clean + 1 if few or not over else 0
+            nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, cost, settled=done))
+            waiting.append(len(over))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
+        if nearly >= len(self._arrivals) and waiting[seen.index(cheapest)] > self._few:
+            seen[-1] = dataclasses.replace(seen[-1], settled=True)  # better a few at once than many
         last = seen[-1]
         fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED
         return seen[0], last if fine else cheapest

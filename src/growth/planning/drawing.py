@@ -215,6 +215,5 @@ def calmest(sorts: Sequence[Sort]) -> list[Sort]:
     found = []
     for much in NOT_MUCH:
         fine = [each for each in sorts if each.cost <= sorts[0].cost * much]
-        many = [each for each in fine if each.machines <= ENOUGH] or fine
-        found.append(max(many, key=lambda each: each.machines))
+        found.append(max(fine, key=lambda each: (min(each.machines, ENOUGH), -each.cost)))
     return list(dict.fromkeys(found))

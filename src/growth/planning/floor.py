@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from growth.planning.drawing import Drawing
 from growth.planning.market import Bools, Floats, Ints, Market
 
 Plan = tuple[int, ...]  # columns in the order of arrival
@@ -72,6 +73,14 @@ class Floor:
         """The same where machines come in the order of the plan."""
         machines = _Machines(self._ground, plans)
         return np.array([machines.first(row) for row in self._order], np.int64).reshape(-1, len(plans))
+
+    def drawn(self, plan: Plan) -> list[Drawing]:
+        """The plan with its pods where they would be bound at once."""
+        where = self.at_once([plan])[:, 0]
+        pods = np.zeros((len(plan), len(self._ground.goods.classes)), dtype=np.int64)
+        bound = where >= 0
+        np.add.at(pods, (where[bound], np.array(self._order, dtype=np.int64)[bound]), 1)
+        return [Drawing(column, pods[at]) for at, column in enumerate(plan)]
 
 
 class _Machines:

@@ -18,7 +18,7 @@ from growth.planning.market import Bools, Floats, Ints, Market
 # How often fillings are made by new prices, as long as there were no more steps than so many a pod: where pods are few,
 # most steps place only one.
 ROUNDS = 10
-STEPS = 3
+STEPS = 1
 # A filling pays if it is worth so much more than it costs.
 PAYS = 1.0005
 # What it costs not to place a pod, as a multiple of what it is worth: more than any filling.

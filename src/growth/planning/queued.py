@@ -11,7 +11,6 @@ drawn are always the same, so equal questions have equal answers.
 
 import dataclasses
 import heapq
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -40,14 +39,6 @@ THINNED: Final = 7
 # Types whose machines alone are tried, cheapest first as if pods were sand, and with how many machines too many.
 ALONE: Final = 6
 SURPLUS: Final = 3
-# Of machines of one type with a few others: so many too few are tried, so many generations of such plans, and others of
-# so many sizes.
-FEWER: Final = 3
-UNIFORM: Final = 2
-HALVES: Final = 6
-OTHERS: Final = 3
-# Where fewer plans can be looked at in a generation, they are not.
-WORTHWHILE: Final = 20
 # Of the types, those that promised most are asked again for each machine, and all of them every few machines; every
 # time where machines are few: as long as that took no more than so many steps a pod.
 PROMISING: Final = 5
@@ -85,26 +76,12 @@ def queued(goods: Market, queue: Ints, worth: Floats) -> list[list[Drawing]]:
         return []
     search = _Search(goods, queue, worth)
     if len(queue) <= MOST_PODS:
-        return search.drawn(search.best())
+        return [search.floor.drawn(plan) for plan in search.best()]
     # Every so many pods stand for all: what is good for them is good for all that many times.
     times = -(-len(queue) // SAMPLE)
     sample = _Search(goods, queue[::times], worth)
     plans = [tuple(column for column in plan for _ in range(times)) for plan in sample.best()[:1]]
-    return search.drawn([search.thinned(plan, times) for plan in plans])
-
-
-def uniform(goods: Market, queue: Ints, worth: Floats, *, column: int, most: int) -> list[Drawing]:
-    """Machines of one column and up to three others, nobody left over, at no more than so much; none where there are none.
-
-    Such a plan changes little when demand changes a little: by a machine, and by those others.
-    """
-    able: Bools = np.asarray(goods.allowed.any(axis=1))
-    queue = queue[able[queue]] if len(queue) else queue
-    if not len(queue) or not goods.allowed[np.unique(queue), column].all():
-        return []
-    search = _Search(goods, queue, worth)
-    plan = search.uniform(column, most)
-    return search.drawn([plan])[0] if plan else []
+    return [search.floor.drawn(search.thinned(plan, times)) for plan in plans]
 
 
 class _Search:
@@ -113,7 +90,7 @@ class _Search:
         self._queue = queue
         self._worth = worth
         self._prices: list[int] = goods.prices.tolist()
-        self._floor = Floor(goods, queue)
+        self.floor = Floor(goods, queue)
         self._counts = np.bincount(queue, minlength=len(goods.classes))
         self._total = (goods.needs * self._counts[:, None]).sum(axis=0)
         self._least = float(worth[queue].sum())
@@ -147,36 +124,6 @@ class _Search:
         more = [(*plan, column) for plan in alive[:COMPLETED] for column in self._by_price]
         return [plan for plan in more if plan not in self._known and self._price(plan) < most]
 
-    def uniform(self, column: int, most: int) -> Plan:
-        """The first plan that leaves nobody over: few others, then cheap. An empty one where there is none."""
-        asked = self._total > 0
-        number = int(np.ceil((self._total[asked] / np.maximum(self._goods.rooms[column, asked], 1)).max()))
-        at_a_time = self._at_a_time(number + OTHERS)
-        if at_a_time < WORTHWHILE:
-            return ()
-        # Halves of halves first, so that the same ones serve again when demand is a little different.
-        halves = [self._prices[column] / 2**part for part in range(1, HALVES)]
-        few = [min(self._by_price, key=lambda other: (abs(self._prices[other] - price), other)) for price in halves]
-        small = self._by_price[: self._rank[column] + 1]
-        counts = range(max(1, number - FEWER), number + SURPLUS)
-        waiting: dict[Plan, None] = {}
-        for choice, most_others in ((few, OTHERS), (small, OTHERS - 1)):
-            numbers = range(most_others + 1)
-            rests = [rest for many in numbers for rest in itertools.combinations_with_replacement(choice, many)]
-            plans = (
-                plan for rest in rests for many in counts for plan in ((column,) * many + rest, rest + (column,) * many)
-            )
-            fine = [plan for plan in plans if self._price(plan) <= most and self._spare(plan) >= 0]
-            kinds = {plan: sum(other != column for other in plan) for plan in fine}
-            waiting.update(dict.fromkeys(sorted(fine, key=lambda plan: (kinds[plan], self._price(plan), plan))))
-        order = list(waiting)
-        for start in range(0, at_a_time * UNIFORM, at_a_time):
-            tried = self._weighed(order[start : start + at_a_time], below=np.inf, upto=self._budget)
-            whole = [plan for plan in tried if self._whole[plan] <= self._price(plan)]
-            if whole:
-                return min(whole, key=order.index)
-        return ()
-
     def thinned(self, plan: Plan, times: int) -> Plan:
         """The plan with as few machines as it can do with: up to so many less of those that it has most of."""
         most = max(sorted(set(plan)), key=plan.count)
@@ -184,20 +131,8 @@ class _Search:
         gone = sorted({times * part // THINNED for part in range(THINNED + 1)} & set(range(len(places))))
         plans = [tuple(each for at, each in enumerate(plan) if at not in set(places[len(places) - n :])) for n in gone]
         plans = [plan, *(each for each in plans if each != plan and self._spare(each) >= 0)]
-        lost = self._lost(self._floor.at_once(plans))
+        lost = self._lost(self.floor.at_once(plans))
         return min(zip((lost + [self._price(each) for each in plans]).tolist(), plans, strict=True))[1]
-
-    def drawn(self, plans: Sequence[Plan]) -> list[list[Drawing]]:
-        """The plans with their pods where they would be bound at once."""
-        if not plans:
-            return []
-        found = []
-        for plan, where in zip(plans, self._floor.at_once(plans).T, strict=True):
-            pods = np.zeros((len(plan), len(self._counts)), dtype=np.int64)
-            bound = where >= 0
-            np.add.at(pods, (where[bound], self._queue[bound]), 1)
-            found.append([Drawing(column, pods[at]) for at, column in enumerate(plan)])
-        return found
 
     # -- what plans are worth -----------------------------------------------------------------------------------------
 
@@ -211,13 +146,13 @@ class _Search:
             if self._known and self._steps >= upto:
                 break
             prices = np.array([self._price(plan) for plan in batch], dtype=np.float64)
-            lost = self._lost(self._floor.at_once(batch))
+            lost = self._lost(self.floor.at_once(batch))
             self._steps += self._work(batch)
             good = np.flatnonzero(prices + lost < below)
             if not len(good):
                 continue
             some = [batch[at] for at in good.tolist()]
-            slowly = prices[good] * BAD_DAY + self._lost(self._floor.one_by_one(some))
+            slowly = prices[good] * BAD_DAY + self._lost(self.floor.one_by_one(some))
             self._steps += self._work(some) // 2
             for plan, price, late, slow in zip(some, prices[good], lost[good], slowly, strict=True):
                 self._known[plan] = round(max(price + late, slow), 3)

@@ -29,6 +29,8 @@ MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
 GROWTH_POOL_LABEL: Final = "growth.dev/pool"
 RESERVED: Final = "growth.dev/reserved"
+REPLACES: Final = "growth.dev/replaces"
+SOFT: Final = "Soft"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 ZONE: Final = "topology.kubernetes.io/zone"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
@@ -186,10 +188,17 @@ class Ledger:
             limit = pool["spec"].get("limits", {}).get("nodes")
             if limit is None:
                 continue
-            count = len(reserved | {claim for claim, body in self._claims.items() if self._is_of(body, name)})
+            own = {claim: body for claim, body in self._claims.items() if self._is_of(body, name)}
+            passed: set[str] = set()
+            if pool["spec"].get("disruption", {}).get("nodeLimitMode") == SOFT:
+                # What is being replaced does not count: it and its replacement stand there until it is gone.
+                passed = own.keys() & set(_replaced(own))
+                reserved -= _replacing_in(pool)
+            count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
             self._check_limit(f"NodePool {name}", count, int(limit), revision)
-            machines = sum(self._pool_of.get(uid, "") == name for uid in known)
+            uids = {own[claim]["metadata"]["uid"] for claim in passed}
+            machines = sum(self._pool_of.get(uid, "") == name and uid not in uids for uid in known)
             self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
         for name, pool in self._growth_pools.items():
             self._check_growth(name, pool, revision)
@@ -337,6 +346,18 @@ def _type_of(claim: Json) -> str:
 def _reserved_in(pool: Json) -> set[str]:
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
     return set(json.loads(text)) if text else set()
+
+
+def _replacing_in(pool: Json) -> set[str]:
+    """The reserved names of machines that replace others."""
+    text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
+    return {name for name, each in json.loads(text).items() if each.get("replaces")} if text else set()
+
+
+def _replaced(claims: Mapping[str, Json]) -> Iterator[str]:
+    """The names of those that another of them replaces."""
+    for body in claims.values():
+        yield from body["metadata"].get("annotations", {}).get(REPLACES, "").split(",")
 
 
 def _names_in(caps: Json) -> Iterator[str]:

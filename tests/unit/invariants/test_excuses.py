@@ -42,15 +42,22 @@ def test_pods_have_their_next_place_first() -> None:
 
 def test_what_comes_up_has_its_time() -> None:
     """A machine that is not ready yet is given up after its time and no sooner; one whose Node somebody took may go."""
-    for at, registered, said in ((100.0, False, 1), (1000.0, False, 0), (100.0, True, 0)):
+    for at, registered, taken, said in (
+        (100.0, False, False, 1),
+        (1000.0, False, False, 0),
+        (100.0, True, False, 0),
+        (100.0, False, True, 0),
+    ):
         history = History(safety.Unknown(patience=900.0))
         body = claim(initialized=False)
         if registered:
             body["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
         history.put(CLAIMS, body, by=GROWTH)
         history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        if taken:
+            history.put(NODES, going(node()))
         history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=at)
-        assert len(history.said) == said, (at, registered)
+        assert len(history.said) == said, (at, registered, taken)
 
 
 def test_a_deadline_excuses_only_what_it_forces() -> None:

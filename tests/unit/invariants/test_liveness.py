@@ -102,3 +102,42 @@ def test_machines_claims_and_nodes_are_one_set() -> None:
         history = running(settled, tainted=False)
         change(history)
         assert len(judged(settled, history)) == said
+
+
+@pytest.mark.parametrize(
+    ("replicas", "limit", "there", "said"),
+    [
+        (2, "", 2, 0),
+        (2, "", 1, 1),
+        (2, "", 3, 1),
+        (3, "2", 2, 0),
+        (None, "2", 2, 0),
+        (None, "1", 2, 1),
+        (None, "", 9, 0),
+    ],
+)
+def test_pools_end_at_their_numbers(replicas: int | None, limit: str, there: int, said: int) -> None:
+    """A static pool has its replicas as far as its limit allows; no pool keeps more than its limit."""
+    sized = liveness.Sized()
+    history = running(sized, *(f"m{number}" for number in range(there)), tainted=False)
+    body = pool(**({"nodes": limit} if limit else {}))
+    if replicas is not None:
+        body["spec"]["replicas"] = replicas
+    history.put(POOLS, body)
+    assert len(judged(sized, history)) == said
+
+
+def test_what_is_replaced_or_leaves_is_not_kept() -> None:
+    """A move under way is no surplus, and a pool whose machine is still going lacks nothing yet."""
+    sized = liveness.Sized()
+    history = running(sized, "old", "new", tainted=False)
+    body = pool(nodes="1")
+    body["spec"]["replicas"] = 1
+    history.put(POOLS, body)
+    assert len(judged(sized, history)) == 1
+    history.put(CLAIMS, claim("new", annotations={"growth.dev/replaces": "old"}))
+    assert judged(sized, history) == []
+    history = running(sized, "old", tainted=False)
+    history.put(POOLS, body)
+    history.put(CLAIMS, going(claim("old")))
+    assert judged(sized, history) == []

@@ -221,3 +221,15 @@ def test_books_kept_and_books_derived_agree() -> None:
     assert kept.differences(derived) == []
     derived.see(PODS, ("default", "late"), None, pod("late"))
     assert kept.differences(derived) == ["pods: [('default', 'late')]", "pods by node"]
+
+
+def test_what_is_one_too_many_or_of_age_may_go_untainted() -> None:
+    """Nobody chose to end it; one that its pool is to keep, or that is young, is disrupted on a guess."""
+    for limit, age, said in (("1", "Never", 0), ("2", "Never", 1), ("2", "1h", 0), ("2", "9h", 1)):
+        history = running(safety.Unknown(), "one", "two", tainted=False)
+        history.put(POOLS, pool(nodes=limit))
+        body = claim("one")
+        body["spec"]["expireAfter"] = age
+        history.put(CLAIMS, body, at=3600.0)
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=3600.0)
+        assert len(history.said) == said, (limit, age)

@@ -163,6 +163,23 @@ def test_so_is_one_for_drift_and_the_other_empty_nodes_go() -> None:
     assert gone == {"e-1", "e-2", "a-dear", "a-sick", "a-tainted"} - {stays}
 
 
+def test_a_budget_goes_to_the_move_that_spares_a_purchase() -> None:
+    """With a budget of one the large node goes to the small empty one: removed first, its like would be bought again."""
+    one = pool(disruption={"budgets": [{"nodes": "1"}]})
+    made = decide(cluster(one, machine("empty", SMALL), machine("a"), pods(1, on="a")))
+    assert moves(made) == [("Underutilized", ("a",), 0)]
+    assert kept(made) == {"empty": words.DESTINATION}
+    both = decide(cluster(one, machine("empty", SMALL), machine("other", SMALL), machine("a"), pods(1, on="a")))
+    assert moves(both) == [("Empty", ("empty",), 0)]
+    assert kept(both) == {"a": words.BUDGET, "other": words.BUDGET}
+
+
+def test_many_empty_nodes_are_one_move_a_pool() -> None:
+    """However many may yet be of use to others."""
+    made = decide(cluster(pool(), *(machine(f"n-{at:02}", SMALL) for at in range(25))))
+    assert [len(move.nodes) for move in made.moves] == [25]
+
+
 # --- node limits
 
 

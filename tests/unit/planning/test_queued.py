@@ -1,5 +1,6 @@
 """Proposals for a queue: the quick rehearsals on arrays, and what they are worth."""
 
+import collections
 import dataclasses
 import random
 
@@ -8,9 +9,10 @@ import pytest
 
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning import cost
+from growth.planning.calm import Calm
 from growth.planning.floor import Floor
 from growth.planning.market import Floats, Ints, Market
-from growth.planning.queued import queued, uniform
+from growth.planning.queued import queued
 from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.solve import Options, solve
 from tests.unit.planning.builders import HOST, SHAPES, kind, pod, pool
@@ -115,18 +117,30 @@ def test_who_may_not_go_everywhere_is_bound_where_it_may(seed: int, monkeypatch:
         assert held.sum() > 0
 
 
-def test_a_uniform_plan_is_of_one_type_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but three machines are of the column, all pods are on them, and it costs no more than it may."""
+@pytest.mark.parametrize("times", [5, 12])
+def test_a_calm_plan_is_of_one_type_its_halves_and_few_others(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most machines are of the column, all pods are on them, and it costs no more than it may."""
     _, _, goods, queue = question(3, monkeypatch)
-    many = np.tile(queue, 5)
-    worth = np.full(len(goods.classes), 50_000_000.0)
+    many = np.tile(queue, times)
     column = int(goods.prices.argmax())
-    most = 60 * int(goods.prices[column])
-    found = uniform(goods, many, worth, column=column, most=most)
-    assert sum(each.column != column for each in found) <= 3 < len(found)
+    most = 20 * times * int(goods.prices[column])
+    found = Calm(goods, many).plan(column, most=most)
+    assert sum(each.column == column for each in found) > len(found) // 2
     assert sum(int(each.pods.sum()) for each in found) == len(many)
     assert sum(int(goods.prices[each.column]) for each in found) <= most
-    assert uniform(goods, many, worth, column=column, most=1) == []
+    assert Calm(goods, many).plan(column, most=1) == []
+
+
+def test_a_calm_plan_stays_when_a_pod_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most machines are the same without one pod of three hundred, whichever it is."""
+    _, _, goods, queue = question(3, monkeypatch)
+    many = np.tile(queue, 5)
+    column = int(goods.prices.argmax())
+    most = 60 * int(goods.prices[column])
+    whole = collections.Counter(each.column for each in Calm(goods, many).plan(column, most=most))
+    for gone in range(0, len(many), 60):
+        less = collections.Counter(each.column for each in Calm(goods, np.delete(many, gone)).plan(column, most=most))
+        assert (whole & less).total() >= 0.8 * max(whole.total(), less.total())
 
 
 def test_thousands_of_pods_are_planned_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,10 +221,13 @@ class Execution:
         claim = self._env.state.claims.store.get(name)
         return claim is not None and is_true(claim.status.conditions, names.INITIALIZED)
 
-    async def _asked_for(self, name: str) -> NodeClaim:
+    async def _asked_for(self, name: str) -> NodeClaim | None:
+        """None where the server says that it is gone and the cache that it is not: one of the two is late."""
         try:
             return await self._env.api.get(NODE_CLAIM, name)
         except NotFound:
+            if self._env.state.claims.store.get(name) is not None:
+                return None
             raise GaveUp(f"the replacement {name} was deleted", failed=True) from None
 
     # The last look, and the end.
@@ -233,12 +236,13 @@ class Execution:
         """What the server says now of the nodes that may go. `GaveUp` where the move may not be made any more."""
         while True:
             await self._synced(running)
-            fresh, why = await self._looked(running)
+            fresh, why, sure = await self._looked(running)
             if running.move.reason != names.EMPTY and why:
                 raise GaveUp(why)
-            verdict = await self._confirmed(running, fresh)
-            if verdict.nodes or not verdict.again or not running.coming:
-                break
+            if sure:
+                verdict = await self._confirmed(running, fresh)
+                if verdict.nodes or not verdict.again or not running.coming:
+                    break
             self._check_time(running)
             for name in (*running.coming, *running.move.destinations):
                 self._env.state.nominate(name, seconds=self._env.settings.nomination)
@@ -254,22 +258,26 @@ class Execution:
             running.keep(verdict.nodes)
         return {name: fresh[name] for name in running.targets}
 
-    async def _looked(self, running: Running) -> tuple[dict[str, Fresh], str]:
+    async def _looked(self, running: Running) -> tuple[dict[str, Fresh], str, bool]:
         """Nodes, claims and pods as they are now; those that are leaving already are dropped from the move. And what is
-        wrong with one of the others, and with what replaces them.
+        wrong with one of the others, and with what replaces them; and whether server and cache agree on who is there.
         """
         env = self._env
         fresh: dict[str, Fresh] = {}
         why = ""
         for name in running.coming:
-            claim = await self._asked_for(name)
-            if claim.metadata.deletion_timestamp is not None or not is_true(claim.status.conditions, names.INITIALIZED):
+            new = await self._asked_for(name)
+            if new is None:
+                return {}, "", False
+            if new.metadata.deletion_timestamp is not None or not is_true(new.status.conditions, names.INITIALIZED):
                 raise GaveUp(f"the replacement {name} is on its way out", failed=True)
         for name, target in tuple(running.targets.items()):
             try:
                 node = await env.api.get(NODE, name)
                 claim = await env.api.get(NODE_CLAIM, target.claim.metadata.name)
             except NotFound:
+                if self._is_there(target):
+                    return {}, "", False
                 running.keep([one for one in running.targets if one != name])
                 continue
             deleted = any(one.metadata.deletion_timestamp is not None for one in (node, claim))
@@ -282,7 +290,13 @@ class Execution:
                 why = f"the mark of node {name} was taken off, so that pods may be on their way"
             else:
                 fresh[name] = Fresh(node=node, claim=claim, pods=tuple(await pods_on(env, name)))
-        return fresh, why
+        return fresh, why, True
+
+    def _is_there(self, target: Target) -> bool:
+        """Whether the cache has both, and neither is on its way out."""
+        state = self._env.state
+        found = state.nodes.store.get(target.node.metadata.name), state.claims.store.get(target.claim.metadata.name)
+        return all(each is not None and each.metadata.deletion_timestamp is None for each in found)
 
     async def _confirmed(self, running: Running, fresh: dict[str, Fresh]) -> Verdict:
         move = running.move
@@ -363,8 +377,15 @@ async def returned(env: Environment, name: str) -> None:
         return
     if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
         return
+    nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
+    for node in nodes:  # no pod may come between the look and the end
+        await tainting.mark(env.api, node)
+    if nodes:
+        await asyncio.sleep(SETTLE_SECONDS)
     if await _in_use(env, claim):
         await settled(env, name)
+        for node in nodes:
+            await tainting.unmark(env.api, node)
         return
     try:
         await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid)

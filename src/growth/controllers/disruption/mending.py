@@ -71,7 +71,7 @@ def left_behind(
     marks = [
         (nodes[0] if nodes else None, claim)
         for name, claim in there.items()
-        if name not in known and name not in going
+        if name not in known and name not in going and claim not in strays
         for nodes in (_staying(nodes_of(claim)),)
         if marking.marked(claim) or any(map(tainting.tainted, nodes))
     ]
@@ -144,6 +144,8 @@ class Mending:
             try:
                 claim = await self._env.api.get(NODE_CLAIM, name)
             except NotFound:
+                if self._env.state.claims.store.get(name) is not None:
+                    return  # one of the two is late: the next pass knows more
                 continue
             claims.append(claim)
             nodes[name] = [await self._env.api.get(NODE, each.metadata.name) for each in self._nodes_of(claim)]

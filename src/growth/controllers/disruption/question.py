@@ -15,8 +15,9 @@ from growth.api import names
 from growth.api.policy import PodDisruptionBudget
 from growth.api.requests import requests_of
 from growth.cluster.assemble import Picture
+from growth.cluster.counting import Books
 from growth.cluster.shapes import CachedPod
-from growth.cluster.snapshot import Demand, NodeView, PoolView
+from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
@@ -27,6 +28,8 @@ from growth.planning.disruption.model import Decided, Move, OwnedNode, Replaceme
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import Facts, situated
 from growth.units.resources import Amounts, add, subtract
+
+_FIRST_FIT: Final = solve.Options(packer="first-fit")
 
 REASONS: Final = (names.EMPTY, names.DRIFTED_REASON, names.UNDERUTILIZED)
 # What no longer counts once something has been bought for a move: its nodes take no pods, and nothing is searched for.
@@ -174,22 +177,14 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
 def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
     """Why some pod of the nodes would have no place where they go; empty where all have theirs.
 
-    Machines that are to be bought stand there as the smallest that they may become.
+    Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
+    may wait for machines that are not up yet; those of the move may not.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
     closed = {node.name for node in situation.nodes if strict and not may_receive(node, situation)}
-    snapshot = dataclasses.replace(
-        situation.snapshot,
-        nodes=(
-            *(
-                _full(view) if view.name in closed else view
-                for view in situation.snapshot.nodes
-                if view.name not in own
-            ),
-            *stand_ins(move.replacements, situation),
-        ),
-        pools=(),
+    others = dataclasses.replace(
+        situation.snapshot, nodes=tuple(view for view in situation.snapshot.nodes if view.name not in own), pools=()
     )
     moving = [
         Demand(key_of(pod), pod.shape)
@@ -200,10 +195,30 @@ def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
     ]
     if not moving:
         return ""
-    plan = solve.solve(snapshot, (*situation.demands, *moving), solve.Options(packer="first-fit"))
-    wanted = {each.key for each in moving}
-    homeless = [each.pod for each in plan.unplaced if each.pod in wanted]
+    open_to_them = dataclasses.replace(
+        others,
+        nodes=(
+            *(
+                _full(view) if view.name in closed or not view.initialized else view
+                for view in _filled(others, situation.demands)
+            ),
+            *stand_ins(move.replacements, situation),
+        ),
+    )
+    plan = solve.solve(open_to_them, moving, _FIRST_FIT)
+    homeless = [each.pod for each in plan.unplaced]
     return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+
+
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
+    """The nodes with the pods that have no place yet, where those find one."""
+    if not demands:
+        return snapshot.nodes
+    shapes = {each.key: each.shape for each in demands}
+    plan = solve.solve(snapshot, demands, _FIRST_FIT)
+    filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+    books = Books()
+    return tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:

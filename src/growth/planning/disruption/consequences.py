@@ -34,6 +34,12 @@ def after(situation: Situation, moves: Sequence[Move]) -> Situation:
     )
 
 
+def absent(situation: Situation, nodes: Collection[str]) -> Situation:
+    """The situation where these nodes are no place for anybody; in budgets they still count as nodes that stay."""
+    views = tuple(view for view in situation.snapshot.nodes if view.name not in nodes)
+    return dataclasses.replace(situation, snapshot=dataclasses.replace(situation.snapshot, nodes=views))
+
+
 def closed(situation: Situation, nodes: Collection[str]) -> Situation:
     """The situation where nobody else comes to these nodes; who is there stays."""
     views = tuple(_filled(view, nodes) for view in situation.snapshot.nodes)

@@ -14,7 +14,7 @@ from growth.api import names
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
-from growth.planning.disruption.consequences import after, closed
+from growth.planning.disruption.consequences import absent, after, closed
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
 from growth.planning.disruption.reusing import reused
 from growth.planning.disruption.room import limit_message, overdrawn, rooms
@@ -22,6 +22,8 @@ from growth.planning.disruption.search import SearchOptions, consolidate, replac
 
 # So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
 TRIES: Final = 20
+# So many empty nodes of a pool, the cheapest, are open to be used again.
+SPARE: Final = 10
 _TAKES: Final = "pods of another node are moved there"
 _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
@@ -51,6 +53,7 @@ class _Decision:
         self._moves: list[Move] = []
         self._kept: dict[str, Kept] = {each.node: each for each in situation.others}
         self._room: dict[tuple[str, str], Room] = {}
+        self._spare: set[str] = set()
         self._steps = 0
         self._complete = True
 
@@ -64,21 +67,39 @@ class _Decision:
             if node.name in spared:
                 self._keep(node, words.DESTINATION, _TAKES)
         return Decided(
-            moves=moves,
+            moves=self._within_room(moves),
             kept=tuple(self._kept[name] for name in sorted(self._kept)),
             room=self._room,
             steps=self._steps,
             complete=self._complete,
         )
 
+    def _within_room(self, moves: Sequence[Move]) -> tuple[Move, ...]:
+        """The moves that budgets and limits allow together, reason by reason."""
+        pool_of = {node.name: node.pool for node in self._before.nodes}
+        taken: list[Move] = []
+        for reason in (names.EMPTY, names.DRIFTED_REASON, names.UNDERUTILIZED):
+            room = rooms(after(self._before, taken), reason=reason)
+            self._room.update({(reason, pool): each for pool, each in room.items()})
+            own: list[Move] = []
+            for move in moves:
+                if move.reason != reason:
+                    continue
+                full = overdrawn([*own, move], room, pool_of)
+                if not full:
+                    own.append(move)
+                    continue
+                told = _no_room(room[full], full, reason)
+                for name in move.nodes:
+                    self._kept[name] = Kept(name, pool_of[name], words.BUDGET, told, waits=True)
+            taken += own
+        return tuple(taken)
+
     # What all methods share.
 
     def _open(self, reason: str) -> dict[str, Room]:
-        """The room for the reason, less what is taken already. What is told is the room that the reason began with."""
-        found = dict(rooms(self._situation, reason=reason))
-        for pool, room in found.items():
-            self._room.setdefault((reason, pool), room)
-        return found
+        """The room for the reason, less what is taken for certain."""
+        return dict(rooms(self._situation, reason=reason))
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
         """A budget is the pool's business, which says so once; to the node it is a matter of time."""
@@ -126,10 +147,19 @@ class _Decision:
                     may_go.append(node)
                 else:
                     self._kept[node.name] = stays
-        self._remove(may_go, names.EMPTY)
+        going = self._affordable(may_go, names.EMPTY)
+        self._moves += [removal(nodes, reason=names.EMPTY) for nodes in going]
+        # The cheapest may yet be of use to those who would buy one like it: then they use up no budget.
+        certain = [removal(nodes[:-SPARE], reason=names.EMPTY) for nodes in going if len(nodes) > SPARE]
+        self._spare = {node.name for nodes in going for node in nodes[-SPARE:]}
+        self._situation = absent(after(self._situation, certain), self._spare)
 
     def _remove(self, nodes: Sequence[OwnedNode], reason: str) -> None:
         """As many of the nodes as there is room for; one move a pool."""
+        self._take([removal(going, reason=reason) for going in self._affordable(nodes, reason)])
+
+    def _affordable(self, nodes: Sequence[OwnedNode], reason: str) -> list[list[OwnedNode]]:
+        """As many of the nodes as there is room for, in their order, pool by pool."""
         room = self._open(reason)
         left = {pool: each.delete for pool, each in room.items()}
         going: dict[str, list[OwnedNode]] = {}
@@ -140,12 +170,12 @@ class _Decision:
                 continue
             left[node.pool] = None if allowed is None else allowed - 1
             going.setdefault(node.pool, []).append(node)
-        self._take([removal(going[pool], reason=reason) for pool in sorted(going)])
+        return [going[pool] for pool in sorted(going)]
 
     def _drifted(self) -> None:
         may_go: list[OwnedNode] = []
         for node in sorted(self._situation.nodes, key=_oldest_first):
-            if node.leaving or not node.drifted:
+            if node.leaving or not node.drifted or node.name in self._spare:
                 continue
             stays = self._why_kept(node, names.DRIFTED_REASON)
             resting = self._options.resting.get(node.pool)

@@ -23,8 +23,10 @@ from growth.cluster.pools import Usage
 from growth.cluster.state import State
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
+from growth.controllers.disruption import executing, question
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
+from growth.controllers.sizing import decide as sizing
 from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
@@ -32,12 +34,12 @@ from growth.kube.events import Recorder
 from growth.kube.informer import Informer
 from growth.planning import occupants
 from growth.planning.budgets import Allowance
-from growth.planning.disruption import candidates, room
+from growth.planning.disruption import candidates, room, situating
 from growth.planning.disruption import decide as deciding
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
-from growth.sim.scenario import manifests
+from growth.sim.scenario import manifests, oddities
 from growth.sim.scenario.model import Order, PodShape, Scenario
 
 Apply = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -210,6 +212,23 @@ def _with_budget(body: Json, nodes: str) -> Json:
     return {**body, "spec": {**body["spec"], "disruption": disruption}}
 
 
+def _consolidating(body: Json) -> Json:
+    """A NodePool whose machines are to be as few and as cheap as can be; other objects as they are."""
+    if body["kind"] != "NodePool":
+        return body
+    disruption = {**body["spec"]["disruption"], "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    return {**body, "spec": {**body["spec"], "disruption": disruption}}
+
+
+def _too_dear(*args: Any, **more: Any) -> Any:
+    """Every machine seems to cost four times as much as it would cost to buy it."""
+    node = _REAL_OWNED(*args, **more)
+    return node if node.price is None else dataclasses.replace(node, price=4 * node.price)
+
+
+_REAL_OWNED: Final = situating._owned  # noqa: SLF001 - a patch of the product's inside
+
+
 def _spare_room() -> Json:
     return {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1",
@@ -283,7 +302,11 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "never-mind-the-pods": Sabotage(
         breaks="replacement",
         bug="every node counts as empty",
-        apply=_replaced((candidates, "empty", _returns(True)), (deciding, "empty", _returns(True))),
+        apply=_replaced(
+            (candidates, "empty", _returns(True)),
+            (deciding, "empty", _returns(True)),
+            (question, "empty", _returns(True)),
+        ),
         faults="none",
     ),
     "forget-what-is-coming": Sabotage(
@@ -339,10 +362,42 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         faults="none",
         objects=(_huge_pod(),),
     ),
+    "buy-no-replicas": Sabotage(
+        breaks="sized",
+        bug="a static pool lacks nothing, whatever it has",
+        apply=_replaced((sizing, "missing", _returns(0))),
+        faults="none",
+        objects=(oddities.static_pool(2),),
+    ),
     "let-go-of-claims": Sabotage(
         breaks="settled",
         bug="a finalizer that somebody took off a claim is not put back",
         apply=_replaced((decide, "held", _returns(True))),
         faults="finalizer-by-hand=600",
+    ),
+    "not-waiting-for-it": Sabotage(
+        breaks="replacement",
+        bug="what replaces a machine counts as up from the start",
+        apply=_replaced((executing, "is_true", _returns(True))),
+        faults="none",
+        edit=_consolidating,
+    ),
+    "never-mind-their-protection": Sabotage(
+        breaks="undisturbed",
+        bug="whether the pods of a node may be asked to leave is not looked at",
+        apply=_replaced((candidates, "_of_pods", _returns(()))),
+        faults="none",
+        objects=(
+            manifests.deployment("protected", 10, PodShape(annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})),
+        ),
+        edit=_consolidating,
+    ),
+    "round-and-round": Sabotage(
+        breaks="circle",
+        bug="what runs seems dearer than the same bought anew",
+        apply=_replaced((situating, "_owned", _too_dear)),
+        faults="none",
+        edit=_consolidating,
+        hours=1.0,
     ),
 }

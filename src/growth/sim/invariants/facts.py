@@ -3,7 +3,8 @@
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.sim.invariants.books import CLAIMS, Books, deleting, has_condition
+from growth.sim.invariants.books import CLAIMS, DISRUPTED, Books, deleting, has_condition, tainted
+from growth.sim.invariants.sizes import of_age, surplus
 from growth.sim.seams import Step
 
 # What changed so shortly before a request left cannot have been known to its sender.
@@ -25,7 +26,10 @@ def begins_to_go(step: Step) -> bool:
 
 
 def voluntary(step: Step, books: Books) -> Json | None:
-    """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise."""
+    """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise.
+
+    Nor is it well with a claim that is one too many in its pool, or that has reached its age: nobody chose to end it.
+    """
     if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
         return None
     claim = step.last
@@ -34,5 +38,7 @@ def voluntary(step: Step, books: Books) -> Json | None:
         return None
     nodes = books.nodes_of(claim)
     if len(nodes) != 1 or deleting(nodes[0]) or not has_condition(nodes[0], "Ready"):
+        return None
+    if not tainted(nodes[0], DISRUPTED) and (surplus(claim, books) or of_age(claim, step.at)):
         return None
     return nodes[0]

@@ -35,6 +35,7 @@ from growth.sim.invariants.books import (
 from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
 from growth.sim.invariants.moves import replaces
+from growth.sim.invariants.sizes import wrong_sizes
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -334,4 +335,14 @@ def _has_room(pool: Json, kind: InstanceType, books: Books) -> bool:
     return not deleting(pool)
 
 
-LIVENESS: Final = (Bound, Ended, Calm, Idle, Reasons, Settled)
+class Sized(AtTheEnd):
+    name = "sized"
+    promise = "in the end every static pool has its replicas, and no pool keeps more than its limit"
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del ending
+        for name, said in wrong_sizes(case.books):
+            yield Complaint(said, (name,))
+
+
+LIVENESS: Final = (Bound, Ended, Calm, Idle, Reasons, Settled, Sized)

@@ -243,8 +243,9 @@ class Unknown(Quiet):
             return None
         if not claim.get("status", {}).get("providerID"):
             return None
-        if has_condition(claim, "Registered") and not case.books.nodes_of(claim):
-            return None  # somebody took its Node away
+        nodes = case.books.nodes_of(claim)
+        if any(map(deleting, nodes)) or (has_condition(claim, "Registered") and not nodes):
+            return None  # somebody takes its Node away, or did
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
 

@@ -42,6 +42,7 @@ def generate(seed: int, *, hours: float = 1.0) -> Scenario:
     if growth.chance(0.45):
         servers = (_server_pool(growth),)
         workloads += _on_servers(growth, busy)
+    odd = oddities.objects(random.stream("oddities"))
     return Scenario(
         hours=hours,
         objects=(
@@ -50,10 +51,13 @@ def generate(seed: int, *, hours: float = 1.0) -> Scenario:
             *servers,
             _agent(),
             *_extras(random.stream("extras")),
-            *oddities.objects(random.stream("oddities")),
+            *odd,
         ),
         workloads=tuple(workloads),
-        events=oddities.events(random.stream("events"), busy),
+        events=(
+            *oddities.events(random.stream("events"), busy),
+            *oddities.resized(random.stream("sizes"), busy, odd),
+        ),
         settings=_settings(random.stream("settings")),
     )
 

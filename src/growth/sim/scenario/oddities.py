@@ -3,6 +3,7 @@
 Nothing here is needed by a workload, and nothing takes away what one needs for longer than a moment.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from growth.api import names
@@ -32,6 +33,7 @@ def objects(random: SimRandom) -> tuple[Json, ...]:
         found.append(claim("by-hand"))
     if random.chance(0.3):
         found += [pod("alone"), pod("gated", schedulingGates=[{"name": "example.com/not-yet"}])]
+    found += _static(random.stream("static"))
     return tuple(found)
 
 
@@ -52,7 +54,58 @@ def events(random: SimRandom, busy: float) -> tuple[Event, ...]:
     if random.chance(0.3):
         pool = random.choice(("general", "dedicated"))
         during(random.uniform(20.0, 200.0), paused(pool, "true"), paused(pool, "false"))
+    if random.chance(0.3):
+        low = str(random.between(1, 8))
+        during(
+            random.uniform(60.0, 300.0),
+            spec_of("dedicated", limits={"nodes": low}),
+            spec_of("dedicated", limits={"nodes": "40"}),
+        )
     return tuple(found)
+
+
+def resized(random: SimRandom, busy: float, pools: Sequence[Json]) -> tuple[Event, ...]:
+    """What people ask of the static pools among these: more, fewer, another template."""
+    found: list[Event] = []
+    for pool in pools:
+        if pool["kind"] != "NodePool" or pool["spec"].get("replicas") is None:
+            continue
+        name, at = pool["metadata"]["name"], 0.05 * busy
+        for number in range(random.between(1, 3)):
+            at += random.uniform(0.1, 0.25) * busy
+            drift: Json = {"template": {"metadata": {"labels": {"example.com/round": str(number)}}}}
+            size: Json = {"replicas": random.between(0, 4)}
+            spec = random.choice((size, drift))
+            found.append(Event(at=f"{at:.0f}s", do="patch", object=spec_of(name, **spec)))
+    return tuple(found)
+
+
+# -- pools of a fixed size -------------------------------------------------------------------------------------------------
+
+
+def static_pool(replicas: int, *, limit: int | None = None, mode: str = "Hard") -> Json:
+    """Machines for nobody, so many of them."""
+    pool = manifests.node_pool(
+        "static",
+        requirements=(_in(CPU_LABEL, "2", "4"),),
+        taints=(NOBODY,),
+        limits=None if limit is None else {"nodes": str(limit)},
+    )
+    pool["spec"]["replicas"] = replicas
+    pool["spec"]["disruption"]["nodeLimitMode"] = mode
+    return pool
+
+
+def _static(random: SimRandom) -> list[Json]:
+    if not random.chance(0.5):
+        return []
+    replicas = random.between(1, 3)
+    limit = random.choice((None, replicas, replicas + 1))
+    return [static_pool(replicas, limit=limit, mode=random.choice(("Hard", "Soft")))]
+
+
+def spec_of(pool: str, **spec: Any) -> Json:
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": pool}, "spec": spec}
 
 
 # -- kept room --------------------------------------------------------------------------------------------------------------

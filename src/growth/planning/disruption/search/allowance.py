@@ -18,6 +18,10 @@ class Allowance:
         """Whether no node of the pool may go any more."""
         return not self._within(self._room(pool).delete, self._gone.get(pool, 0) + 1)
 
+    def few(self, pools: Iterable[str]) -> bool:
+        """Whether not all of so many nodes of these pools may go."""
+        return not all(self._within(self._room(pool).delete, number) for pool, number in _counted(pools).items())
+
     def deletes(self, nodes: Iterable[OwnedNode]) -> bool:
         """Whether all of these may go without anything in their place."""
         return all(

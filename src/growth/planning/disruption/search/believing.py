@@ -59,15 +59,15 @@ def rehearse(course: Course) -> None:
         )
         clean = 0 if left else clean + 1
         if left:
-            _take_back(course, left, MARGIN * 2**turn)
+            _take_back(course, left, MARGIN * 2**turn, least=2**turn)
             turn += 1
     if clean < ORDERS:
         _forget(course, course.steps)
         course.steps = []
 
 
-def _take_back(course: Course, left: Sequence[str], margin: float) -> None:
-    """The steps whose pods were left over come back, until there is room for the rest of them."""
+def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int) -> None:
+    """The steps whose pods were left over come back, until there is room for the rest of them; so many at least."""
     ground, shop = course.ground, course.shop
     over = collections.Counter(ground.origin.get(key, -1) for key in left)
     needed = float(shop.cost_of([[(ground.class_of[key], (key,)) for key in left]])[0]) * margin
@@ -79,7 +79,7 @@ def _take_back(course: Course, left: Sequence[str], margin: float) -> None:
     back: set[int] = set()
     room = 0.0
     for turn in sorted(range(len(course.steps)), key=blame):
-        if back and room >= needed:
+        if len(back) >= least and room >= needed:
             break
         back.add(turn)
         for at in course.steps[turn].nodes:
@@ -91,5 +91,6 @@ def _take_back(course: Course, left: Sequence[str], margin: float) -> None:
 def _forget(course: Course, steps: Iterable[Step]) -> None:
     for step in steps:
         for at in step.nodes:
+            course.taken_back.add(course.ground.owned[at].name)
             told = "kube-scheduler would leave some of the pods without a place"
             course.say(course.ground.owned[at], words.NO_PLACE, told)

@@ -7,6 +7,7 @@ and nodes come back until kube-scheduler would leave nobody over.
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
@@ -15,6 +16,9 @@ from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.sight import Sight
+
+# A search that comes to nothing because kube-scheduler would not find the places is made so often.
+ATTEMPTS: Final = 4
 
 
 def consolidate(
@@ -34,14 +38,7 @@ def consolidate(
         views = tuple(node.view for node in spare if node.view is not None)
         snapshot = dataclasses.replace(situation.snapshot, nodes=(*situation.snapshot.nodes, *views))
         situation = dataclasses.replace(situation, snapshot=snapshot)
-    course = Course(situation, candidates, rooms, options, spare=spare)
-    exchange = Exchange(course)
-    for part in course.ground.parts():
-        sight = Sight(course.ground, part, course.shop, options.node_cost)
-        course.ground.nodes.order = sight.order()
-        _delete(course, sight.leavers())
-        exchange.replace(part)
-    rehearse(course)
+    course = _searched(situation, candidates, rooms, options, spare)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
@@ -52,6 +49,34 @@ def consolidate(
         complete=course.complete,
         needed=tuple(sorted(course.ground.spare[at].name for step in course.steps for at in step.spare)),
     )
+
+
+def _searched(
+    situation: Situation,
+    candidates: Sequence[OwnedNode],
+    rooms: Mapping[str, Room],
+    options: SearchOptions,
+    spare: Sequence[OwnedNode],
+) -> Course:
+    """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
+    doubted: dict[str, Kept] = {}
+    spent = 0
+    for attempt in range(ATTEMPTS):
+        course = Course(situation, candidates, rooms, options, spare=spare, doubted=doubted)
+        course.ground.steps += spent
+        exchange = Exchange(course, drawing=attempt == 0)
+        for part in course.ground.parts():
+            sight = Sight(course.ground, part, course.shop, options.node_cost)
+            course.ground.nodes.order = sight.order()
+            _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
+            exchange.replace(part)
+        rehearse(course)
+        if course.steps or not course.taken_back or not course.complete:
+            break
+        spent = course.ground.steps
+        if attempt:
+            doubted |= {name: course.why[name] for name in course.taken_back}
+    return course
 
 
 def _delete(course: Course, leavers: Sequence[int]) -> None:

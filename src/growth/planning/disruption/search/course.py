@@ -33,12 +33,15 @@ class Course:
         options: SearchOptions,
         *,
         spare: Sequence[OwnedNode],
+        doubted: Mapping[str, Kept],
     ) -> None:
+        """`doubted` are candidates of which is known why they must stay."""
         self.situation = situation
         self.options = options
         self.allowance = Allowance(rooms)
         self.resting = Resting(situation, options.settling)
-        self.why: dict[str, Kept] = {}
+        self.why: dict[str, Kept] = dict(doubted)
+        self.taken_back: set[str] = set()
         self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options, spare=spare)
         self.shop = Shop(self.ground, options.node_cost)
         self.steps: list[Step] = []
@@ -53,6 +56,8 @@ class Course:
         self._totals = balanced.totals(situation) if self._with_balance else {}
 
     def _may_go(self, node: OwnedNode) -> bool:
+        if node.name in self.why:
+            return False
         if node.price is None:
             told = "its price is not known, so that nobody can say what a move would save"
             self.say(node, words.PRICE_UNKNOWN, told)

@@ -1,10 +1,12 @@
 """Nodes that are too dear for what they hold, replaced several at once by as many machines as the cost packer draws."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
+from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Replacement
@@ -12,6 +14,7 @@ from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
 from growth.planning.drawn import Drawn
+from growth.planning.rehearsal import Arrival, Stage
 
 # So many nodes are replaced together, at first, then and in the end: many pack tighter, few are found more easily.
 TOGETHER: Final = (16, 4, 1)
@@ -21,6 +24,8 @@ NEAR: Final = 1.03
 EQUAL: Final = 100
 # So many spare nodes are tried for a group, the cheapest first.
 SPARES: Final = 8
+# How often machines are added for pods that are left over.
+REPAIRS: Final = 4
 # What a drawing counts in steps.
 DRAWING: Final = 300
 
@@ -31,8 +36,10 @@ _Bought = tuple[Replacement, ...]
 class Exchange:
     """The second half of a search, for one part of the ground after the other."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, *, drawing: bool = True) -> None:
+        """Without `drawing` machines come as first fit opens them: fewer, larger and with more room to spare."""
         self._course = course
+        self._drawing = drawing
         self._ground = course.ground
         self._options = course.options
 
@@ -69,7 +76,12 @@ class Exchange:
         needed = course.shop.cost_of([ground.pods[at] for at in free])
         paid = np.array([(ground.owned[at].price or 0) + self._options.node_cost for at in free], dtype=np.float64)
         ratio = np.round(paid / np.maximum(needed, 1.0), 6)
-        order = np.lexsort((np.arange(len(free)), -ratio))
+        score = ratio
+        if course.allowance.few(ground.owned[at].pool for at in part):
+            # Only a few may go now: those first that save much and move little.
+            moved = np.array([1 + len(ground.evicted[at]) for at in free], dtype=np.float64)
+            score = np.round((paid - needed) / moved, 3)
+        order = np.lexsort((np.arange(len(free)), -score))
         # What saves less than it must even if machines came in fractions is not tried.
         least = 100 / max(1, 100 - self._options.least_percent)
         return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
@@ -92,23 +104,87 @@ class Exchange:
 
     def _replaced(self, group: tuple[int, ...]) -> bool:
         """Replaces these nodes in the cheapest way that is found; False where none is cheaper."""
+        ways = self._ways(group)
+        if not ways:
+            return False
+        bought, way = ways[0]
+        for other, another in ways[1:]:
+            if self._better(other, bought):
+                bought, way = other, another
+        if not self._kept_spare(group, self._cost(bought)):
+            self._make(group, self._ground.with_purchase(group, *way))
+        return True
+
+    def _ways(self, group: tuple[int, ...]) -> list[tuple[_Bought, _Drawings]]:
+        """The ways to replace these nodes for less, as few machines as first fit opens and as the cost packer draws."""
         trial = self._ground.with_purchase(group)
         if trial is None:
-            return False
+            return []
         homeless = [key for key, place in trial.order if not isinstance(place, str)]
-        ways: list[tuple[_Bought, _Drawings]] = []
-        first = self._bought(group, trial)
-        if first is not None:
-            ways.append((first, ([], {})))
-        drawings = self._drawn(group, homeless, first)
+        first = self._believed(group, trial, ([], {}))
+        drawings = self._drawn(group, homeless, None if first is None else first[0]) if self._drawing else ([], {})
         drawn = self._ground.with_purchase(group, *drawings) if drawings[0] else None
-        second = None if drawn is None else self._bought(group, drawn)
-        if second is not None and (first is None or self._better(second, first)):
-            ways = [(second, drawings)]
-        for bought, way in ways:
-            if not self._kept_spare(group, self._cost(bought)):
-                self._make(group, self._ground.with_purchase(group, *way))
-        return bool(ways)
+        second = None if drawn is None else self._believed(group, drawn, drawings)
+        return [way for way in (first, second) if way is not None]
+
+    def _believed(self, group: tuple[int, ...], trial: Trial, way: _Drawings) -> tuple[_Bought, _Drawings] | None:
+        """The way, with machines added until kube-scheduler would bind all pods of the group to what is bought for them.
+
+        The trial is undone. None where that does not pay.
+        """
+        found: Trial | None = trial
+        for _ in range(REPAIRS):
+            if found is None:
+                return None
+            claims = list(found.claims)
+            bought = self._bought(group, found)
+            if bought is None:
+                return None
+            left = self._left_over(group, bought)
+            if not left:
+                return bought, way
+            way = self._with_more(claims, bought, left)
+            if not way[0]:
+                return None
+            found = self._ground.with_purchase(group, *way)
+        if found is not None:
+            found.undo()
+        return None
+
+    def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
+        """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
+
+        In whichever order they come: as the nodes are listed, or the other way round.
+        """
+        ground = self._ground
+        if len(bought) < 2:
+            return []  # what fits on one machine fits in any order
+        on_machines = {key for each in bought for key in each.planned.pods}
+        demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
+        alone = dataclasses.replace(ground.situation.snapshot, nodes=())
+        for queue in (demands, demands[::-1]):
+            ground.steps += len(queue)
+            left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
+            if left:
+                return list(left)
+        return []
+
+    def _with_more(self, claims: Sequence[Claim], bought: _Bought, left: Sequence[str]) -> _Drawings:
+        """The same machines, and more for the pods that are left over."""
+        over = set(left)
+        more, rows = self._course.shop.drawn(left, most=sum(each.planned.price for each in bought))
+        if not more:
+            return [], {}
+        kept = []
+        for claim in claims:
+            pods: dict[int, int] = {}
+            for key in claim.pods:
+                row = rows.get(self._ground.class_of[key])
+                if row is not None and key not in over:
+                    pods[row] = pods.get(row, 0) + 1
+            cheapest = (claim.mask & -claim.mask).bit_length() - 1
+            kept.append(Drawn(claim.shelf, cheapest, pods, firm=True))
+        return [*kept, *more], rows
 
     def _make(self, group: tuple[int, ...], trial: Trial | None) -> None:
         """The same trial as a moment ago, to stay."""

@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 
 from growth.planning.bound import solver
-from growth.planning.market import Floats, Ints
+from growth.planning.market import Floats
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -32,30 +32,22 @@ def guide(rooms: Floats, prices: Floats, load: Floats, *, sold_rooms: Floats, so
     worth = np.zeros(len(load))
     if not len(asked):
         return Guide(worth)
-    # In parts of the whole load, so that bytes and millicores are of a size.
-    parts = np.concatenate([rooms, sold_rooms])[:, asked] / load[asked]
-    costs = np.concatenate([prices, sold_prices])
+    every, costs = np.concatenate([rooms, sold_rooms])[:, asked], np.concatenate([prices, sold_prices])
+    # In parts of the whole load and of the dearest machine, so that bytes, millicores and money are of a size.
+    parts, money = np.maximum(every / load[asked], 0.0), max(1.0, float(costs.max(initial=1.0)))
     upper = np.concatenate([np.ones(len(rooms)), np.full(len(sold_rooms), highspy.kHighsInf)])
     program = solver()
     number = len(costs)
-    program.addVars(number, np.zeros(number), upper)
-    program.changeColsCost(number, np.arange(number, dtype=np.int32), costs)
     columns = np.arange(number, dtype=np.int32)
+    program.addVars(number, np.zeros(number), upper)
+    program.changeColsCost(number, columns, costs / money)
     for resource in range(len(asked)):
-        row = np.maximum(parts[:, resource], 0.0)
-        program.addRow(1.0, highspy.kHighsInf, number, columns, row)
+        program.addRow(1.0, highspy.kHighsInf, number, columns, np.ascontiguousarray(parts[:, resource]))
     program.run()
-    if program.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return Guide(_evenly(rooms, prices, asked, worth))
-    duals = np.maximum(np.array(program.getSolution().row_dual), 0.0)
-    worth[asked] = duals / load[asked]
+    if program.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+        duals = np.maximum(np.array(program.getSolution().row_dual), 0.0)
+        worth[asked] = duals * money / load[asked]
     if not worth.any():
-        return Guide(_evenly(rooms, prices, asked, worth))
+        # Nothing is for sale that holds everything: each resource is worth the same share of what machines cost.
+        worth[asked] = costs.sum() / len(asked) / np.maximum(every.sum(axis=0), 1.0)
     return Guide(worth)
-
-
-def _evenly(rooms: Floats, prices: Floats, asked: Ints, worth: Floats) -> Floats:
-    """Every resource is worth the same share of what the nodes cost."""
-    total = np.maximum(rooms[:, asked].sum(axis=0), 1.0)
-    worth[asked] = prices.sum() / len(asked) / total
-    return worth

@@ -39,9 +39,17 @@ class Sight:
         score = np.round(prices / most * (1 - LOADED * used), DIGITS)
         self._dearest = [self._part[int(turn)] for turn in np.lexsort((np.array(self._part), -score))]
 
-    def leavers(self) -> list[int]:
-        """The dearest first."""
-        return self._dearest
+    def leavers(self, *, few: bool) -> list[int]:
+        """The dearest first. Where only a `few` may go now, those first that save much and move little."""
+        if not few:
+            return self._dearest
+        ground = self._ground
+
+        def saves(at: int) -> tuple[float, str]:
+            node = ground.owned[at]
+            return -round((node.price or 0) / (1 + len(ground.evicted[at])), 3), node.name
+
+        return sorted(self._part, key=saves)
 
     def order(self) -> Ints:
         """All nodes of the ground as they are filled: first those that stay in any case, then those that leave last."""
