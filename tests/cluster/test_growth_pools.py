@@ -100,6 +100,7 @@ def test_the_pools_run_as_they_are_written(cluster: Autoscaled) -> None:
     )
     assert ready["status"] == "True"
     told = cluster.kubectl("get", "gpool,nreq")
+    assert "nodeReady" in told
     assert "hetzner-cax21" in told
     assert "hetzner-gex44" in told
     assert "Ready" in told
