@@ -41,18 +41,19 @@ class SlowCloud(ScriptedCloud):
         self.deleting_since: float | None = None
         self.sent: list[list[str]] = []
 
-    def _is_gone(self) -> bool:
+    @property
+    def gone(self) -> bool:
         since, now = self.deleting_since, asyncio.get_running_loop().time()
         return since is not None and now - since > GONE_SECONDS
 
     async def get(self, provider_id: str) -> CloudMachine:
-        if self._is_gone():
+        if self.gone:
             raise MachineNotFound(provider_id)
         return CloudMachine(provider_id=provider_id, claim=NAME, deleting=self.deleting_since is not None)
 
     async def delete(self, claim: NodeClaim) -> None:
         self.watcher.tick()
-        if self._is_gone():
+        if self.gone:
             raise MachineNotFound(claim.metadata.name)
         self.sent.append(self.watcher.listed)
         if self.deleting_since is None:
@@ -145,6 +146,8 @@ def bound_at(moment: int) -> Seen:
         api.calls = 0
         for _ in range(120):
             await asyncio.sleep(1)
+            if cloud.gone and NAME in {each.metadata.name for each in (await stage.admin.list(NODE)).items}:
+                await stage.set_ready(NAME, "Unknown")  # its kubelet is silent
             if cloud.deleting_since is not None and not (await stage.admin.list(NODE_REMOVAL_REQUEST)).items:
                 break
         nodes = {each.metadata.name for each in (await stage.admin.list(NODE)).items}

@@ -207,6 +207,27 @@ def test_every_state_with_every_machine_and_every_pod_leads_where_it_should() ->
     on_stage(body)
 
 
+def test_a_cloud_that_says_gone_of_a_machine_that_speaks_is_not_believed() -> None:
+    """As long as the Node is ready nothing is concluded from one answer."""
+
+    async def body(stage: Stage) -> None:
+        cloud = Cloud()
+        object.__setattr__(stage.env, "provider", cloud)
+        await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
+        case = Case("Deprovisioning", "gone", "none", True, "early", "Empty")
+        cloud.cases[case.name] = case
+        await prepare(stage, case, stage.env.clock.now())
+        await stage.set_ready(case.name)
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(60)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is None
+        await stage.set_ready(case.name, "Unknown")
+        await asyncio.sleep(10)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is not None
+
+    on_stage(body)
+
+
 def test_a_claim_that_goes_or_is_gone_ends_its_removal() -> None:
     """In every state: while somebody else ends the claim nothing is done, and without it the request goes."""
 

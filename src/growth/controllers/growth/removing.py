@@ -143,10 +143,13 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
     if status.phase not in {PENDING, DEPROVISIONING, COULD_NOT_REMOVE}:
         return Nothing()  # a phase of a newer version of us
     busy = running(scene.pods)
-    if scene.machine is Machine.GONE and status.removal_attempt:
+    alive = scene.node is not None and scene.node.is_ready
+    if scene.machine is Machine.GONE and status.removal_attempt and not alive:
         return Finish(busy)
     if scene.machine in {Machine.GONE, Machine.UNKNOWN}:
-        return Wait(POLL_SECONDS)  # a machine that nobody took down and that is gone is collection's business
+        # A cloud that says «gone» of a machine whose kubelet speaks is not believed, and one that nobody took down and
+        # that is gone is collection's business.
+        return Wait(POLL_SECONDS)
     if scene.machine is Machine.DELETING or accepted(request):
         if scene.node is not None and not is_marked(scene.node):
             return Mark()  # it cannot be kept any more: at least nobody else comes
