@@ -202,7 +202,6 @@ class Ledger:
             self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
         for name, pool in self._growth_pools.items():
             self._check_growth(name, pool, revision)
-            everything |= _reserved_in(pool)
         if self._caps.max_nodes is not None:
             self._most = max(self._most, len(everything))
             self._check_limit("the cluster", len(everything), self._caps.max_nodes, revision)
