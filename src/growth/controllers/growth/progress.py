@@ -10,7 +10,6 @@ cloud that has none of the type makes it `Unmet`; whatever else fails is told, a
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from growth.api import names
@@ -187,8 +186,3 @@ def _happened(request: NodeRequest, name: str) -> bool:
 
 def _going(claim: NodeClaim) -> bool:
     return claim.metadata.deletion_timestamp is not None
-
-
-def longer(story: Sequence[StoryEvent], *events: StoryEvent) -> tuple[StoryEvent, ...]:
-    """The story with these events, cut to what is kept: the newest."""
-    return (*story, *events)[-STORY:]
