@@ -38,7 +38,7 @@ POOL: Final = "default"
 FAMILIES: Final = ("c", "s", "m")
 ZONES: Final = KWOK_ZONES[:3]
 # Sizes of machines for which 15 pods of the mix use about 40 % of the scarcer resource.
-SIZES: Final[Mapping[str, tuple[int, ...]]] = {"web": (2, 4, 8), "generic": (8, 16, 32, 48)}
+SIZES: Final[Mapping[str, tuple[int, ...]]] = {"web": (4, 8), "generic": (8, 16, 32, 48)}
 MIXES: Final[Mapping[str, Callable[[int], list[Json]]]] = {"web": mixes.web, "generic": mixes.generic}
 # No machine was filled further than this.
 FULLEST: Final = 0.9

@@ -11,10 +11,12 @@ import pytest
 from growth.api import names
 from growth.api.clouds import InsufficientCapacity
 from growth.api.core import NAMESPACE
+from growth.api.decisions import DecisionSpec
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.settings import ControllerSettings
+from growth.controllers.sizing import Sizing
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_pod, left, start_process
 from tests.simulation.owning import Stage, condition, on_stage, told
@@ -153,6 +155,34 @@ def test_scaling_down_is_told_and_counted() -> None:
         assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels, **rest) == 1
 
     on_stage(body)
+
+
+def test_what_is_done_stands_in_decisions() -> None:
+    """What was bought, what went and why, with types and prices, one Decision for each act."""
+
+    async def body(stage: Stage) -> list[str]:
+        said: list[DecisionSpec] = []
+        await stage.add_class()
+        sizing.begin(stage)
+        parts = (part(stage.env) for part in PARTS if part is not Sizing)
+        await stage.start(*parts, Sizing(stage.env, tell=said.append))
+        await add_static(stage, 2, limits={"nodes": "3"})
+        await asyncio.sleep(60)
+        await retemplate(stage)
+        await asyncio.sleep(120)
+        await scale(stage, 1)
+        await asyncio.sleep(30)
+        assert all(each.price and each.instance_type for one in said for each in one.actions)
+        assert {(each.controller, each.outcome) for each in said} == {("sizing", "Acted")}
+        return [each.summary for each in said]
+
+    one = "buys a machine for NodePool default: to replace what drifted (1)"
+    gone = "takes down a machine of NodePool default: it has drifted, and its replacement is up"
+    assert on_stage(body).value == [
+        "buys 2 machines for NodePool default: it lacks 2 of 2 replicas",
+        *(one, gone, one, gone),
+        "takes down a machine of NodePool default: it has 2 machines, of 1 that it may keep",
+    ]
 
 
 def test_a_pause_stops_buying_and_scaling_down() -> None:

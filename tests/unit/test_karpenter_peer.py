@@ -79,3 +79,12 @@ def test_a_foreign_answer_is_an_error() -> None:
 def test_the_pin_is_readable() -> None:
     """Tables name the release that they measured."""
     assert karpenter.version().startswith("v1.")
+
+
+def test_a_command_is_typed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What consolidation would do first, for each scenario."""
+    said = {"method": "multi", "decision": "delete", "nodes": ["a", "b"], "instanceTypes": [], "seconds": 0.5}
+    stand_in(tmp_path, f"echo '{msgspec.json.encode(said).decode()}'; echo \"$@\" > {tmp_path}/seen", monkeypatch)
+    (command,) = karpenter.consolidate([[]], instance_types=[])
+    assert (command.decision, command.nodes) == ("delete", ("a", "b"))
+    assert "--consolidate" in (tmp_path / "seen").read_text()

@@ -133,7 +133,10 @@ class Drifting:
             await change(env.api, NODE_CLAIM, claim.metadata.name, edit, subresource="status")
         except NotFound:
             return
-        _log.info("marked drifted" if reason else "no longer drifted", NodeClaim=claim.metadata.name, reason=reason)
+        if reason:
+            _log.info("marked drifted", NodeClaim=claim.metadata.name, reason=reason)
+        else:
+            _log.info("no longer drifted", NodeClaim=claim.metadata.name)
 
 
 def _told(claim: NodeClaim) -> str:

@@ -88,7 +88,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Collection(environment),
         Drifting(environment),
         Expiration(environment),
-        Sizing(environment),
+        Sizing(environment, tell=decisions.record),
         *((Repair(environment),) if environment.settings.node_repair else ()),
     )
 

@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 
 from growth.api import names
-from growth.planning.disruption import search, words
+from growth.planning.disruption import words
 from growth.planning.disruption.model import Room
 from growth.planning.disruption.search import SearchOptions
 from tests.unit.planning.builders import (
@@ -25,7 +25,7 @@ from tests.unit.planning.builders import (
     term,
     volume,
 )
-from tests.unit.planning.searching import FREELY, NOW, found, gone, only, owned, situation, why
+from tests.unit.planning.searching import FREELY, NOW, found, gone, only, owned, why
 
 
 def test_a_node_goes_whose_pods_have_room_elsewhere() -> None:
@@ -283,22 +283,70 @@ def test_a_pool_without_room_of_its_own_is_left_alone() -> None:
     assert made.moves == ()
 
 
-def test_nothing_is_bought_that_another_move_gives_away() -> None:
-    """An empty node that goes stays instead, where it costs no more than what would be bought; savings count without it."""
-    large = owned("a", *pods(1, "x"), of=LARGE)
-    empty = owned("e", of=SMALL)
-    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[empty])
-    move = only(made)
-    assert (move.nodes, move.replacements, move.destinations) == (("a",), (), ("e",))
-    assert move.savings == EURO * 14 // 10
-    assert made.needed == ("e",)
-    dear = owned("e", of=MEDIUM)
-    made = search.consolidate(situation(large), [large], {"default": Room(None, None)}, FREELY, spare=[dear])
-    assert (len(only(made).replacements), made.needed) == (1, ())
-
-
 def test_nodes_go_where_nothing_can_be_bought() -> None:
     """A pool that is not ready buys nothing, and needs nothing for nodes that go for nothing."""
     nodes = (owned("a", *pods(1, "x")), owned("b", *pods(2, "y")))
     assert gone(found(*nodes, problem="not ready")) == ["a"]
     assert gone(found(owned("a", *pods(1, "x"), of=LARGE), problem="not ready")) == []
+
+
+def test_where_few_may_go_those_go_first_that_save_much_and_move_little() -> None:
+    """A budget of one is spent on the large node, though the small ones are as dear for their room."""
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}"), of=SMALL) for at in range(4)]
+    large = owned("z", *pods(1, "x"), of=LARGE)
+    room = owned("b", *pods(1, "y"), of=LARGE)
+    assert gone(found(*nodes, large, room, candidates="n0 n1 n2 n3 z", room=Room(1, 1))) == ["z"]
+
+
+def test_machines_are_bought_such_that_kube_scheduler_can_fill_them() -> None:
+    """What is cheapest if packed by us is not bought where pods would be left over; what has room for all of them is."""
+    small = kind("two", 2, "8Gi", price=0.2)
+    four = kind("four", 4, "16Gi", price=0.4)
+    eight = kind("eight", 8, "32Gi", price=0.9)
+    dear = kind("dear", 16, "64Gi", price=3.0)
+    old = owned("a", *pods(3, "s", cpu="1"), pod("big", cpu="3"), of=dear)
+    made = found(old, sold=(small, four, eight, dear))
+    assert gone(made) == ["a"]
+    assert sum(each.planned.price for each in only(made).replacements) <= EURO * 9 // 10
+
+
+def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
+    """Where kube-scheduler would leave one pod over, the other nodes go all the same."""
+    nodes = [owned(f"n{at:02}", *pods(2, f"p{at:02}", cpu="900m")) for at in range(20)]
+    made = found(*nodes, sold=(MEDIUM,))
+    assert len(gone(made)) >= 8
+
+
+def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:
+    """It waits already and comes first: a move that has room for its own pods alone is not believed."""
+    dear = kind("dear", 4, "16Gi", price=2.0)
+    full = owned("a", *pods(4, "x"), of=dear)
+    assert gone(found(full, sold=(MEDIUM, dear))) == ["a"]
+    made = found(full, sold=(MEDIUM, dear), pending=pods(1, "w", cpu="3"))
+    assert (made.moves, why(made)["a"]) == ((), words.NO_PLACE)
+
+
+def test_a_node_that_goes_is_a_place_without_pods_while_it_goes() -> None:
+    """Until it is gone those who spread over zones count it with none: they would have to wait, and so it stays."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    nodes = [owned(zone, *pods(2, f"x{zone}", cpu="100m", **even), zone=zone) for zone in "abc"]
+    made = found(*nodes, candidates="a", sold=(kind("far", 4, "16Gi", zones="z"),))
+    assert made.moves == ()
+
+
+def test_pods_that_nobody_can_place_block_no_move() -> None:
+    """A pod that fits on no node and no machine waits with the move and without it."""
+    nodes = (owned("a", *pods(1, "x")), owned("b", *pods(1, "y")))
+    assert gone(found(*nodes, candidates="a", pending=pods(1, "w", cpu="99"))) == ["a"]
+
+
+def test_what_keeps_a_node_for_good_is_said_before_what_keeps_it_for_a_moment() -> None:
+    """Otherwise people would be told something new whenever a moment has passed, though nothing has changed."""
+    since = NOW - dt.timedelta(minutes=1)
+    small = owned("a", *pods(6, "x", cpu="100m"), of=SMALL, price=0.01, since=since, created=since)
+    large = owned("b", *pods(1, "y"), of=LARGE, price=9.0)
+    policy = {"consolidationPolicy": "Balanced"}
+    moved = {f"uid-x-0{at}": since for at in range(6)}
+    assert why(found(small, large, candidates="a", disruption=policy, moved=moved))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", disruption=policy))["a"] == words.BALANCED
+    assert why(found(small, large, candidates="a", moved=moved))["a"] == words.RECENTLY_MOVED

@@ -261,6 +261,19 @@ def test_a_search_that_runs_out_of_steps_says_so() -> None:
     assert not made.complete
 
 
+def test_a_decision_that_is_stopped_ends_at_once() -> None:
+    """Drift too asks whether somebody needs the processor more; what is decided until then is nobody's."""
+    asked: list[None] = []
+
+    def stop() -> bool:
+        asked.append(None)
+        return True
+
+    nodes = [full(f"n-{at}") for at in range(3)]
+    made = decide(cluster(pool(**STILL), *nodes, facts=drifted("n-0", "n-1")), Options(search=SearchOptions(stop=stop)))
+    assert (made.moves, made.complete, len(asked)) == ((), False, 1)
+
+
 def test_nodes_without_a_price_go_when_empty_unless_only_priced_ones_may() -> None:
     """A controller must not keep an empty machine for ever; a plan must not say what it cannot know."""
     made = cluster(pool(), machine("a", "no-such-type"))

@@ -144,6 +144,8 @@ def test_a_type_without_the_offering_that_was_bought_is_gone() -> None:
     """Sold out is not gone; sold nowhere near is. A reservation that ended goes on as on-demand."""
     of = pool()
     assert drift(claim(of, labels={names.ZONE_LABEL: "elsewhere"}), of) == names.INSTANCE_TYPE_NOT_FOUND
+    by_region = {names.ZONE_LABEL: "test-zone-a-dc1", names.REGION_LABEL: "test-zone-a"}
+    assert drift(claim(of, labels=by_region), of) == ""
     anywhere = pool(template={"requirements": []})
     assert drift(claim(anywhere, labels={names.CAPACITY_TYPE_LABEL: names.RESERVED}), anywhere) == ""
 

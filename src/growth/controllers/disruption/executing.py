@@ -330,7 +330,7 @@ class Execution:
                 _log.info("a nodeclaim is gone already", NodeClaim=looked.claim.metadata.name, error=str(error))
                 return name
             self._report.removed(running, looked)
-            self._memory.remember(looked.pods)
+            self._memory.remember(looked.pods, env.state.pods.store)
             return name
 
         left = tuple(fresh)

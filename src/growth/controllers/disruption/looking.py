@@ -65,7 +65,7 @@ class Looking:
             facts=facts,
             pods=pods,
             disruption_budgets=tuple(env.state.disruption_budgets.store),
-            moved=self._memory.moved(),
+            moved=self._memory.moved(env.state.pods.store),
             paused=env.settings.paused,
             served=self._served,
         )

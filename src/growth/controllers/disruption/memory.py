@@ -3,6 +3,7 @@
 In this process only: after a restart a pod may be moved once more, and what failed is tried once more.
 """
 
+import collections
 import datetime as dt
 from collections.abc import Iterable
 from typing import Final
@@ -14,6 +15,8 @@ from growth.ports import Clock
 
 # A workload that was moved is remembered for so long.
 REMEMBERED: Final = dt.timedelta(hours=6)
+# A workload that has so many percent more or fewer pods than then has changed; a few are always on their way.
+CHANGED_PERCENT: Final = 10
 # A pool where a replacement failed is left alone for a minute, then two, and so on, for each reason of its own.
 FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.0)
 
@@ -23,22 +26,35 @@ class Memory:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._moved: dict[str, dt.datetime] = {}
+        self._moved: dict[str, tuple[dt.datetime, int]] = {}  # when, and how many pods the owner had then
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
 
-    def remember(self, pods: Iterable[CachedPod]) -> None:
-        """These pods are being moved now."""
+    def remember(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> None:
+        """The first are being moved now; `pods` are all that there are."""
         now = self._clock.now()
-        self._moved = {uid: at for uid, at in self._moved.items() if now - at < REMEMBERED}
-        for pod in pods:
-            if occupants.reschedulable(pod):
-                self._moved[pod.uid if pod.owner is None else pod.owner.uid] = now
+        owners = {_owner(pod) for pod in moving if occupants.reschedulable(pod)}
+        counts = collections.Counter(uid for pod in pods if occupants.active(pod) and (uid := _owner(pod)) in owners)
+        self._moved = {uid: each for uid, each in self._moved.items() if now - each[0] < REMEMBERED}
+        self._moved |= {uid: (now, counts[uid]) for uid in owners}
 
-    def moved(self) -> dict[str, dt.datetime]:
-        """When pods were last moved, by the UID of their owner, or their own where they have none."""
+    def moved(self, pods: Iterable[CachedPod]) -> dict[str, dt.datetime]:
+        """When pods were last moved, by the UID of their owner, or their own where they have none.
+
+        A workload that has been scaled since is another one, and forgotten.
+        """
+        if not self._moved:
+            return {}
         now = self._clock.now()
-        return {uid: at for uid, at in self._moved.items() if now - at < REMEMBERED}
+        counts = collections.Counter(
+            uid for pod in pods if occupants.active(pod) and (uid := _owner(pod)) in self._moved
+        )
+        self._moved = {
+            uid: (at, before)
+            for uid, (at, before) in self._moved.items()
+            if now - at < REMEMBERED and abs(counts[uid] - before) <= max(1, before * CHANGED_PERCENT // 100)
+        }
+        return {uid: at for uid, (at, _) in self._moved.items()}
 
     def failed(self, reason: str, pools: Iterable[str]) -> None:
         """Nothing could be bought, or it did not come up: the pools wait, longer each time."""
@@ -64,3 +80,7 @@ class Memory:
         now = self._clock.monotonic()
         left = [until - now for until in self._until.values() if until > now]
         return min(left, default=None)
+
+
+def _owner(pod: CachedPod) -> str:
+    return pod.uid if pod.owner is None else pod.owner.uid

@@ -19,6 +19,7 @@ from growth.controllers.reconciler import Reconciler
 from growth.controllers.sizing import decide, lowering
 from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.renewing import Renewing
+from growth.controllers.sizing.story import Tell
 from growth.kube.store import Change, Changed, Deleted
 
 # How often a static pool is looked at without a change, and any pool while it is paused.
@@ -31,12 +32,13 @@ _TOLD: Final = (names.INITIALIZED, names.DRIFTED, names.INSTANCE_TERMINATING)
 
 
 class Sizing:
-    """Works pool by pool until cancelled."""
+    """Works pool by pool until cancelled. `tell` is given the Decision of everything that is done."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, *, tell: Tell = lambda _decision: None) -> None:
         self._env = env
-        self._filling = Filling(env)
-        self._renewing = Renewing(env, self._filling)
+        self._tell = tell
+        self._filling = Filling(env, tell=tell)
+        self._renewing = Renewing(env, self._filling, tell=tell)
         self._reconciler: Reconciler[str] = Reconciler("nodepool.sizing", self._act, random=env.random, workers=5)
         env.state.pools.subscribe(self._on_pool)
         env.state.claims.subscribe(self._on_claim)
@@ -91,7 +93,7 @@ class Sizing:
         )
         found = decide.standing(pool, claims, marked)
         if decide.surplus(pool, found):
-            return await lowering.bring_down(env, name)
+            return await lowering.bring_down(env, name, tell=self._tell)
         if pool.spec.replicas is None:
             return None
         await self._renewing.clean(found)

@@ -10,9 +10,10 @@ from growth.api.karpenter import NODE_POOL, NodePool
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning.claims import Order
 from growth.controllers.provisioning.purchases import Purchases
-from growth.controllers.sizing import decide
+from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.decide import Standing
 from growth.controllers.sizing.offer import Offer, offered
+from growth.controllers.sizing.story import Tell
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 
@@ -29,8 +30,9 @@ STATIC: Final = "static"
 class Filling:
     """Buys for one process; another one that does the same finds the same names and reservations."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, *, tell: Tell) -> None:
         self._env = env
+        self._tell = tell
         self._purchases = Purchases(env)
         settings = env.settings
         self._options = Options(
@@ -77,6 +79,8 @@ class Filling:
             orders, views={offer.view.ref: offer.view}, currency=offer.currency, reason=reason
         )
         self._bought[name] = (offer.pool.metadata.generation, self._env.clock.monotonic())
+        if done.created:
+            self._tell(story.bought(self._env, offer.pool, done.created))
         for order, why in done.refused[:1]:
             _log.info("not all nodeclaims are created", NodePool=name, NodeClaim=order.name, why=why)
         return BETWEEN_SECONDS if done.refused or done.again else None

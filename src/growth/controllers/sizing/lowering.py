@@ -12,7 +12,8 @@ from growth.api.nodes import NODE, Node
 from growth.controllers import ending, fresh, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
-from growth.controllers.sizing import decide
+from growth.controllers.sizing import decide, story
+from growth.controllers.sizing.story import Tell
 from growth.kube.errors import NotFound
 from growth.planning.disruption.surplus import Held, excess
 from growth.telemetry.logs import logger
@@ -23,7 +24,7 @@ _log = logger("nodepool.sizing")
 AGAIN_SECONDS: Final = 2.0
 
 
-async def bring_down(env: Environment, name: str) -> float | None:
+async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None:
     """In how many seconds to look again; None when everything that was too many has been asked to go."""
     try:
         pool = await env.api.get(NODE_POOL, name)
@@ -41,11 +42,19 @@ async def bring_down(env: Environment, name: str) -> float | None:
     free = [held for each, claim in staying.items() if (held := _held(env, claim, hosts[each])) is not None]
     chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
     _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
-    for each in chosen:
-        if _changed(env, pool):
-            return AGAIN_SECONDS
-        await ending.end(env, staying[each], reason=names.OVERPROVISIONED)
-    return None
+    gone: list[NodeClaim] = []
+    again: float | None = None
+    try:
+        for each in chosen:
+            if _changed(env, pool):
+                again = AGAIN_SECONDS
+                break
+            if await ending.end(env, staying[each], reason=names.OVERPROVISIONED):
+                gone.append(staying[each])
+    finally:
+        if gone:
+            tell(story.ended(env, pool, gone, why=f"it has {len(staying)} machines, of {bound} that it may keep"))
+    return again
 
 
 def _changed(env: Environment, pool: NodePool) -> bool:

@@ -20,9 +20,10 @@ from growth.controllers import ending, fresh, tainting
 from growth.controllers.disruption import marking
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
-from growth.controllers.sizing import decide
+from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.decide import Standing
 from growth.controllers.sizing.filling import Filling
+from growth.controllers.sizing.story import Tell
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import NotFound
 from growth.planning.budgets import allowance
@@ -40,8 +41,9 @@ FAILED: Final = BackoffSettings(base_seconds=30.0, cap_seconds=3600.0, jitter=0.
 class Renewing:
     """For one process; what it remembers is only how often replacements failed."""
 
-    def __init__(self, env: Environment, filling: Filling) -> None:
+    def __init__(self, env: Environment, filling: Filling, *, tell: Tell) -> None:
         self._env = env
+        self._tell = tell
         self._filling = filling
         self._failing: dict[str, tuple[Backoff, float]] = {}  # by pool, and until when (monotonic)
 
@@ -182,7 +184,9 @@ class Renewing:
             pods = await fresh.pods_on(env, node.metadata.name)
             why = self._why_kept(pool, claim, pods) or await self._why_not(pool, claim, by.get(claim.metadata.name))
             if not why:
-                await ending.end(env, claim, reason=names.DRIFTED_REASON)
+                if await ending.end(env, claim, reason=names.DRIFTED_REASON):
+                    what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
+                    self._tell(story.ended(env, pool, (claim,), why=f"it has drifted, and {what}"))
                 self._failing.pop(pool.metadata.name, None)
                 continue
             await marking.unmark(env, node, claim, why=why)

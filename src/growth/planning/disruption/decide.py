@@ -195,6 +195,13 @@ class _Decision:
         for pool in sorted(by_pool, key=lambda name: _oldest_first(by_pool[name][0])):
             self._replace_one(pool, by_pool[pool])
 
+    def _stopped(self) -> bool:
+        """Whether somebody needs the processor more: then nobody uses what is decided here."""
+        stop = self._options.search.stop
+        if stop is not None and stop():
+            self._complete = False
+        return not self._complete
+
     def _replace_one(self, pool: str, nodes: Sequence[OwnedNode]) -> None:
         """The first of the drifted nodes whose pods have a place, on nodes that are there or on such as are bought."""
         room = self._open(names.DRIFTED_REASON)[pool]
@@ -207,6 +214,8 @@ class _Decision:
                 self._kept[node.name] = Kept(node.name, pool, words.DRIFTED_WAITS, told, waits=True)
             elif node.name in self._touched():
                 self._keep(node, words.DESTINATION, _TAKES)
+            elif self._stopped():
+                return
             else:
                 found = self._rehoused(node, room)
         if found is not None:
@@ -249,11 +258,11 @@ class _Decision:
                 may_go.append(node)
             else:
                 self._stay(stays)
-        if not may_go:
+        if not may_go or self._stopped():
             return
         found = consolidate(self._situation, in_order(may_go), room, self._options.search)
         self._steps += found.steps
-        self._complete = found.complete
+        self._complete = self._complete and found.complete
         for each in found.kept:
             self._stay(each)
         self._take(found.moves)

@@ -68,8 +68,10 @@ def _known(claim: NodeClaim, types: Mapping[str, InstanceType]) -> bool:
 
 
 def _may_be(offering: Offering, labels: Mapping[str, str]) -> bool:
-    zone, terms = labels.get(names.ZONE_LABEL), labels.get(names.CAPACITY_TYPE_LABEL)
-    if zone is not None and zone != offering.zone:
+    terms = labels.get(names.CAPACITY_TYPE_LABEL)
+    # Clouds sell by zone or by region, whichever of the two is the finer that they have.
+    places = {labels.get(names.ZONE_LABEL), labels.get(names.REGION_LABEL)} - {None}
+    if places and offering.zone not in places:
         return False
     # A reservation may end while the machine goes on as on-demand, before its label says so.
     allowed = {terms, names.ON_DEMAND} if terms == names.RESERVED else {terms}

@@ -367,7 +367,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="a static pool lacks nothing, whatever it has",
         apply=_replaced((sizing, "missing", _returns(0))),
         faults="none",
-        objects=(oddities.static_pool(2),),
+        objects=(oddities.static_pool(2, name="replicas"),),
     ),
     "let-go-of-claims": Sabotage(
         breaks="settled",

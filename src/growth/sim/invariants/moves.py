@@ -5,6 +5,7 @@ decision cannot have known is given to it: pods that came elsewhere a moment bef
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -82,7 +83,8 @@ def bound_before(pod: Json, case: Case) -> bool:
 def homeless(moving: Sequence[Json], case: Case) -> list[Json]:
     """Of pods that are to leave their node, those that no other could take, with all that are leaving already.
 
-    Tried in two orders: largest first, and by name. kube-scheduler has an order of its own; one that works is enough.
+    Tried in several orders: largest first and by name, before and after those that wait; with pods that came elsewhere a
+    moment ago and without. kube-scheduler has an order of its own; one that works is enough.
     """
     books = case.books
     leaving = {
@@ -95,9 +97,13 @@ def homeless(moving: Sequence[Json], case: Case) -> list[Json]:
         for pod in books.pods_on.get(name, {}).values()
         if holds_node(pod) and pod not in moving and _may_leave(pod)
     ]
+    waiting = [
+        pod for pod in books.all(PODS) if not pod["spec"].get("nodeName") and not finished(pod) and not deleting(pod)
+    ]
     found: list[Json] = list(moving)
-    for order in (_by_size, _by_name):
-        left = _left_over([*sorted(moving, key=order), *sorted(others, key=order)], _hosts(case, leaving))
+    for order, news, first in itertools.product((_by_size, _by_name), (True, False), (True, False)):
+        own, rest = sorted(moving, key=order), sorted((*others, *waiting), key=order)
+        left = _left_over([*own, *rest] if first else [*rest, *own], _hosts(case, leaving, news=news))
         found = [each for each in moving if each["metadata"]["uid"] in left]
         if not found:
             return []
@@ -122,7 +128,8 @@ def _typed(pod: Json) -> Pod:
     return msgspec.structs.replace(typed, spec=msgspec.structs.replace(typed.spec, volumes=()))
 
 
-def _hosts(case: Case, leaving: set[str]) -> list[Host]:
+def _hosts(case: Case, leaving: set[str], *, news: bool) -> list[Host]:
+    """`news`: pods that came a moment ago are left out."""
     books = case.books
     coming = {
         provider_id_of(node)
@@ -141,7 +148,8 @@ def _hosts(case: Case, leaving: set[str]) -> list[Host]:
         host.pods = [
             _typed(pod)
             for pod in books.pods_on.get(name, {}).values()
-            if not finished(pod) and case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - NEWS_SECONDS
+            if not finished(pod)
+            and not (news and case.bound_at.get(pod["metadata"]["uid"], 0.0) >= case.sent - NEWS_SECONDS)
         ]
         hosts.append(host)
     return hosts

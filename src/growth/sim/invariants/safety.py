@@ -26,6 +26,7 @@ from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
+from growth.sim.invariants.sizes import surplus
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
 from growth.units import parse_time
@@ -246,6 +247,8 @@ class Unknown(Quiet):
         nodes = case.books.nodes_of(claim)
         if any(map(deleting, nodes)) or (has_condition(claim, "Registered") and not nodes):
             return None  # somebody takes its Node away, or did
+        if surplus(claim, case.books):
+            return None  # its pool has enough without it
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
 

@@ -83,10 +83,10 @@ def resized(random: SimRandom, busy: float, pools: Sequence[Json]) -> tuple[Even
 # -- pools of a fixed size -------------------------------------------------------------------------------------------------
 
 
-def static_pool(replicas: int, *, limit: int | None = None, mode: str = "Hard") -> Json:
+def static_pool(replicas: int, *, limit: int | None = None, mode: str = "Hard", name: str = "static") -> Json:
     """Machines for nobody, so many of them."""
     pool = manifests.node_pool(
-        "static",
+        name,
         requirements=(_in(CPU_LABEL, "2", "4"),),
         taints=(NOBODY,),
         limits=None if limit is None else {"nodes": str(limit)},

@@ -5,18 +5,22 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from growth.cluster.snapshot import Demand
+from growth.api.requests import requests_of
+from growth.cluster.shapes import PodShape
+from growth.cluster.snapshot import Demand, NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Situation
 from growth.planning.disruption.search.course import Course, Step
+from growth.planning.occupants import DISRUPTED
 from growth.planning.plan import PlannedClaim
 from growth.planning.rehearsal import Arrival, Stage
+from growth.units import QuantityError
 
 # In each round so much more room comes back than the pods that were left over ask for, twice that in the next.
 MARGIN: Final = 1.25
 ROUNDS: Final = 12
-# The pods come as the moves are listed, and the other way round.
-ORDERS: Final = 2
+# Pods come back in any order. So many pods are few: they are tried in every order below, more of them in the first two.
+FEW: Final = 1500
 
 
 def left_over(
@@ -29,41 +33,80 @@ def left_over(
 ) -> list[str]:
     """The pods that would have no place with these nodes gone and these machines bought.
 
-    `waiting` are pods that have none now either, for whom somebody else buys machines.
+    `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
     """
     names = set(gone)
-    snapshot = dataclasses.replace(
-        situation.snapshot, nodes=tuple(node for node in situation.snapshot.nodes if node.name not in names)
+    spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
+    nodes = [
+        _drained(node) if node.name in names else node
+        for node in situation.snapshot.nodes
+        if node.name not in names or spread
+    ]
+    stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), [*situation.demands, *evicted])
+    return [key for key in stage.rehearse(claims, Arrival.AT_ONCE).left if key not in waiting]
+
+
+def _drained(node: NodeView) -> NodeView:
+    """A node while it goes: nobody may come, but to those who spread it is a place without pods until it is gone."""
+    return dataclasses.replace(
+        node, taints=(*node.taints, DISRUPTED), allocatable={}, requested={}, daemon_requested={}, pods=(), volumes={}
     )
-    pending = [demand for demand in situation.demands if demand.key not in waiting]
-    stage = Stage(snapshot, [*pending, *evicted])
-    return list(stage.rehearse(claims, Arrival.AT_ONCE).left)
+
+
+def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
+    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first."""
+    found = [list(evicted), list(evicted)[::-1]]
+    if len(evicted) <= FEW:
+        sizes = {demand.shape: _size(demand.shape) for demand in evicted}
+        largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
+        found += [largest, largest[::-1]]
+    return found
+
+
+def _size(shape: PodShape) -> tuple[int, int]:
+    try:
+        asked = requests_of(shape.spec)
+    except QuantityError:
+        return 0, 0
+    return asked.get("cpu", 0), asked.get("memory", 0)
 
 
 def rehearse(course: Course) -> None:
     """Takes steps back until kube-scheduler would leave nobody over, in whichever order the pods come."""
-    ground = course.ground
-    clean, turn = 0, 0
-    while course.steps and clean < ORDERS and turn < ROUNDS:
+    waiting = course.ground.waiting
+    if course.steps and course.situation.demands:
+        # Who would be left over anyway is no reason against a move.
+        waiting |= frozenset(left_over(course.situation, gone=(), evicted=(), claims=(), waiting=waiting))
+    for turn in range(ROUNDS):
+        if not course.steps:
+            return
         if course.stopped:
             course.complete = False
             break
-        evicted = [ground.demands[key] for step in course.steps for at in step.nodes for key in ground.evicted[at]]
-        ground.steps += len(evicted)
+        left = _left_over(course, waiting)
+        if not left:
+            return
+        _take_back(course, left, MARGIN * 2**turn, least=2**turn)
+    _forget(course, course.steps)
+    course.steps = []
+
+
+def _left_over(course: Course, waiting: frozenset[str]) -> list[str]:
+    """The pods that the steps would leave without a place in the first order in which they do."""
+    ground = course.ground
+    evicted = [ground.demands[key] for step in course.steps for at in step.nodes for key in ground.evicted[at]]
+    for queue in orders(evicted):
+        ground.steps += len(queue)
         left = left_over(
             course.situation,
-            gone=course.absent(),
-            evicted=evicted[::-1] if clean else evicted,
+            gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
+            evicted=queue,
             claims=[each.planned for step in course.steps for each in step.bought],
-            waiting=ground.waiting,
+            waiting=waiting,
         )
-        clean = 0 if left else clean + 1
         if left:
-            _take_back(course, left, MARGIN * 2**turn, least=2**turn)
-            turn += 1
-    if clean < ORDERS:
-        _forget(course, course.steps)
-        course.steps = []
+            return left
+    return []
 
 
 def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int) -> None:

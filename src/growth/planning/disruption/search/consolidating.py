@@ -5,7 +5,6 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -26,19 +25,9 @@ def consolidate(
     candidates: Sequence[OwnedNode],
     rooms: Mapping[str, Room],
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
-    *,
-    spare: Sequence[OwnedNode] = (),
 ) -> Found:
-    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer.
-
-    `spare` are nodes that go for another reason and are no longer in the situation's snapshot: one of them stays
-    (`Found.needed`) where otherwise as much would be bought.
-    """
-    if spare:
-        views = tuple(node.view for node in spare if node.view is not None)
-        snapshot = dataclasses.replace(situation.snapshot, nodes=(*situation.snapshot.nodes, *views))
-        situation = dataclasses.replace(situation, snapshot=snapshot)
-    course = _searched(situation, candidates, rooms, options, spare)
+    """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
+    course = _searched(situation, candidates, rooms, options)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
@@ -47,7 +36,6 @@ def consolidate(
         kept=tuple(_kept(course, node, destinations) for node in candidates if node.name not in moved),
         steps=course.ground.steps,
         complete=course.complete,
-        needed=tuple(sorted(course.ground.spare[at].name for step in course.steps for at in step.spare)),
     )
 
 
@@ -56,13 +44,12 @@ def _searched(
     candidates: Sequence[OwnedNode],
     rooms: Mapping[str, Room],
     options: SearchOptions,
-    spare: Sequence[OwnedNode],
 ) -> Course:
     """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
     doubted: dict[str, Kept] = {}
     spent = 0
     for attempt in range(ATTEMPTS):
-        course = Course(situation, candidates, rooms, options, spare=spare, doubted=doubted)
+        course = Course(situation, candidates, rooms, options, doubted=doubted)
         course.ground.steps += spent
         exchange = Exchange(course, drawing=attempt == 0)
         for part in course.ground.parts():

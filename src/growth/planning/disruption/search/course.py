@@ -15,11 +15,10 @@ from growth.planning.disruption.search.shop import Shop
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """Nodes that go together, and what is bought for them, or which spare node stays for them."""
+    """Nodes that go together, and what is bought for them."""
 
     nodes: tuple[int, ...]
     bought: tuple[Replacement, ...] = ()
-    spare: tuple[int, ...] = ()
 
 
 class Course:
@@ -32,7 +31,6 @@ class Course:
         rooms: Mapping[str, Room],
         options: SearchOptions,
         *,
-        spare: Sequence[OwnedNode],
         doubted: Mapping[str, Kept],
     ) -> None:
         """`doubted` are candidates of which is known why they must stay."""
@@ -42,18 +40,18 @@ class Course:
         self.resting = Resting(situation, options.settling)
         self.why: dict[str, Kept] = dict(doubted)
         self.taken_back: set[str] = set()
-        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options, spare=spare)
-        self.shop = Shop(self.ground, options.node_cost)
-        self.steps: list[Step] = []
-        self.where: dict[str, str | int] = {}
-        self.gone: set[int] = set()
-        self.complete = True
         self._with_balance = {
             name
             for name, pool in situation.pools.items()
             if pool.spec.disruption.consolidation_policy == balanced.POLICY
         }
         self._totals = balanced.totals(situation) if self._with_balance else {}
+        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
+        self.shop = Shop(self.ground, options.node_cost)
+        self.steps: list[Step] = []
+        self.where: dict[str, str | int] = {}
+        self.gone: set[int] = set()
+        self.complete = True
 
     def _may_go(self, node: OwnedNode) -> bool:
         if node.name in self.why:
@@ -64,7 +62,9 @@ class Course:
         elif node.view is None:
             self.say(node, words.LEAVING, "it is being removed already", waits=True)
         elif self.resting.node(node):
-            self.say(node, words.RECENTLY_MOVED, "it was bought for pods that were moved a moment ago", waits=True)
+            # What keeps the node even afterwards is said at once, and not only when the moment has passed.
+            if self.balanced([node], ()):
+                self.say(node, words.RECENTLY_MOVED, "it was bought for pods that were moved a moment ago", waits=True)
         else:
             return True
         return False
@@ -115,12 +115,6 @@ class Course:
         for node in nodes:
             self.why.pop(node.name, None)
 
-    def absent(self) -> list[str]:
-        """The nodes that will not be there: those that go, and spare ones that nobody needs."""
-        needed = {at for step in self.steps for at in step.spare}
-        going = [at for step in self.steps for at in step.nodes]
-        return [self.ground.nodes.nodes[at].name for at in (*going, *sorted(set(self.ground.spare) - needed))]
-
     def moves(self) -> tuple[Move, ...]:
         """The steps as moves."""
         return tuple(map(self._move, self.steps))
@@ -130,14 +124,12 @@ class Course:
         nodes = [ground.owned[at] for at in step.nodes]
         keys = [key for at in step.nodes for key in ground.evicted[at]]
         destinations = {place for key in keys if isinstance(place := self.where.get(key), str)}
-        instead = sum(each.planned.price for each in step.bought)
-        instead += sum(ground.spare[at].price or 0 for at in step.spare)
         return Move(
             reason=names.UNDERUTILIZED,
             nodes=tuple(node.name for node in nodes),
             pools=tuple(dict.fromkeys(node.pool for node in nodes)),
             replacements=step.bought,
-            savings=sum(node.price or 0 for node in nodes) - instead,
+            savings=sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in step.bought),
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )

@@ -10,6 +10,7 @@ from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Replacement
+from growth.planning.disruption.search.believing import orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
@@ -22,8 +23,6 @@ TOGETHER: Final = (16, 4, 1)
 NEAR: Final = 1.03
 # What differs by less than one part in so many costs the same.
 EQUAL: Final = 100
-# So many spare nodes are tried for a group, the cheapest first.
-SPARES: Final = 8
 # How often machines are added for pods that are left over.
 REPAIRS: Final = 4
 # What a drawing counts in steps.
@@ -89,6 +88,8 @@ class Exchange:
     def _rests(self, at: int) -> bool:
         node = self._ground.owned[at]
         if self._course.resting.any_pod(node):
+            if node.name in self._course.why:
+                return True  # what keeps it even afterwards is said already
             self._course.say(node, words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
             return True
         return False
@@ -111,8 +112,7 @@ class Exchange:
         for other, another in ways[1:]:
             if self._better(other, bought):
                 bought, way = other, another
-        if not self._kept_spare(group, self._cost(bought)):
-            self._make(group, self._ground.with_purchase(group, *way))
+        self._make(group, self._ground.with_purchase(group, *way))
         return True
 
     def _ways(self, group: tuple[int, ...]) -> list[tuple[_Bought, _Drawings]]:
@@ -154,7 +154,7 @@ class Exchange:
     def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
 
-        In whichever order they come: as the nodes are listed, or the other way round.
+        In whichever order they come back.
         """
         ground = self._ground
         if len(bought) < 2:
@@ -162,7 +162,7 @@ class Exchange:
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
-        for queue in (demands, demands[::-1]):
+        for queue in orders(demands):
             ground.steps += len(queue)
             left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
@@ -192,19 +192,6 @@ class Exchange:
         bought = self._asked(group, trial)
         assert not isinstance(bought, Refusal)
         self._course.commit(Step(group, bought), trial)
-
-    def _kept_spare(self, group: tuple[int, ...], cost: int) -> bool:
-        """Keeps a spare node instead of machines that cost as much or more: nobody buys what another move gives away."""
-        used = {at for step in self._course.steps for at in step.spare}
-        spare = self._ground.spare.items()
-        priced = [(node.price, at) for at, node in spare if node.price is not None and at not in used]
-        for price, at in sorted(priced)[:SPARES]:
-            if price + self._options.node_cost <= cost:
-                trial = self._ground.with_spare(group, at)
-                if trial is not None:
-                    self._course.commit(Step(group, spare=(at,)), trial)
-                    return True
-        return False
 
     def _drawn(self, group: Sequence[int], keys: Sequence[str], first: _Bought | None) -> _Drawings:
         """Machines that the cost packer would buy for the pods; none where those that first fit buys are near the least."""

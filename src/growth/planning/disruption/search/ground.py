@@ -62,17 +62,9 @@ class Ground:
     """
 
     def __init__(
-        self,
-        situation: Situation,
-        going: Iterable[OwnedNode],
-        options: SearchOptions,
-        *,
-        restless: bool = False,
-        spare: Iterable[OwnedNode] = (),
+        self, situation: Situation, going: Iterable[OwnedNode], options: SearchOptions, *, restless: bool = False
     ) -> None:
-        """`restless`: nodes on which pods came or went a moment ago are destinations too. `spare` nodes go if nobody needs
-        them: they are closed.
-        """
+        """`restless`: nodes on which pods came or went a moment ago are destinations too."""
         self.situation = situation
         known = {view.name for view in situation.snapshot.nodes}
         owned = [node for node in going if node.name in known]
@@ -95,10 +87,6 @@ class Ground:
         self._alone = any(pods.volumes.alone for pods in self.context.classes)
         self._held: list[tuple[PoolRef, Hold]] = []
         self.steps = 0
-        self.spare = {self.index[node.name]: node for node in spare if node.name in self.index}
-        self._spare_room = {at: self.nodes.free[at].copy() for at in self.spare}
-        for at in self.spare:
-            self.nodes.close(at)
         self.waiting = self._seat_those_without_a_place()
         self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
         self._close_what_is_no_destination(restless=restless)
@@ -107,16 +95,6 @@ class Ground:
         """The nodes taken out, and their pods on nodes that stay; None where that cannot be."""
         mark = self.nodes.mark()
         return self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
-
-    def with_spare(self, nodes: Sequence[int], spare: int) -> Trial | None:
-        """The same with a spare node kept for those who find no room."""
-        mark = self.nodes.mark()
-        self.nodes.open(spare, self._spare_room[spare])
-        found = self._trial(nodes, self._on_what_is_there, {}, lambda: self.nodes.back(mark))
-        if found is not None and not self.nodes.arrived[spare]:
-            found.undo()
-            return None
-        return found
 
     def with_purchase(
         self, nodes: Sequence[int], drawings: Sequence[Drawn] = (), rows: Mapping[PodClass, int] | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Snapshot
 from growth.planning.classes import PodClass, Variant
-from growth.planning.existing import Bools, Existing, Ints
+from growth.planning.existing import Bools, Existing
 from growth.planning.rules import Groups, keeps_away_of
 from growth.planning.topology import Group, Rule
 
@@ -53,16 +53,6 @@ class Nodes(Existing):
         """From now on nobody is put on the node; who is there stays."""
         row = self.free[index].copy()
         self.free[index] = NONE
-
-        def undo() -> None:
-            self.free[index] = row
-
-        self._undo.append(undo)
-
-    def open(self, index: int, room: Ints) -> None:
-        """A node that was closed takes pods after all."""
-        row = self.free[index].copy()
-        self.free[index] = room
 
         def undo() -> None:
             self.free[index] = row

@@ -51,11 +51,10 @@ class SearchOptions:
 class Found:
     """Moves that may all be made together, and why the other candidates stay.
 
-    `complete` False: the budget ended the search, and there may be more to find. `needed` are spare nodes that must stay.
+    `complete` False: the budget ended the search, and there may be more to find.
     """
 
     moves: tuple[Move, ...]
     kept: tuple[Kept, ...]
     steps: int
     complete: bool = True
-    needed: tuple[str, ...] = ()

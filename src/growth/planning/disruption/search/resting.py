@@ -6,9 +6,15 @@ somebody bought for them, is not touched at all.
 """
 
 import datetime as dt
+from typing import Final
 
 from growth.cluster.shapes import CachedPod
 from growth.planning.disruption.model import OwnedNode, Situation
+
+# So long a machine that is bought for a move takes at most before its pods come.
+COMING_UP: Final = dt.timedelta(minutes=2)
+# Servers write whole seconds.
+_SECOND: Final = dt.timedelta(seconds=1)
 
 
 class Resting:
@@ -16,18 +22,21 @@ class Resting:
 
     def __init__(self, situation: Situation, settling: dt.timedelta) -> None:
         since = situation.now - settling
-        self._since = since
-        self._owners = {uid for uid, at in situation.moved.items() if at > since}
+        self._moved = {uid: at for uid, at in situation.moved.items() if at > since}
 
     def any_pod(self, node: OwnedNode) -> bool:
         """Whether some pod of the node was moved there a moment ago."""
-        return bool(self._owners) and any(self._recent(pod) for pod in node.pods)
+        return bool(self._moved) and any(self._arrived(pod) is not None for pod in node.pods)
 
     def node(self, node: OwnedNode) -> bool:
-        """Whether the node is as young as pods on it that were moved."""
-        return node.created is not None and node.created > self._since and self.any_pod(node)
+        """Whether the node was bought for pods on it that were moved: it is no older than their move."""
+        if not self._moved or node.created is None:
+            return False
+        arrivals = [self._arrived(pod) for pod in node.pods]
+        # What is bought for a move is there before it: so long a machine may take to come up.
+        return any(at is not None and node.created > at - COMING_UP for at in arrivals)
 
-    def _recent(self, pod: CachedPod) -> bool:
-        uid = pod.owner.uid if pod.owner is not None else pod.uid
-        # A pod that has been there for longer was not moved: only others of its owner were.
-        return uid in self._owners and (pod.created is None or pod.created > self._since)
+    def _arrived(self, pod: CachedPod) -> dt.datetime | None:
+        """When the pod was moved. One that is older than the last move of its owner's was not: only others were."""
+        at = self._moved.get(pod.owner.uid if pod.owner is not None else pod.uid)
+        return at if at is not None and (pod.created is None or pod.created > at - _SECOND) else None
