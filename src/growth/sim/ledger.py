@@ -166,7 +166,11 @@ class Ledger:
         before = self._machines.get(name)
         new = before is None
         _keep(self._machines, name, body, gone=gone)
-        if self._minima and before is not None and before["data"]["state"] != "deleting" == body["data"]["state"]:
+        if (
+            self._minima
+            and before is not None
+            and before["data"].get("state") != "deleting" == body["data"].get("state")
+        ):
             self._check_least(body, revision)
         if gone or not new:
             return
@@ -245,7 +249,7 @@ class Ledger:
             return  # a limit that was lowered counts more
         wanted = sum(int(each.get("min", 0)) for each in least if each["name"].lower() == kind)
         staying = sum(
-            record["data"]["state"] != "deleting"
+            record["data"].get("state") != "deleting"
             and record["data"]["instanceType"].lower() == kind
             and record["data"]["claimUID"] in claims
             and not claims[record["data"]["claimUID"]]["metadata"].get("deletionTimestamp")
