@@ -197,6 +197,25 @@ def test_what_is_protected_stays_and_says_why() -> None:
     }
 
 
+def test_two_nodes_of_one_machine_stay_and_say_why() -> None:
+    """Nobody can tell which of them is the machine's: both are told of, and neither goes."""
+
+    async def body(stage: Stage) -> tuple[list[str], set[tuple[str, str]]]:
+        pool = await stage.add_pool(disruption=ALL)
+        await add_owned(stage, "web-1", pool=pool)
+        known = await stage.admin.get(NODE, "node-of-web-1")
+        twin = {"metadata": {"name": "twin"}, "spec": {"providerID": known.spec.provider_id}}
+        await stage.admin.create(NODE, twin)
+        await stage.start(Termination(stage.env), Disruption(stage.env))
+        await asyncio.sleep(3600)
+        events = await stage.events(names.DISRUPTION_BLOCKED)
+        nodes = {(each.involved_object.name, each.message) for each in events if each.involved_object.kind == "Node"}
+        return await claims(stage), {(name, message.split(" have ")[0]) for name, message in nodes}
+
+    told = {("node-of-web-1", "2 Nodes and 1 NodeClaims"), ("twin", "2 Nodes and 1 NodeClaims")}
+    assert on_stage(body).value == (["web-1"], told)
+
+
 def test_a_paused_cluster_loses_no_node() -> None:
     """The setting stops scale-down everywhere; what is being deleted still ends."""
 

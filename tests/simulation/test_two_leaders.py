@@ -47,9 +47,9 @@ def test_both_leaders_write_for_as_long_as_a_lost_lease_lets_them() -> None:
     """A leader that cannot know that it was replaced writes until its renewal is too old; limits and all else hold."""
     four = {"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}
     pool = manifests.node_pool("default", requirements=(four,), limits={"nodes": "6"}, consolidate_after="0s")
-    load = Waves(name="app", low=0, high=24, period="80s", steps=4, pod=PodShape(cpu="1"))
+    load = Waves(name="app", low=0, high=24, period="3m", steps=4, pod=PodShape(cpu="1"))
     scenario = Scenario(hours=HOURS, objects=(pool,), workloads=(load,))
-    order = Order(seed=3, scenario=scenario, hours=HOURS, faults="two-leaders=60")
+    order = Order(seed=3, scenario=scenario, hours=HOURS, faults="two-leaders=240")
     seen = Overlaps()
     quiet()
 
@@ -69,7 +69,7 @@ def test_both_leaders_write_for_as_long_as_a_lost_lease_lets_them() -> None:
         world.check()
         await with_it.finish(world)
         assert list(with_it.violations) == []
-        assert with_it.counts["two-leaders"] > 10
+        assert with_it.counts["two-leaders"] > 3
 
     sim.run(main, seed=order.seed)
     assert max(seen.seconds.values()) >= 6, seen.seconds

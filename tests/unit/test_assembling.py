@@ -240,6 +240,18 @@ def test_pods_are_counted_by_shape_and_summed() -> None:
     assert sorted(number for _, number in view.pods) == [1, 3]
 
 
+def test_pending_pods_come_in_the_order_of_the_schedulers_queue() -> None:
+    """The oldest first; of one second those that were tried first, which the revision tells; else as they are given."""
+
+    def waiting(name: str, second: int, revision: str) -> Json:
+        body = pod(name)
+        body["metadata"] |= {"creationTimestamp": f"2026-01-01T00:00:0{second}Z", "resourceVersion": revision}
+        return body
+
+    found = assembled(waiting("a", 2, "7"), waiting("b", 1, "10"), waiting("c", 1, "9"), waiting("d", 1, "9"))
+    assert [demand.key for demand in found.demands] == ["default/c", "default/d", "default/b", "default/a"]
+
+
 def test_pods_on_unknown_nodes_are_named_in_a_warning() -> None:
     """They are neither capacity nor demand, but nobody should wonder where they went."""
     found = assembled(pod("lost", nodeName="nowhere"))

@@ -250,6 +250,16 @@ def test_a_replacement_comes_beside_the_replicas() -> None:
     assert book(fixed(2, nodes="3"), order("x"), claims=both) == ["x"]
 
 
+def test_nothing_of_a_static_pool_is_replaced_twice() -> None:
+    """Whoever comes second finds the name that is reserved for it, or its replacement."""
+    old, pool = existing("old"), fixed(1)
+    assert (
+        book(pool, replacing_order("mine", "old"), claims=(old,), theirs=Reservation(at=NOW, replaces=("old",))) == []
+    )
+    both = (old, existing("theirs", metadata={"annotations": {names.REPLACES_ANNOTATION: "old"}, "labels": OWN}))
+    assert book(pool, replacing_order("mine", "old"), claims=both) == []
+
+
 @pytest.mark.parametrize(("mode", "bought"), [("Hard", []), ("Soft", ["new"])])
 def test_only_what_replaces_may_pass_a_soft_limit(mode: str, bought: list[str]) -> None:
     """At the limit a replacement is bought in Soft mode; nothing else is, in neither."""

@@ -133,10 +133,9 @@ class Drifting:
             await change(env.api, NODE_CLAIM, claim.metadata.name, edit, subresource="status")
         except NotFound:
             return
-        if reason:
-            _log.info("marked drifted", NodeClaim=claim.metadata.name, reason=reason)
-        else:
-            _log.info("no longer drifted", NodeClaim=claim.metadata.name)
+        _log.info(
+            "told whether a machine has drifted", NodeClaim=claim.metadata.name, drifted=bool(reason), reason=reason
+        )
 
 
 def _told(claim: NodeClaim) -> str:

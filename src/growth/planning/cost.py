@@ -48,7 +48,7 @@ PARTS = 6
 # How machines come, turn by turn.
 ARRIVALS = (Arrival.AT_ONCE, Arrival.ONE_BY_ONE)
 # Rehearsals of one pass: so many pods are bound in all, within so many rehearsals at least and at most.
-BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 6
+BOUND_PODS, FEWEST, MOST, BOUND_FOR_FEW = 12_000, 4, 12, 4
 # Under rules every machine that comes by itself is tried by everybody: so many pods times machines are too many for that.
 MOST_TURNS = 300_000
 # A plan of so many parts in a thousand of the bound is fine: it wins if it is calm, even over cheaper ones.
@@ -59,6 +59,8 @@ NEAR = 25
 MANY = 9
 # Where every plan is so far above the bound, one wins that is calm and costs at most so many percent of the cheapest.
 ROUGH, DEARER = 1090, 103
+# The same where the cheapest plan would leave many pods to a second purchase: what that costs is a guess.
+MANY_WAIT = 110
 # The share of machines that may change when a plan is said to stay as it is.
 UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
@@ -115,7 +117,7 @@ class Trial:
 class Found:
     """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
 
-    `settled`: nobody is left over, as far as was looked. `searched`: something else than first fit was tried at all.
+    `settled`: nobody is left over, as far as was looked; `many`: more than a few were when it was last looked at. `searched`: something else than first fit was tried at all.
     """
 
     trial: Trial
@@ -124,6 +126,7 @@ class Found:
     cost: int
     settled: bool
     searched: bool = True
+    many: bool = False
 
 
 class Search:
@@ -196,14 +199,14 @@ class Search:
             for trial in sorted(drawn, key=self._order):
                 self._try(trial, found, worth, calm=0)
         chosen = self._chosen(found, fine)
-        rough = self._plain and chosen.cost > (limit.least or 0) * ROUGH // 1000
+        rough = self._plain and chosen.cost > (fine if chosen.many else (limit.least or 0) * ROUGH // 1000)
         return self._calmer(chosen, found, queue, sorts, worth) if rough else chosen
 
     def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
         """One that is calm, and neither much dearer than the plan nor dearer than first fit; else the plan itself."""
         if chosen.trial.upheaval <= UPHEAVAL:
             return chosen
-        dearer = chosen.cost * DEARER // 100 if chosen.settled else chosen.cost + chosen.cost // UNSETTLED
+        dearer = chosen.cost * (MANY_WAIT if chosen.many else DEARER) // 100
         most = min(found[0].cost, dearer)
         self._rehearsals = max(self._rehearsals, len(self._arrivals))
         for trial in self._uniform(queue, sorts, most=most):
@@ -358,7 +361,7 @@ class Search:
             clean = clean + 1 if few or not over else 0
             nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
-            seen.append(Found(trial, planned, machines, cost, settled=done))
+            seen.append(Found(trial, planned, machines, cost, settled=done, many=len(over) > self._few))
             waiting.append(len(over))
             again = self._with_more(trial, over, worth) if over and not few else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:

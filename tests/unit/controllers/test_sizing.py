@@ -163,6 +163,14 @@ def test_names_are_the_same_for_whoever_looks_at_the_same_claims() -> None:
     assert not set(wanted) & set(decide.refill_names(pool(), claims[:1], 3, taken=()))
 
 
+def test_what_takes_the_place_of_a_claim_that_went_has_another_name() -> None:
+    """However equal what is left is to what was there before."""
+    claims = [machine("a")]
+    names_ = [decide.refill_names(pool(), claims, 1, taken=(), ends=ends)[0] for ends in range(3)]
+    names_ += [decide.replacement_name(pool(), claims[0], ends=ends) for ends in range(3)]
+    assert len(set(names_)) == 6
+
+
 def test_a_name_that_is_taken_is_not_used() -> None:
     """Whoever has it: a claim of another pool, or one made by hand."""
     (first,) = decide.refill_names(pool(), [], 1, taken=())

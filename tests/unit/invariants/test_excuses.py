@@ -60,6 +60,19 @@ def test_what_comes_up_has_its_time() -> None:
         assert len(history.said) == said, (at, registered, taken)
 
 
+def test_what_comes_up_may_be_one_too_many() -> None:
+    """A pool that keeps its number without it, or a move that is not made, gives it up at once."""
+    for most, moves_away, said in (("1", "", 0), ("2", "", 1), ("2", "other", 0)):
+        history = running(safety.Unknown(patience=900.0), "other")
+        history.put(NODES, node("other"))
+        history.put(POOLS, pool(nodes=most))
+        body = claim(initialized=False, annotations={"growth.dev/replaces": moves_away} if moves_away else {})
+        history.put(CLAIMS, body, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (most, moves_away)
+
+
 def test_a_deadline_excuses_only_what_it_forces() -> None:
     """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it."""
     limited = claim(annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-07T08:10:00Z"})

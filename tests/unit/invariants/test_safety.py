@@ -114,6 +114,17 @@ def test_budgets_bound_what_goes_at_once() -> None:
         assert len(history.said) == said
 
 
+def test_a_claim_without_its_node_counts_in_no_budget() -> None:
+    """Somebody took the Node away by hand while its claim was going: the pool has one node less, as Karpenter counts."""
+    for taken, said in ((False, 1), (True, 0)):
+        history = running(safety.Budget(), "one", "two", budget="1")
+        history.put(CLAIMS, going(claim("one")), by=GROWTH, verb="delete")
+        if taken:
+            history.remove(NODES, node("one"))
+        history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete")
+        assert len(history.said) == said
+
+
 def test_a_pod_of_a_budget_is_evicted_and_not_deleted() -> None:
     """And no machine is taken from under it."""
     budget: Json = {

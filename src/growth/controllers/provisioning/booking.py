@@ -72,11 +72,15 @@ def book_pool(
     refused: list[tuple[Order, str]] = []
     booked = dict(standing)
     missing = _missing(pool, claims, standing)
+    replaced = being_replaced(claims).union(*(each.replaces for each in standing.values()))
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
         passed = {NODES} if soft and order.replaces else frozenset()
         over = [name for name, limit in limits.items() if after.get(name, 0) > limit and name not in passed]
+        if missing is not None and not replaced.isdisjoint(order.replaces):
+            refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
+            continue
         if missing is not None and not order.replaces:
             if missing <= 0:
                 refused.append((order, f"NodePool {ref} has the {pool.spec.replicas} nodes that it is to have"))

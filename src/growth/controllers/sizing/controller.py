@@ -62,8 +62,10 @@ class Sizing:
     def _on_claim(self, news: Change[NodeClaim]) -> None:
         claim = news.old if isinstance(news, Deleted) else news.new
         pool = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
-        if isinstance(news, Deleted) and replaces(claim) and not is_true(claim.status.conditions, names.INITIALIZED):
-            self._renewing.failed(pool)
+        if isinstance(news, Deleted):
+            self._filling.ended(pool)
+            if replaces(claim) and not is_true(claim.status.conditions, names.INITIALIZED):
+                self._renewing.failed(pool)
         if pool and not (isinstance(news, Changed) and _same(news.old, news.new)):
             self._reconciler.add(pool)
 

@@ -136,16 +136,19 @@ def renewal(pool: NodePool, found: Standing, drifted: Sequence[NodeClaim], *, bu
     return Renewal(gone=drifted[0])
 
 
-def refill_names(pool: NodePool, claims: Iterable[NodeClaim], number: int, *, taken: Container[str]) -> tuple[str, ...]:
+def refill_names(
+    pool: NodePool, claims: Iterable[NodeClaim], number: int, *, taken: Container[str], ends: int = 0
+) -> tuple[str, ...]:
     """Names for machines that the pool lacks, made from the names of those that it has; none of those that are taken.
 
     Whoever looks at the same claims finds the same names, and after the first of them is created the same others: a
-    process that comes after a crash asks for the very claims that the one before was about to create.
+    process that comes after a crash asks for the very claims that the one before was about to create. `ends` is how many
+    claims of the pool were seen to go: what takes their place has another name.
     """
     held = {claim.metadata.name for claim in claims}
     found: list[str] = []
     while len(found) < number:
-        parts = sorted(held)
+        parts = [str(ends), *sorted(held)]
         name = _name(pool, *parts)
         while name in held or name in taken:
             parts.append(name)
@@ -155,9 +158,9 @@ def refill_names(pool: NodePool, claims: Iterable[NodeClaim], number: int, *, ta
     return tuple(found)
 
 
-def replacement_name(pool: NodePool, claim: NodeClaim) -> str:
-    """The name of what replaces the claim: a second process finds the same."""
-    return _name(pool, claim.metadata.uid)
+def replacement_name(pool: NodePool, claim: NodeClaim, *, ends: int = 0) -> str:
+    """The name of what replaces the claim; `ends` as for refills: one that failed has another name than the next."""
+    return _name(pool, str(ends), claim.metadata.uid)
 
 
 def _name(pool: NodePool, *parts: str) -> str:

@@ -39,9 +39,18 @@ class Filling:
             strict_min_values=settings.min_values_policy != "BestEffort", flexibility=settings.max_price_percent
         )
         self._bought: dict[str, tuple[int, float]] = {}  # by pool: its generation then, and when (monotonic)
+        self._ends: dict[str, int] = {}  # by pool: how many of its claims went
 
     def forget(self, pool: str) -> None:
         self._bought.pop(pool, None)
+        self._ends.pop(pool, None)
+
+    def ended(self, pool: str) -> None:
+        """A claim of the pool is gone."""
+        self._ends[pool] = self._ends.get(pool, 0) + 1
+
+    def ends(self, pool: str) -> int:
+        return self._ends.get(pool, 0)
 
     async def refill(self, pool: NodePool, found: Standing) -> float | None:
         """Buys what the pool lacks; in how many seconds to look again, None where a change will tell."""
@@ -53,7 +62,8 @@ class Filling:
         await self._purchases.look_for_overdue()
         claims = env.state.claims.store.find("pool", name)
         taken = {claim.metadata.name for claim in env.state.claims.store}
-        wanted = decide.refill_names(pool, claims, decide.missing(pool, found), taken=taken)
+        number = decide.missing(pool, found)
+        wanted = decide.refill_names(pool, claims, number, taken=taken, ends=self.ends(name))
         offer = await self.offer(pool)
         if offer is None:
             return NOTHING_SECONDS

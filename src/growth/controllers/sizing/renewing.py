@@ -95,8 +95,10 @@ class Renewing:
             return AGAIN_SECONDS  # what cannot be bought anew is not given away
         if chosen.gone is not None:
             return await self._end(pool, (chosen.gone,), by={})
+        ends = self._filling.ends(name)
         orders = [
-            offer.order(decide.replacement_name(pool, claim), replaces=(claim.metadata.name,)) for claim in chosen.first
+            offer.order(decide.replacement_name(pool, claim, ends=ends), replaces=(claim.metadata.name,))
+            for claim in chosen.first
         ]
         return await self._filling.buy(offer, orders, reason=names.DRIFTED_REASON.lower())
 

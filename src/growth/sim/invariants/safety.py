@@ -24,7 +24,7 @@ from growth.sim.invariants.books import (
 )
 from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
-from growth.sim.invariants.moves import MOVES
+from growth.sim.invariants.moves import MOVES, replaces
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
 from growth.sim.invariants.sizes import surplus
 from growth.sim.ports import EPOCH
@@ -162,7 +162,9 @@ class Budget(Quiet):
         ours = [
             each
             for each in case.books.claims_of(name)
-            if has_condition(each, "Initialized") and not has_condition(each, "InstanceTerminating")
+            if has_condition(each, "Initialized")
+            and not has_condition(each, "InstanceTerminating")
+            and case.books.nodes_of(each)
         ]
         going = sum(self._going(each, case) for each in ours)
         reason = _reason(step.last)
@@ -247,8 +249,8 @@ class Unknown(Quiet):
         nodes = case.books.nodes_of(claim)
         if any(map(deleting, nodes)) or (has_condition(claim, "Registered") and not nodes):
             return None  # somebody takes its Node away, or did
-        if surplus(claim, case.books):
-            return None  # its pool has enough without it
+        if surplus(claim, case.books) or replaces(claim):
+            return None  # one too many, or for a move that is not made
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
 
 
