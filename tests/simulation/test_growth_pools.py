@@ -101,17 +101,6 @@ def test_pods_without_an_architecture_get_that_of_the_first_type() -> None:
     growing(body)
 
 
-def test_continuous_says_that_it_is_not_served_yet() -> None:
-    """The pool works as with WhenEmpty, and says what it does not do."""
-
-    async def body(cluster: Growing) -> None:
-        told = await said(cluster, growth_pool("default", {"name": "cax21", "max": 5}, optimise="Continuous"))
-        assert told[names.OPTIMISE_SERVED][:2] == ("False", "ContinuousNotServed")
-        assert told["Ready"][0] == "True"
-
-    growing(body)
-
-
 def test_greater_priority_is_bought_first() -> None:
     """A lower type comes only when no higher one can hold the pod: here because its max is reached."""
 

@@ -159,7 +159,6 @@ REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a stat
 
 SERVER_TYPES_ORDERABLE: Final = "ServerTypesOrderable"
 ONE_ARCHITECTURE: Final = "OneArchitecture"
-OPTIMISE_SERVED: Final = "OptimiseServed"
 
 # --- Conditions: NodeClaim
 

@@ -84,7 +84,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
         Termination(environment),
-        Disruption(environment, decisions=decisions),
+        Disruption(environment, decisions=decisions, requesting=requesting),
         Collection(environment),
         Drifting(environment),
         Expiration(environment),

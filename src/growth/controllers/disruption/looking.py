@@ -1,12 +1,13 @@
 """What is known of the machines at this moment, put into a question. Reads the cache only; a fresh look can be laid over it."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
 from growth.api import names
 from growth.api.conditions import find
+from growth.api.growthpools import EMPTY, GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
@@ -49,10 +50,12 @@ class Looking:
         *,
         fresh: Mapping[str, Fresh] | None = None,
         pools: Mapping[str, NodePool] | None = None,
+        growth_pools: Mapping[str, GrowthPool] | None = None,
     ) -> Question:
         """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
         env = self._env
-        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
+        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {}, growth_pools or {})
+        acting = {*acting, *self._being_removed()}
         facts = {
             name: self._facts(counted.machine, acting=name in acting)
             for name, counted in picture.counted.items()
@@ -69,6 +72,12 @@ class Looking:
             paused=env.settings.paused,
             served=self._served,
         )
+
+    def _being_removed(self) -> Iterator[str]:
+        """Nodes of growth pools whose pods are asked to leave: their moves are over, and they are on their way out."""
+        for each in self._env.state.node_removals.store:
+            if each.spec.reason != EMPTY and each.spec.node_name:
+                yield each.spec.node_name
 
     def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim
@@ -108,7 +117,12 @@ class Looking:
         return env.state.nominated(node) or env.state.nominated(claim)
 
 
-def _overlaid(picture: Picture, fresh: Mapping[str, Fresh], pools: Mapping[str, NodePool]) -> Picture:
+def _overlaid(
+    picture: Picture,
+    fresh: Mapping[str, Fresh],
+    pools: Mapping[str, NodePool],
+    growth_pools: Mapping[str, GrowthPool],
+) -> Picture:
     """The picture with what the server said a moment ago of some nodes and pools."""
     counted = dict(picture.counted)
     for name, each in fresh.items():
@@ -119,4 +133,5 @@ def _overlaid(picture: Picture, fresh: Mapping[str, Fresh], pools: Mapping[str, 
         picture,
         counted=counted,
         pools=tuple(pools.get(pool.metadata.name, pool) for pool in picture.pools),
+        growth_pools=tuple(growth_pools.get(pool.metadata.name, pool) for pool in picture.growth_pools),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from growth.api import moves as intents
 from growth.api import names
+from growth.api.growthpools import NODE_REMOVAL_REQUEST
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
 from growth.api.nodes import NODE, Node
 from growth.cluster.replacing import replaces
@@ -103,6 +104,8 @@ class Mending:
 
     def _is_ours(self, claim: NodeClaim) -> bool:
         pool = self._pool_of(claim)
+        if self._env.state.node_removals.store.get(claim.metadata.name) is not None:
+            return False  # it goes by a NodeRemovalRequest, whoever asked for that
         return serves(self._env.provider, claim.spec.node_class_ref) and (pool is None or pool.spec.replicas is None)
 
     def _pool_of(self, claim: NodeClaim) -> NodePool | None:
@@ -164,5 +167,17 @@ class Mending:
             fresh = await self._env.api.get(NODE_CLAIM, claim.metadata.name)
         except NotFound:
             return
+        if await self._is_being_removed(fresh):
+            return
         if fresh.metadata.deletion_timestamp is None and fresh.metadata.uid == claim.metadata.uid:
             await marking.unmark(self._env, node, fresh, why="nobody is disrupting it")
+
+    async def _is_being_removed(self, claim: NodeClaim) -> bool:
+        """Whether a NodeRemovalRequest has it; the cache may be late to know."""
+        if names.POOL_LABEL not in claim.metadata.labels:
+            return False
+        try:
+            await self._env.api.get(NODE_REMOVAL_REQUEST, claim.metadata.name)
+        except NotFound:
+            return False
+        return True

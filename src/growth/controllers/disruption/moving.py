@@ -47,7 +47,9 @@ class Market:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Running:
-    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it."""
+    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it,
+    and `requests` those of the NodeRequests that ask for them, where it is of growth pools.
+    """
 
     move: Move
     targets: dict[str, Target]
@@ -56,6 +58,7 @@ class Running:
     market: Market | None = None
     stage: Stage = Stage.WAITING
     coming: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
     number: int = 0
     resumed: bool = False
 

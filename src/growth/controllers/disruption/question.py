@@ -23,6 +23,7 @@ from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
@@ -149,6 +150,9 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
+    few = too_few(going, situation)
+    if few:
+        return Verdict(nodes=(), why=few, situation=situation)
     why = "; ".join(_changed_offers(move, situation)) or _without_place(move, situation, bought=bought)
     return Verdict(nodes=() if why else tuple(going), why=why, again=bought and bool(why), situation=situation)
 

@@ -4,7 +4,8 @@ Everything that must be true of a claim from its first moment is in the one body
 request, whose end must not take a healthy machine along), with finalizer and pool label, of exactly one type.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -70,10 +71,20 @@ def needs_of(planned: PlannedClaim, pool: GrowthPool) -> tuple[Requirement, ...]
     return tuple(found())
 
 
-def request_body(name: str, *, offering: str, pool: GrowthPool, requirements: tuple[Requirement, ...] = ()) -> Json:
+def request_body(
+    name: str,
+    *,
+    offering: str,
+    pool: GrowthPool,
+    requirements: tuple[Requirement, ...] = (),
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> Json:
     made = NodeRequest(
         metadata=ObjectMeta(
-            name=name, labels={names.POOL_LABEL: pool.metadata.name}, owner_references=(owned_by(pool),)
+            name=name,
+            labels={names.POOL_LABEL: pool.metadata.name},
+            annotations=dict(annotations),
+            owner_references=(owned_by(pool),),
         ),
         spec=NodeRequestSpec(target_offering=offering, pool=pool.metadata.name, requirements=requirements),
     )
@@ -93,7 +104,14 @@ def claim_body(request: NodeRequest, pool: GrowthPool, uses: NodeClassReference,
                 names.POOL_LABEL: pool.metadata.name,
                 names.node_class_label(uses.group, uses.kind): uses.name,
             },
-            annotations={names.NODE_REQUEST_ANNOTATION: request.metadata.uid},
+            annotations={
+                **{
+                    key: value
+                    for key, value in request.metadata.annotations.items()
+                    if key == names.REPLACES_ANNOTATION
+                },
+                names.NODE_REQUEST_ANNOTATION: request.metadata.uid,
+            },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(owned_by(pool),),
         ),

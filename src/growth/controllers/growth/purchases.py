@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api.growthpools import NODE_REQUEST, GrowthPool, NodeRequest
@@ -29,7 +29,10 @@ PARALLEL: Final = 32
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """A request to be made: `name` is its own, `pods` those that it is for; a `warm` one is for none."""
+    """A request to be made: `name` is its own, `pods` those that it is for; a `warm` one is for none.
+
+    `annotations` are the request's.
+    """
 
     name: str
     pool: GrowthPool
@@ -38,6 +41,7 @@ class Asking:
     requirements: tuple[Requirement, ...] = ()
     planned: PlannedClaim | None = None
     price: int = 0
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def claim(self) -> str:
@@ -143,6 +147,7 @@ class Requesting:
             offering=offering_name(env.state.catalogue.cloud, each.type),
             pool=each.pool,
             requirements=each.requirements,
+            annotations=each.annotations,
         )
         try:
             stored: NodeRequest | None = await env.api.create(NODE_REQUEST, body)

@@ -10,7 +10,7 @@ import msgspec
 from growth.api import names
 from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, is_true, set_ready
 from growth.api.edits import remove_condition, set_condition
-from growth.api.growthpools import CONTINUOUS, UNMET, GrowthPool, NodeRequest, ServerType
+from growth.api.growthpools import UNMET, GrowthPool, NodeRequest, ServerType
 from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim, NodeClassReference
 from growth.api.kinds import Json
@@ -23,7 +23,6 @@ from growth.units import print_time
 UNKNOWN_SERVER_TYPE: Final = "UnknownServerType"
 NO_LONGER_ORDERABLE: Final = "NoLongerOrderable"
 SEVERAL_ARCHITECTURES: Final = "SeveralArchitectures"
-NOT_SERVED_YET: Final = "ContinuousNotServed"
 NAME_TOO_LONG: Final = "NameTooLong"
 NOT_SERVED: Final = "NodeClassNotServed"
 CLASS_UNKNOWN: Final = "NodeClassReadinessUnknown"
@@ -117,14 +116,6 @@ def tell(draft: Json, pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> No
     _tell_types(draft, pool, facts.catalogue, now=now)
     _tell_class(draft, facts.node_class, now=now)
     _tell_architecture(draft, pool, facts.catalogue, now=now)
-    if pool.spec.optimise == CONTINUOUS:
-        message = (
-            "optimise: Continuous is not served yet: empty nodes are removed as with WhenEmpty, and no pod is moved to a"
-            " cheaper machine"
-        )
-        set_condition(draft, names.OPTIMISE_SERVED, status=FALSE, reason=NOT_SERVED_YET, message=message, now=now)
-    else:
-        remove_condition(draft, names.OPTIMISE_SERVED)
     if facts.paused:
         set_condition(draft, names.PAUSED, status=TRUE, message=facts.paused, now=now)
     else:

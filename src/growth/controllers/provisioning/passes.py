@@ -220,17 +220,17 @@ def _repriced(before: PoolView, after: PoolView) -> Set[str]:
 def judged(
     view: PoolView, pools: Mapping[str, NodePool], *, served: Set[tuple[str, str]], paused: str = ""
 ) -> PoolView:
-    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are Karpenter's, by name.
+    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are by the PoolRef in words.
 
-    In pools of `growth.dev` machines are asked for by NodeRequests, never to replace others.
+    In a pool that is not among them nothing is bought. One of `growth.dev` without a node class has the cloud's own.
     """
-    if view.ref.group != names.KARPENTER:
-        return dataclasses.replace(view, problem="no machine is replaced by one of a pool of growth.dev")
-    uses = pools[view.ref.name].spec.template.spec.node_class_ref
+    if str(view.ref) not in pools:
+        return dataclasses.replace(view, problem="no machine is replaced by one of this pool (optimise: WhenEmpty)")
+    uses = pools[str(view.ref)].spec.template.spec.node_class_ref
     problem = view.problem
     if paused:
         problem = paused
-    elif not problem and (uses.group, uses.kind) not in served:
+    elif not problem and uses.kind and (uses.group, uses.kind) not in served:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
