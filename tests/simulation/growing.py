@@ -20,7 +20,6 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD, Pod
-from growth.api.workloads import DEPLOYMENT
 from growth.controllers.settings import ControllerSettings
 from growth.kube.lease import LeaseLost
 from growth.providers.catalogues import builtin
@@ -29,7 +28,6 @@ from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel, Run
 from growth.sim.trials.owning.life import SETTINGS, Life
 from growth.sim.trials.owning.stage import GROWTH_NAMESPACE, Replica, Stage
-from growth.sim.world.cluster import workload
 from tests.manifests import growth_pool
 
 R = TypeVar("R")
@@ -61,9 +59,7 @@ class Growing:
         return made
 
     async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> None:
-        container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-        body = workload(name, replicas, containers=[container], **spec)
-        await self.admin.create(DEPLOYMENT, body, namespace="default")
+        await self.stage.deploy(name, replicas, cpu=cpu, memory=memory, **spec)
 
     async def faults(self, **data: str) -> None:
         body = {"metadata": {"name": FAULTS_CONFIG_MAP}, "data": data}

@@ -13,12 +13,14 @@ MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
 GROWTH_POOL_LABEL: Final = "growth.dev/pool"
 DISRUPTED: Final = "karpenter.sh/disrupted"
+SCALE_DOWN: Final = "growth.dev/scale-down"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 COLLECTION: Final = "growth-collection"
 
 CLAIMS: Final = ("karpenter.sh", "nodeclaims")
 POOLS: Final = ("karpenter.sh", "nodepools")
 GROWTH_POOLS: Final = ("growth.dev", "growthpools")
+REMOVALS: Final = ("growth.dev", "noderemovalrequests")
 NODES: Final = ("", "nodes")
 PODS: Final = ("", "pods")
 CONFIG_MAPS: Final = ("", "configmaps")

@@ -21,6 +21,7 @@ FAMILY_LABEL: Final = "karpenter.kwok.sh/instance-family"
 ARCH_LABEL: Final = "kubernetes.io/arch"
 IMPORTANT: Final = "important"
 SERVERS: Final = "servers"
+CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 PATIENT: Final = "patient"
 
 
@@ -143,6 +144,8 @@ def _server_pool(random: SimRandom) -> Json:
     }
     if random.chance(0.5):
         spec["limits"] = {"nodes": random.between(12, 30)}
+    if random.stream("optimise").chance(0.6):
+        spec["optimise"] = "Continuous"
     return {"apiVersion": "growth.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": SERVERS}, "spec": spec}
 
 
@@ -156,13 +159,15 @@ def _on_servers(random: SimRandom, busy: float) -> list[Workload]:
         lasts=_after(random.uniform(0.2, 0.35) * busy),
         pod=PodShape(cpu=random.choice(("500m", "900m")), memory="512Mi", spec=selector),
     )
+    # Spot machines are not replaced by spot machines.
+    firm = {"nodeSelector": {"growth.dev/pool": SERVERS, CAPACITY_TYPE: "on-demand"}}
     waves = Waves(
         name="serving",
         low=random.between(0, 2),
         high=random.between(4, 10),
         period=_after(random.uniform(0.3, 0.6) * busy),
         steps=random.between(1, 3),
-        pod=PodShape(cpu="700m", memory="256Mi", spec=selector),
+        pod=PodShape(cpu="700m", memory="256Mi", spec=firm),
     )
     return [burst, waves]
 
@@ -348,7 +353,7 @@ def _in(key: str, *values: str) -> Json:
 
 
 def _on_demand() -> Json:
-    return _in("karpenter.sh/capacity-type", "on-demand")
+    return _in(CAPACITY_TYPE, "on-demand")
 
 
 def _container(name: str, cpu: str) -> Json:

@@ -71,9 +71,10 @@ def run(
         stage = Stage(kernel, forgiven=(LeaseLost,))
         replacing = act is Act.REPLACEMENT
         pods = PODS_ON_ONE if replacing else PODS
-        await stage.prepare(Pool(nodes=2, policy="WhenEmptyOrUnderutilized") if replacing else pool)
+        await stage.prepare(_consolidated(pool) if replacing else pool)
         replica = stage.start("growth", body or Life())
-        await stage.deploy("app", 0)
+        # Spot machines are not replaced by spot machines.
+        await stage.deploy("app", 0, nodeSelector={names.CAPACITY_TYPE_LABEL: "on-demand"} if replacing else {})
         if act is not Act.UP:
             await stage.scale("app", pods)
             await stage.settle(pods=pods, seconds=SETTLE_SECONDS)
@@ -115,6 +116,13 @@ async def _perform(act: Act, stage: Stage, pool: Pool | ServerPool, least: int) 
         case Act.DELETION:
             await stage.admin.delete(pool.kind, pool.name)
             await stage.settle(pods=None, machines=0, seconds=SETTLE_SECONDS)
+
+
+def _consolidated(pool: Pool | ServerPool) -> Pool | ServerPool:
+    """A pool of the same API whose machines are replaced, with room for one more."""
+    if isinstance(pool, ServerPool):
+        return ServerPool(nodes=2, optimise="Continuous")
+    return Pool(nodes=2, policy="WhenEmptyOrUnderutilized")
 
 
 async def _replaced(stage: Stage) -> None:

@@ -217,12 +217,14 @@ class ServerPool:
     nodes: int | None = None
     types: tuple[tuple[str, int, int], ...] = (("c-4x-amd64-linux", 0, 10), ("c-8x-amd64-linux", 0, 10))
     scale_down_after: str = "5s"
+    optimise: str = "WhenEmpty"
     kind: ClassVar[Kind[Any]] = GROWTH_POOL
 
     def body(self) -> Json:
         spec: Json = {
             "serverTypes": [{"name": name, "min": least, "max": most} for name, least, most in self.types],
             "scaleDownAfter": self.scale_down_after,
+            "optimise": self.optimise,
         }
         if self.nodes is not None:
             spec["limits"] = {"nodes": self.nodes}
@@ -283,9 +285,11 @@ class Stage:
         self._keeping.append(self.kernel.create_task(replica.keep(), name=f"keep {name}"))
         return replica
 
-    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi") -> None:
+    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> None:
+        """`spec` is what else the pods say."""
         container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-        await self.admin.create(DEPLOYMENT, workload(name, replicas, containers=[container]), namespace="default")
+        body = workload(name, replicas, containers=[container], **spec)
+        await self.admin.create(DEPLOYMENT, body, namespace="default")
 
     async def scale(self, name: str, replicas: int) -> None:
         await self.admin.patch(DEPLOYMENT, name, {"spec": {"replicas": replicas}}, namespace="default")
