@@ -14,6 +14,7 @@ from tools.controlplane.plane import Plane
 POOLS = "/apis/growth.dev/v1alpha1/growthpools"
 REQUESTS = "/apis/growth.dev/v1alpha1/noderequests"
 REMOVALS = "/apis/growth.dev/v1alpha1/noderemovalrequests"
+DECISIONS = "/apis/growth.dev/v1alpha1/decisions"
 FAULTS = "/api/v1/namespaces/growth/configmaps"
 TYPE = "node.kubernetes.io/instance-type"
 ATTEMPTS = 2
@@ -106,12 +107,30 @@ def test_the_pools_run_as_they_are_written(cluster: Autoscaled) -> None:
     assert "Ready" in told
 
 
+def _asked_for(cluster: Autoscaled) -> list[str]:
+    """The types that plans have asked for, in the order of the Decisions."""
+    found = [each for each in cluster.desk.items(DECISIONS) if each["spec"]["controller"] == "provisioning"]
+    found.sort(key=lambda each: int(each["metadata"]["resourceVersion"]))
+    return [
+        action["instanceType"]
+        for each in found
+        for action in each["spec"].get("actions", ())
+        if action["verb"] == "create"
+    ]
+
+
 def test_a_type_without_stock_is_planned_around_and_asked_for_again(cluster: Autoscaled) -> None:
     """CAX11 is `Unmet`, the pod gets another type at once, and after its time CAX11 is bought."""
     faults(cluster, {"noCapacity": "cax11/*/*"})
     deploy(cluster, "one", 1, cpu="1500m", selector={"growth.dev/pool": "default"})
     cluster.wait_running("one", 1)
     assert types(cluster) == ["cax21", "cax21"]
+    # Replanned within one loop: the very next thing that was decided is the other type.
+    asked = cluster.until(
+        lambda: created if len(created := _asked_for(cluster)) >= 2 and created[-1] != "cax11" else None,
+        "the second plan was written down",
+    )
+    assert asked[-2:] == ["cax11", "cax21"]
     unmet = [each for each in cluster.desk.items(REQUESTS) if each["status"]["phase"] == "Unmet"]
     assert [each["spec"]["targetOffering"] for each in unmet] == ["hetzner-cax11"]
     assert [each["name"] for each in unmet[0]["status"]["events"]] == ["nodeRequested", "nodeRequestFailed"]

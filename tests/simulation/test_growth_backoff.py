@@ -2,12 +2,9 @@
 
 import asyncio
 
-import pytest
-
 from growth.api import names
 from growth.api.growthpools import GROWTH_POOL
-from growth.api.pods import POD
-from tests.manifests import growth_pool, pod
+from tests.manifests import growth_pool
 from tests.simulation.growing import Growing, growing
 
 SMALL = growth_pool("default", {"name": "cax11", "max": 10})
@@ -76,28 +73,5 @@ def test_marked_pods_survive_a_restart_and_come_back_after_it() -> None:
         process.crash()
         await cluster.no_faults()
         await cluster.running(8, seconds=1200)
-
-    growing(body)
-
-
-@pytest.mark.parametrize(
-    ("selector", "pools", "reason"),
-    [
-        ({}, [], names.NO_NODE_POOL),
-        ({}, ["other"], names.NO_NODE_POOL),
-        ({"growth.dev/pool": "web"}, ["default"], names.NODE_POOL_NOT_FOUND),
-        ({"growth.dev/pool": "web"}, [], names.NODE_POOL_NOT_FOUND),
-    ],
-)
-def test_a_pod_without_a_pool_is_told_so(selector: dict[str, str], pools: list[str], reason: str) -> None:
-    """No pool asked for and no default: `NoNodePool`. One that does not exist: `NodePoolNotFound`. Nothing is bought."""
-
-    async def body(cluster: Growing) -> None:
-        for name in pools:
-            await cluster.pool(growth_pool(name, {"name": "cax11", "max": 10}))
-        await cluster.admin.create(POD, pod("lone", nodeSelector=selector), namespace="default")
-        await asyncio.sleep(30)
-        assert len(await cluster.told(reason)) == 1
-        assert await cluster.claims() == []
 
     growing(body)

@@ -78,6 +78,31 @@ def test_a_missing_node_class_is_named() -> None:
     growing(body)
 
 
+def test_a_node_class_that_is_not_ready_is_waited_for() -> None:
+    """The pool says what the class says, nothing is bought until it is ready, and then it is."""
+
+    async def body(cluster: Growing) -> None:
+        await _class_says(cluster, "False", "its image does not exist")
+        told = await said(cluster, growth_pool("default", {"name": "cax21", "min": 1, "max": 5}))
+        status, _, message = told[names.NODE_CLASS_READY]
+        assert (status, message) == ("False", "its image does not exist")
+        assert told["Ready"][0] == "False"
+        await cluster.deploy("web", 1)
+        await asyncio.sleep(60)
+        assert await cluster.claims() == []
+        await _class_says(cluster, "True", "")
+        await cluster.running(1)
+        assert (await conditions(cluster))[names.NODE_CLASS_READY][0] == "True"
+
+    growing(body)
+
+
+async def _class_says(cluster: Growing, status: str, message: str) -> None:
+    ready = {"type": "Ready", "status": status, "reason": "Checked", "message": message}
+    body = {"status": {"conditions": [{**ready, "lastTransitionTime": "2030-01-07T08:00:00Z"}]}}
+    await cluster.admin.patch(KWOK_NODE_CLASS, "default", body, subresource="status")
+
+
 async def _has_types(cluster: Growing, types: list[str]) -> bool:
     return await cluster.types() == types
 

@@ -63,32 +63,6 @@ async def _marked(cluster: Growing) -> bool:
     return any(names.SCALE_DOWN_AT_ANNOTATION in each.metadata.annotations for each in await cluster.nodes())
 
 
-def test_a_cloud_that_refuses_ends_in_removal_failed() -> None:
-    """So many attempts, each told; then nobody asks again, the taint stays, and the machine counts."""
-
-    async def body(cluster: Growing) -> None:
-        await cluster.pool(growth_pool("default", {"name": "cax21", "max": 1}, scaleDownAfter="1m"))
-        await cluster.deploy("web", 1)
-        await cluster.running(1)
-        await cluster.faults(refuseDelete="*")
-        await scale(cluster, 0)
-
-        async def failed() -> bool:
-            return [each.status.phase for each in await cluster.removals()] == ["RemovalFailed"]
-
-        await cluster.until(failed, seconds=1200)
-        (removal,) = await cluster.removals()
-        assert removal.status.removal_attempt == 5
-        assert len(await cluster.told(names.REMOVAL_FAILED)) == 2
-        await asyncio.sleep(3600)
-        (later,) = await cluster.removals()
-        assert later.status == removal.status
-        assert await cluster.types() == ["cax21"]
-        assert [each.key for each in (await cluster.nodes())[0].spec.taints] == [names.SCALE_DOWN_TAINT]
-
-    growing(body)
-
-
 def test_a_lowered_limit_brings_the_surplus_down() -> None:
     """Past `min` and with pods that move; no more than the surplus goes."""
 

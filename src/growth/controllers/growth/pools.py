@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from growth.api import names
+from growth.api.conditions import TRUE
 from growth.api.growthpools import GROWTH_POOL, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
@@ -145,7 +146,7 @@ class GrowthPools:
     async def _keep_warm(self, pool: GrowthPool, facts: status.Facts) -> float:
         """Asks for what is missing to `min`, once as far as the cache knows; the books say whether it is so."""
         env, name = self._env, pool.metadata.name
-        if facts.paused or facts.node_class.conditions is None or not facts.node_class.served:
+        if facts.paused or status.judged(facts.node_class)[0] != TRUE:
             return LOOK_SECONDS
         sold = by_name(facts.catalogue.types)
         count = Count(name, claims=facts.claims, requests=facts.requests)

@@ -168,21 +168,25 @@ def _missing(asked: ServerType, catalogue: Catalogue) -> str:
     return f"{catalogue.cloud} sells no server type {asked.name}: correct its name or remove it"
 
 
-def _tell_class(draft: Json, found: Class, *, now: dt.datetime) -> None:
+def judged(found: Class) -> tuple[str, str, str]:
+    """Whether machines can be made of the class: status, reason and message of the condition."""
     uses = found.uses
-    status, reason, message = TRUE, "", ""
     if not found.served:
-        status, reason = FALSE, NOT_SERVED
-        message = f"node classes {uses.kind} of {uses.group} are not served by this cloud: name another in nodeClassRef"
-    elif not found.known:
-        status, reason, message = UNKNOWN, CLASS_UNKNOWN, "node classes have not been read yet"
-    elif found.conditions is None:
-        status, reason = FALSE, names.NODE_CLASS_NOT_FOUND
-        message = f"node class {uses.kind} {uses.name} does not exist: create it, or name another in nodeClassRef"
-    else:
-        ready = find(found.conditions, names.READY)
-        if ready is not None and ready.status == FALSE:
-            status, reason, message = FALSE, ready.reason or names.NODE_CLASS_NOT_READY, ready.message
+        told = f"node classes {uses.kind} of {uses.group} are not served by this cloud: name another in nodeClassRef"
+        return FALSE, NOT_SERVED, told
+    if not found.known:
+        return UNKNOWN, CLASS_UNKNOWN, "node classes have not been read yet"
+    if found.conditions is None:
+        told = f"node class {uses.kind} {uses.name} does not exist: create it, or name another in nodeClassRef"
+        return FALSE, names.NODE_CLASS_NOT_FOUND, told
+    ready = find(found.conditions, names.READY)
+    if ready is not None and ready.status == FALSE:
+        return FALSE, ready.reason or names.NODE_CLASS_NOT_READY, ready.message
+    return TRUE, "", ""
+
+
+def _tell_class(draft: Json, found: Class, *, now: dt.datetime) -> None:
+    status, reason, message = judged(found)
     set_condition(draft, names.NODE_CLASS_READY, status=status, reason=reason, message=message, now=now)
 
 
