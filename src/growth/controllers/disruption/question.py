@@ -8,7 +8,7 @@ counts, and whatever only says «not yet» of the nodes themselves is no reason 
 import collections
 import dataclasses
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from growth.api import names
@@ -16,7 +16,7 @@ from growth.api.policy import PodDisruptionBudget
 from growth.api.requests import requests_of
 from growth.cluster.assemble import Picture
 from growth.cluster.counting import Books
-from growth.cluster.shapes import CachedPod
+from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
@@ -41,7 +41,7 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
     """
 
     picture: Picture
@@ -49,6 +49,7 @@ class Question:
     pods: Mapping[str, Sequence[CachedPod]]
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
+    buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
 
@@ -64,12 +65,17 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment."""
+    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment.
+
+    `homeless`: only want of room speaks against it. `places` are the nodes that take its pods, and those that wait.
+    """
 
     nodes: tuple[str, ...]
     why: str = ""
     again: bool = False
     situation: Situation
+    homeless: bool = False
+    places: frozenset[str] = frozenset()
 
 
 def answered(question: Question, options: Options) -> Answer:
@@ -93,6 +99,7 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
         pods=question.pods,
         disruption_budgets=question.disruption_budgets,
         moved=question.moved,
+        buffered=question.buffered,
         paused=question.paused,
     )
     snapshot = dataclasses.replace(
@@ -108,19 +115,19 @@ def _unmarked(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, leaving=node.view is None)
 
 
-def validated(question: Question, move: Move) -> Verdict:
-    """Whether the move is still right, with nothing done for it yet."""
-    return _checked(question, move, bought=False)
+def validated(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
+    """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any."""
+    return _checked(question, move, bought=False, known=known)
 
 
-def confirmed(question: Question, move: Move) -> Verdict:
+def confirmed(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
     """Whether the claims may be deleted now. `move.replacements` are empty where everything is there already."""
-    return _checked(question, move, bought=True)
+    return _checked(question, move, bought=True, known=known)
 
 
-def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
+def _checked(question: Question, move: Move, *, bought: bool, known: Collection[str] | None) -> Verdict:
     situation = situation_of(question, move.nodes)
-    known = {node.name: node for node in situation.nodes}
+    owned = {node.name: node for node in situation.nodes}
     single = move.reason == names.EMPTY
     graceful = move.reason != names.DRIFTED_REASON
     ignored = _NOT_YET if bought and not single else frozenset()
@@ -130,7 +137,7 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
     }
     going: list[str] = []
     for name in move.nodes:
-        node = known.get(name)
+        node = owned.get(name)
         stays = None if node is None else why_kept(node, situation, reason=move.reason, graceful=graceful)
         why, again = "", False
         if node is None or node.view is None:
@@ -150,11 +157,18 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    few = too_few(going, situation)
-    if few:
-        return Verdict(nodes=(), why=few, situation=situation)
-    why = "; ".join(_changed_offers(move, situation)) or _without_place(move, situation, bought=bought)
-    return Verdict(nodes=() if why else tuple(going), why=why, again=bought and bool(why), situation=situation)
+    why = too_few(going, situation) or "; ".join(_changed_offers(move, situation))
+    if why:
+        return Verdict(nodes=(), why=why, again=bought, situation=situation)
+    why, places = _housed(move, situation, bought=bought, known=known, buffered=question.buffered)
+    return Verdict(
+        nodes=() if why else tuple(going),
+        why=why,
+        again=bought and bool(why),
+        situation=situation,
+        homeless=bool(why),
+        places=places,
+    )
 
 
 def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
@@ -178,11 +192,13 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
             yield f"{missing[0]} is not sold any more for that price"
 
 
-def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
-    """Why some pod of the nodes would have no place where they go; empty where all have theirs.
+def _housed(
+    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None, buffered: Sequence[Demand]
+) -> tuple[str, frozenset[str]]:
+    """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not.
+    may wait for machines that are not up yet; those of the move may not. Those of buffers take what the others leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -198,31 +214,56 @@ def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
         if not is_done(pod) and movable(pod) and not _stays(pod, situation)
     ]
     if not moving:
-        return ""
+        return "", frozenset()
+    of_buffers = {each.key for each in buffered}
+    waiting = [each for each in situation.demands if each.key not in of_buffers]
+    views, taken = _filled(others, waiting)
     open_to_them = dataclasses.replace(
         others,
         nodes=(
             *(
-                _full(view) if view.name in closed or not view.initialized else view
-                for view in _filled(others, situation.demands)
+                view
+                if view.initialized and view.name not in closed and (known is None or view.name in known)
+                else _full(view)
+                for view in views
             ),
             *stand_ins(move.replacements, situation),
         ),
     )
     plan = solve.solve(open_to_them, moving, _FIRST_FIT)
     homeless = [each.pod for each in plan.unplaced]
-    return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    if buffered and not why:
+        shapes = {each.key: each.shape for each in moving}
+        moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+        now, _ = _filled(dataclasses.replace(situation.snapshot, pools=()), waiting)
+        then = _holding((*views, *stand_ins(move.replacements, situation)), moved)
+        lost = _with_room(situation.snapshot, now, buffered) - _with_room(situation.snapshot, then, buffered)
+        why = f"a CapacityBuffer would lose the room for {len(lost)} of its pods" if lost else ""
+    there = {view.name for view in others.nodes}
+    return why, frozenset({each.name for each in plan.filled} & there | taken)
 
 
-def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
-    """The nodes with the pods that have no place yet, where those find one."""
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeView, ...], frozenset[str]]:
+    """The nodes with the pods that have no place yet, where those find one; and which nodes take some of them."""
     if not demands:
-        return snapshot.nodes
+        return snapshot.nodes, frozenset()
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+    return _holding(snapshot.nodes, filled), frozenset(filled)
+
+
+def _holding(views: Sequence[NodeView], pods: Mapping[str, Sequence[PodShape]]) -> tuple[NodeView, ...]:
+    """The nodes with more pods on them, by name."""
     books = Books()
-    return tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
+    return tuple(books.holding(view, pods[view.name]) if view.name in pods else view for view in views)
+
+
+def _with_room(snapshot: Snapshot, nodes: tuple[NodeView, ...], pods: Sequence[Demand]) -> Set[str]:
+    """Which of the pods find room on these nodes."""
+    plan = solve.solve(dataclasses.replace(snapshot, nodes=nodes, pools=()), pods, _FIRST_FIT)
+    return {key for each in plan.filled for key in each.pods}
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:

@@ -14,7 +14,6 @@ import msgspec
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
-from growth.kube.memory.selectors import label_selector
 from growth.sim.invariants.books import (
     BUDGETS,
     CLAIMS,
@@ -194,8 +193,9 @@ class Undisturbed(Quiet):
             if self._known(meta["uid"], case):
                 said = f"claim {step.key[1]} was deleted, and pod {meta['name']} on it is marked do-not-disrupt"
                 yield Complaint(said, (step.key[1], meta["name"]))
-            for budget in case.books.all(BUDGETS):
-                if self._known(budget["metadata"]["uid"], case) and holds_node(pod) and _selects(budget, pod):
+            for budget in case.books.budgets_of(pod):
+                always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+                if self._known(budget["metadata"]["uid"], case) and holds_node(pod) and not always:
                     told = budget["metadata"]["name"]
                     said = (
                         f"claim {step.key[1]} was deleted, and budget {told} allows no eviction of pod {meta['name']}"
@@ -219,16 +219,6 @@ class Undisturbed(Quiet):
 
     def _known(self, uid: str, case: Case) -> bool:
         return self._since.get(uid, float("inf")) < case.sent - NEWS_SECONDS
-
-
-def _selects(budget: Json, pod: Json) -> bool:
-    selector = budget["spec"].get("selector")
-    return (
-        selector is not None
-        and budget["spec"].get("unhealthyPodEvictionPolicy") != "AlwaysAllow"
-        and budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
-        and bool(label_selector(selector)(pod["metadata"].get("labels") or {}))
-    )
 
 
 @dataclasses.dataclass(slots=True)
