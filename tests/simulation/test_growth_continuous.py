@@ -159,3 +159,30 @@ def test_a_type_that_cannot_be_had_ends_the_move() -> None:
         await cluster.running(1)
 
     growing(body)
+
+
+def test_an_empty_node_on_its_way_out_takes_the_pods_before_another_is_bought() -> None:
+    """Its scale-down ends: what is there already is not bought again."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(continuous({"name": "cax11", "max": 5}, {"name": "cax31", "max": 1}, scaleDownAfter="2m"))
+        await cluster.deploy("web", 7)
+        await cluster.running(7)
+        await cluster.deploy("aside", 1, cpu="1900m")
+        await cluster.running(8)
+        assert await cluster.types() == ["cax11", "cax31"]
+        small = {each.metadata.name for each in await cluster.claims() if "cax11" in each.metadata.labels.values()}
+        await scale(cluster, 1)
+        await asyncio.sleep(30)
+        await scale(cluster, 0, "aside")
+        await cluster.running(1)
+
+        async def one_is_left() -> bool:
+            return await cluster.types() == ["cax11"]
+
+        await cluster.until(one_is_left, seconds=HALF_AN_HOUR)
+        assert {each.metadata.name for each in await cluster.claims()} == small
+        await cluster.running(1)
+        assert await cluster.told(names.SCALE_DOWN_CANCELLED) != []
+
+    growing(body)
