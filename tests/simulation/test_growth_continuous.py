@@ -186,3 +186,37 @@ def test_an_empty_node_on_its_way_out_takes_the_pods_before_another_is_bought() 
         assert await cluster.told(names.SCALE_DOWN_CANCELLED) != []
 
     growing(body)
+
+
+def test_a_process_that_dies_in_a_move_leaves_no_mark_behind() -> None:
+    """The next one takes the marks off the node and off what was asked for in its place; then the move is made anew."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(continuous({"name": "cax11", "max": 5}, {"name": "cax31", "max": 1}))
+        await cluster.deploy("web", 7)
+        await cluster.running(7)
+        await cluster.faults(neverReady="cax11")
+        await scale(cluster, 1)
+
+        async def asked() -> bool:
+            return any(names.REPLACES_ANNOTATION in each.metadata.annotations for each in await cluster.claims())
+
+        await cluster.until(asked)
+        process = cluster.replica.process
+        assert process is not None
+        process.crash()
+
+        async def unmarked() -> bool:
+            tainted = [each for each in await cluster.nodes() if each.is_ready and each.spec.taints]
+            return not tainted and not await asked()
+
+        await cluster.until(unmarked)
+        await cluster.no_faults()
+
+        async def replaced() -> bool:
+            return await cluster.types() == ["cax11"] and not await cluster.removals()
+
+        await cluster.until(replaced, seconds=2 * HALF_AN_HOUR)
+        await cluster.running(1)
+
+    growing(body)
