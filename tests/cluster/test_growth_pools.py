@@ -59,6 +59,11 @@ def types(cluster: Autoscaled, pool: str = "default") -> list[str]:
     return sorted(each["metadata"]["labels"].get(TYPE, "") for each in claims)
 
 
+def phase(request: Json) -> str:
+    """Empty while it has none yet."""
+    return str(request.get("status", {}).get("phase", ""))
+
+
 def deploy(cluster: Autoscaled, name: str, replicas: int, *, cpu: str = "1", selector: Json | None = None) -> None:
     container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}
     spec = {"containers": [container], "nodeSelector": selector or {}, "terminationGracePeriodSeconds": 1}
@@ -131,7 +136,7 @@ def test_a_type_without_stock_is_planned_around_and_asked_for_again(cluster: Aut
         "the second plan was written down",
     )
     assert asked[-2:] == ["cax11", "cax21"]
-    unmet = [each for each in cluster.desk.items(REQUESTS) if each["status"]["phase"] == "Unmet"]
+    unmet = [each for each in cluster.desk.items(REQUESTS) if phase(each) == "Unmet"]
     assert [each["spec"]["targetOffering"] for each in unmet] == ["hetzner-cax11"]
     assert [each["name"] for each in unmet[0]["status"]["events"]] == ["nodeRequested", "nodeRequestFailed"]
     faults(cluster, None)
@@ -168,7 +173,7 @@ def test_a_cloud_that_refuses_is_given_up(cluster: Autoscaled) -> None:
     faults(cluster, {"refuseDelete": "gex44"})
     cluster.desk.delete(f"{desk.APPS}/graphics")
     cluster.until(
-        lambda: [each["status"].get("phase") for each in cluster.desk.items(REMOVALS)] == ["RemovalFailed"],
+        lambda: [phase(each) for each in cluster.desk.items(REMOVALS)] == ["RemovalFailed"],
         "the removal has failed",
     )
     (removal,) = cluster.desk.items(REMOVALS)

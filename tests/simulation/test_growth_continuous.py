@@ -159,3 +159,64 @@ def test_a_type_that_cannot_be_had_ends_the_move() -> None:
         await cluster.running(1)
 
     growing(body)
+
+
+def test_an_empty_node_on_its_way_out_takes_the_pods_before_another_is_bought() -> None:
+    """Its scale-down ends: what is there already is not bought again."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(continuous({"name": "cax11", "max": 5}, {"name": "cax31", "max": 1}, scaleDownAfter="2m"))
+        await cluster.deploy("web", 7)
+        await cluster.running(7)
+        await cluster.deploy("aside", 1, cpu="1900m")
+        await cluster.running(8)
+        assert await cluster.types() == ["cax11", "cax31"]
+        small = {each.metadata.name for each in await cluster.claims() if "cax11" in each.metadata.labels.values()}
+        await scale(cluster, 1)
+        await asyncio.sleep(30)
+        await scale(cluster, 0, "aside")
+        await cluster.running(1)
+
+        async def one_is_left() -> bool:
+            return await cluster.types() == ["cax11"]
+
+        await cluster.until(one_is_left, seconds=HALF_AN_HOUR)
+        assert {each.metadata.name for each in await cluster.claims()} == small
+        await cluster.running(1)
+        assert await cluster.told(names.SCALE_DOWN_CANCELLED) != []
+
+    growing(body)
+
+
+def test_a_process_that_dies_in_a_move_leaves_no_mark_behind() -> None:
+    """The next one takes the marks off the node and off what was asked for in its place; then the move is made anew."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(continuous({"name": "cax11", "max": 5}, {"name": "cax31", "max": 1}))
+        await cluster.deploy("web", 7)
+        await cluster.running(7)
+        await cluster.faults(neverReady="cax11")
+        await scale(cluster, 1)
+
+        async def asked() -> bool:
+            return any(names.REPLACES_ANNOTATION in each.metadata.annotations for each in await cluster.claims())
+
+        await cluster.until(asked)
+        process = cluster.replica.process
+        assert process is not None
+        process.crash()
+
+        async def unmarked() -> bool:
+            tainted = [each for each in await cluster.nodes() if each.is_ready and each.spec.taints]
+            return not tainted and not await asked()
+
+        await cluster.until(unmarked)
+        await cluster.no_faults()
+
+        async def replaced() -> bool:
+            return await cluster.types() == ["cax11"] and not await cluster.removals()
+
+        await cluster.until(replaced, seconds=2 * HALF_AN_HOUR)
+        await cluster.running(1)
+
+    growing(body)

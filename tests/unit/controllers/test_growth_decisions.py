@@ -19,7 +19,7 @@ from growth.controllers.growth.booking import Wanted, book
 from growth.controllers.growth.claims import request_name
 from growth.controllers.growth.emptying import PoolNode, plan_scale_down
 from growth.controllers.growth.matching import asked_pools, missing_pool
-from growth.controllers.growth.releasing import released_of, surplus_of
+from growth.controllers.growth.releasing import released_of, staying_of, surplus_of
 from growth.controllers.growth.resting import Resting, Rhythm
 from growth.planning.plan import Filter
 from growth.sim.ports import SimRandom
@@ -173,15 +173,16 @@ def test_released_are_as_many_as_the_minimum_allows_whoever_asks() -> None:
     """Names that others are about to release count as gone."""
     claims = {name: claim(name) for name in "abc"}
     bounds = pool({"name": "cax11", "min": 1, "max": 9})
-    assert released_of(bounds, ["a", "b", "c"], claims, (), {}) == ("a", "b")
-    assert released_of(bounds, ["b", "c"], claims, (), {"a": Reservation(at=NOW)}) == ("b",)
+    assert released_of(bounds, ["a", "b", "c"], staying_of(bounds, claims, (), {})) == ("a", "b")
+    left = staying_of(bounds, claims, (), {"a": Reservation(at=NOW)})
+    assert released_of(bounds, ["b", "c"], left) == ("b",)
 
 
 def test_the_surplus_is_what_is_beyond_the_limit() -> None:
     """No more goes, and nothing without a limit."""
     claims = {name: claim(name) for name in "abc"}
-    assert surplus_of(pool({"name": "cax11", "max": 9}, limits={"nodes": 2}), ["b", "a"], claims, (), {}) == ("b",)
-    assert surplus_of(pool({"name": "cax11", "max": 9}), ["b", "a"], claims, (), {}) == ()
+    assert surplus_of(pool({"name": "cax11", "max": 9}, limits={"nodes": 2}), ["b", "a"], claims) == ("b",)
+    assert surplus_of(pool({"name": "cax11", "max": 9}), ["b", "a"], claims) == ()
 
 
 # Back-off.

@@ -17,6 +17,7 @@ from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
 from growth.controllers.disruption.surroundings import Surroundings
 from growth.controllers.environment import Environment
+from growth.controllers.growth.sparing import Sparing
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
 from growth.planning.disruption.situating import Facts
@@ -38,6 +39,7 @@ class Looking:
         self._env = env
         self._memory = memory
         self._quiet = Quiet(env)
+        self._sparing = Sparing(env)
         self._began = env.clock.monotonic()
         self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
 
@@ -73,6 +75,7 @@ class Looking:
             buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
+            spared=self._sparing.nodes(),
         )
 
     def _being_removed(self) -> Iterator[str]:

@@ -39,12 +39,14 @@ class Begun:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
     """`strays` are claims that replace what is not being replaced; `marks` are claims, with their Nodes, that nobody
-    disrupts and that say or show otherwise.
+    disrupts and that say or show otherwise. `plain` are claims of growth pools that were asked for in the place of others
+    which stay: they are machines like any other.
     """
 
     moves: tuple[Begun, ...]
     strays: tuple[NodeClaim, ...]
     marks: tuple[tuple[Node | None, NodeClaim], ...]
+    plain: tuple[str, ...] = ()
 
 
 def left_behind(
@@ -54,12 +56,16 @@ def left_behind(
     there = {claim.metadata.name: claim for claim in claims if claim.metadata.deletion_timestamp is None}
     moves: dict[tuple[str, ...], Begun] = {}
     strays: list[NodeClaim] = []
+    plain: list[str] = []
     going: set[str] = set()
     for claim in there.values():
         intent = intents.intent_of(claim.metadata)
-        if intent is None or claim.metadata.name in known:
+        if claim.metadata.name in known:
             continue
         alive = [there[name] for name in replaces(claim) if name in there]
+        if intent is None:
+            plain += [claim.metadata.name] if alive else []
+            continue
         targets = [Target(nodes[0], each) for each in alive if (nodes := _staying(nodes_of(each)))]
         if not alive:
             continue  # all of them went: it was made
@@ -76,7 +82,7 @@ def left_behind(
         for nodes in (_staying(nodes_of(claim)),)
         if marking.marked(claim) or any(map(tainting.tainted, nodes))
     ]
-    return Left(tuple(moves.values()), tuple(strays), tuple(marks))
+    return Left(tuple(moves.values()), tuple(strays), tuple(marks), tuple(plain))
 
 
 def _staying(nodes: Sequence[Node]) -> list[Node]:
@@ -100,6 +106,7 @@ class Mending:
         )
         await each(left.strays, self._return)
         await each(left.marks, self._unmark)
+        await each(left.plain, self._settle)
         return [self._resumed(begun) for begun in left.moves]
 
     def _is_ours(self, claim: NodeClaim) -> bool:
@@ -160,6 +167,9 @@ class Mending:
             await returned(self._env, stray.metadata.name)
         else:  # some of them go, and their pods may be on their way to it
             await settled(self._env, stray.metadata.name)
+
+    async def _settle(self, name: str) -> None:
+        await settled(self._env, name)
 
     async def _unmark(self, mark: tuple[Node | None, NodeClaim]) -> None:
         node, claim = mark

@@ -17,7 +17,7 @@ from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
-from growth.controllers.provisioning.passes import judged
+from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
@@ -40,7 +40,8 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes
+    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come.
     """
 
     picture: Picture
@@ -51,6 +52,7 @@ class Question:
     buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
+    spared: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,6 +106,9 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+        nodes=tuple(
+            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
+        ),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
     return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)

@@ -18,6 +18,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.growth.claims import needs_of, request_name
 from growth.controllers.growth.purchases import Asking, Requesting
 from growth.controllers.growth.releasing import Releasing
+from growth.controllers.growth.sparing import Sparing
 from growth.controllers.ownership import pool_of
 from growth.controllers.provisioning.claims import dearest
 from growth.kube.errors import NotFound
@@ -36,6 +37,11 @@ class GrowthMoves:
         self._env = env
         self._requesting = requesting
         self._releasing = Releasing(env)
+        self._sparing = Sparing(env)
+
+    async def spare(self, running: Running) -> None:
+        """Ends the scale-down of empty nodes that are to take pods, whichever pool's they are."""
+        await self._sparing.keep(sorted(self._sparing.nodes().intersection(running.move.destinations)))
 
     def wanted(self, running: Running) -> list[Asking]:
         """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone."""

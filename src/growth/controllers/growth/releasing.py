@@ -17,7 +17,8 @@ from growth.controllers.environment import Environment
 from growth.controllers.fresh import every
 from growth.controllers.growth.booking import types_of
 from growth.controllers.growth.claims import removal_body
-from growth.kube.errors import AlreadyExists, Conflict, NotFound, OutcomeUnknown
+from growth.controllers.provisioning import books
+from growth.kube.errors import AlreadyExists, NotFound
 from growth.telemetry.logs import logger
 
 _log = logger("scaledown")
@@ -41,22 +42,14 @@ class Releasing:
                 return ()
             there = {each.metadata.name: each for each in await every(self._env.api, NODE_CLAIM)}
             removals = await every(self._env.api, NODE_REMOVAL_REQUEST)
-            books = self._standing(pool)
-            now = self._env.clock.now()
+            standing = self._standing(pool)
             choose = surplus_of if reason == OVER_LIMIT else released_of
-            released = choose(pool, claims, there, removals, books)
+            released = choose(pool, claims, staying_of(pool, there, removals, standing))
             if not released:
                 return ()
-            text = reservations.printed(books | {each: Reservation(at=now) for each in released})
-            try:
-                await self._env.api.patch(
-                    GROWTH_POOL,
-                    name,
-                    {"metadata": {"annotations": {names.RELEASING_ANNOTATION: text}}},
-                    revision=pool.metadata.resource_version,
-                    uid=pool.metadata.uid,
-                )
-            except (Conflict, OutcomeUnknown):
+            now = self._env.clock.now()
+            writing = standing | {each: Reservation(at=now) for each in released}
+            if not await books.write(self._env.api, GROWTH_POOL, pool, names.RELEASING_ANNOTATION, writing):
                 continue
             for each in released:
                 await self._create(there[each], pool, reason)
@@ -82,7 +75,7 @@ class Releasing:
         _log.info("created noderemovalrequest", NodeClaim=claim.metadata.name, reason=reason)
 
 
-def _staying(
+def staying_of(
     pool: GrowthPool,
     claims: Mapping[str, NodeClaim],
     removals: Sequence[NodeRemovalRequest],
@@ -99,41 +92,28 @@ def _staying(
     }
 
 
-def surplus_of(
-    pool: GrowthPool,
-    wanted: Sequence[str],
-    claims: Mapping[str, NodeClaim],
-    removals: Sequence[NodeRemovalRequest],
-    releasing: Mapping[str, Reservation],
-) -> tuple[str, ...]:
+def surplus_of(pool: GrowthPool, wanted: Sequence[str], staying: Mapping[str, NodeClaim]) -> tuple[str, ...]:
     """Of the wanted claims as many as the pool has beyond its limit, whatever its minima. Everything must be fresh."""
     limit = pool.spec.limits.nodes
-    staying = _staying(pool, claims, removals, releasing)
     over = 0 if limit is None else len(staying) - limit
     return tuple(name for name in wanted if name in staying)[: max(0, over)]
 
 
-def released_of(
-    pool: GrowthPool,
-    wanted: Sequence[str],
-    claims: Mapping[str, NodeClaim],
-    removals: Sequence[NodeRemovalRequest],
-    releasing: Mapping[str, Reservation],
-) -> tuple[str, ...]:
+def released_of(pool: GrowthPool, wanted: Sequence[str], staying: Mapping[str, NodeClaim]) -> tuple[str, ...]:
     """Of the wanted claims those that may go such that as many as `min` of each type stay. Everything must be fresh."""
-    staying = {
+    up = {
         name: types_of(claim)[:1]
-        for name, claim in _staying(pool, claims, removals, releasing).items()
+        for name, claim in staying.items()
         if is_true(claim.status.conditions, names.INITIALIZED)
     }
     least = {each.name.lower(): each.min for each in pool.spec.server_types}
     found: list[str] = []
     for name in wanted:
-        if name not in staying:
+        if name not in up:
             continue
-        types = staying[name]
-        rest = sum(types == other for other in staying.values()) - 1
+        types = up[name]
+        rest = sum(types == other for other in up.values()) - 1
         if not types or rest >= least.get(types[0], 0):
-            del staying[name]
+            del up[name]
             found.append(name)
     return tuple(found)

@@ -17,6 +17,7 @@ from growth.api.growthpools import (
     NODE_REQUEST,
     NOT_READY,
     PENDING,
+    UNDERUTILIZED,
     UNMET,
     GrowthPool,
     NodeRequest,
@@ -28,6 +29,7 @@ from growth.api.kinds import Json
 from growth.api.pools import PoolRef
 from growth.cluster.node_requests import claim_name, cloud_of, server_type
 from growth.cluster.pricing import by_name
+from growth.cluster.replacing import replaces
 from growth.controllers.environment import Environment
 from growth.controllers.growth import progress, stories
 from growth.controllers.growth.booking import Wanted
@@ -36,6 +38,7 @@ from growth.controllers.growth.reserving import GrowthReserving
 from growth.controllers.ownership import marked_paused, why_paused
 from growth.controllers.provisioning import metrics
 from growth.controllers.provisioning.booking import UnknownUsage
+from growth.controllers.provisioning.purchases import PROVISIONED
 from growth.controllers.provisioning.reserving import PlanAgain
 from growth.controllers.reconciler import Reconciler
 from growth.kube.changes import change
@@ -211,7 +214,8 @@ class NodeRequests:
         env.state.expect(stored)
         env.state.nominate(stored.metadata.name, seconds=env.settings.nomination)
         ref = str(PoolRef.growth(pool.metadata.name))
-        env.metrics.add(metrics.CREATED, reason="provisioned", nodepool=ref, min_values_relaxed="false")
+        reason = UNDERUTILIZED.lower() if replaces(stored) else PROVISIONED
+        env.metrics.add(metrics.CREATED, reason=reason, nodepool=ref, min_values_relaxed="false")
         _log.info("created nodeclaim", NodeClaim=stored.metadata.name, instance_types=kind.name)
         return None
 

@@ -11,21 +11,21 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from growth.api import names, reservations
+from growth.api import names
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool
 from growth.api.karpenter import NODE_CLAIM
-from growth.api.reservations import Reservation, ReservationError
+from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import every
 from growth.controllers.growth.booking import Booked, Wanted, book
 from growth.controllers.ownership import marked_paused
-from growth.controllers.provisioning.booking import Spending, UnknownUsage
+from growth.controllers.provisioning import books
+from growth.controllers.provisioning.booking import Spending
+from growth.controllers.provisioning.books import Standing
 from growth.controllers.provisioning.reserving import PlanAgain, Reserving
-from growth.kube.errors import Conflict, NotFound, OutcomeUnknown
+from growth.kube.errors import NotFound
 
 ATTEMPTS: Final = 5
-# Longer than a reservation that nobody uses stands, on any clock.
-GIVEN_UP_SECONDS: Final = 300.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class GrowthReserving:
         self._env = env
         self._caps = Reserving(env)
         self._granted: dict[str, float] = {}  # names of ours that may be created, until when
-        self._given_up: dict[str, float] = {}
+        self._standing = Standing(env)
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, dict[str, Wanted]] = {}
         self._refused: dict[str, str] = {}
@@ -71,11 +71,9 @@ class GrowthReserving:
 
     def give_up(self, wanted: Iterable[str]) -> None:
         """These names will not be created: whoever reserves next may use their room."""
-        now = self._env.clock.monotonic()
-        self._given_up = {name: until for name, until in self._given_up.items() if until > now}
-        for name in wanted:
-            self._given_up[name] = now + GIVEN_UP_SECONDS
-            self._granted.pop(name, None)
+        gone = set(wanted)
+        self._standing.give_up(gone)
+        self._granted = {name: until for name, until in self._granted.items() if name not in gone}
 
     async def place(self, pool: GrowthPool, wanted: Wanted) -> tuple[float, str]:
         """Until when (monotonic) the claim of a request may be created; or why it may not.
@@ -104,32 +102,19 @@ class GrowthReserving:
             pool = await self._fresh(planned)
             claims = await every(env.api, NODE_CLAIM)
             requests = await every(env.api, NODE_REQUEST)
-            try:
-                reserved = reservations.parse(pool.metadata.annotations.get(names.RESERVED_ANNOTATION, ""))
-            except ReservationError as error:
-                raise UnknownUsage(f"NodePool {name}: annotation {names.RESERVED_ANNOTATION} {error}") from error
+            reserved = books.read(PoolRef.growth(name), pool, names.RESERVED_ANNOTATION)
             booked = book(
                 pool,
                 wanted,
-                reserved=self._others(reserved, own),
+                reserved=self._standing.others(reserved, own),
                 claims=claims,
                 requests=requests,
                 now=env.clock.now(),
             )
             if not booked.taken:
                 return booked
-            text = reservations.printed(booked.reserved)
-            try:
-                await env.api.patch(
-                    GROWTH_POOL,
-                    name,
-                    {"metadata": {"annotations": {names.RESERVED_ANNOTATION: text}}},
-                    revision=pool.metadata.resource_version,
-                    uid=pool.metadata.uid,
-                )
-            except (Conflict, OutcomeUnknown):
-                continue  # somebody was first, or perhaps we were: look again
-            return booked
+            if await books.write(env.api, GROWTH_POOL, pool, names.RESERVED_ANNOTATION, booked.reserved):
+                return booked
         raise PlanAgain(f"growth NodePool {name} changed {ATTEMPTS} times while machines were being reserved")
 
     async def _fresh(self, planned: GrowthPool) -> GrowthPool:
@@ -143,16 +128,3 @@ class GrowthReserving:
         if marked_paused(pool.metadata):
             raise PlanAgain(f"growth NodePool {name} is paused")
         return pool
-
-    def _others(self, reserved: dict[str, Reservation], own: set[str]) -> dict[str, Reservation]:
-        """What others have reserved, and we ourselves before: without what we gave up or ask for now, and without what
-        has stood for so long that nobody will create it any more.
-        """
-        known = self._env.state.reserved_names
-        known.see(reserved)
-        given_up = known.given_up()
-        return {
-            name: each
-            for name, each in reserved.items()
-            if name not in self._given_up and name not in own and (name, each.at) not in given_up
-        }

@@ -1,4 +1,4 @@
-"""Nodes that are marked for scale-down and stay as soon as a pending pod needs them: that costs less than to buy."""
+"""Nodes that are marked for scale-down and stay as soon as pods are to come there: that costs less than to buy."""
 
 import contextlib
 from collections.abc import Iterable
@@ -50,8 +50,8 @@ class Sparing:
                 continue
             with contextlib.suppress(NotFound, NodeReplaced):
                 await marking.unmark(env.api, node)
-                _log.info("scale-down cancelled", Node=name, why="a pending pod needs it")
-                message = "The node stays: a pending pod fits there"
+                _log.info("scale-down cancelled", Node=name, why="pods are about to come")
+                message = "The node stays: pods are about to come"
                 env.events.event(regarding(NODE, node.metadata), names.SCALE_DOWN_CANCELLED, message, type=NORMAL)
 
 

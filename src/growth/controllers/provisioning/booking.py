@@ -159,22 +159,14 @@ class Spent:
     reserved: Mapping[str, Reservation]
 
 
-def book_caps(
-    caps: Caps,
-    orders: Sequence[Order],
-    *,
-    reserved: Mapping[str, Reservation],
-    claims: Sequence[NodeClaim],
-    pools: Mapping[PoolRef, PoolView],
-    types: Sequence[InstanceType],
-    currency: str,
-    now: dt.datetime,
-) -> Booking:
-    """Books the orders within the caps; see `book_spending`."""
-    wanted = [_spending(order) for order in orders]
-    spent = book_spending(
-        caps, wanted, reserved=reserved, claims=claims, pools=pools, types=types, currency=currency, now=now
-    )
+def spending(order: Order) -> Spending:
+    """What a machine that is ordered costs."""
+    least = order.max_price if order.repriced else order.planned.price
+    return Spending(name=order.name, instance_type=order.planned.instance_type, least=least, most=order.max_price)
+
+
+def afforded(orders: Sequence[Order], spent: Spent) -> Booking:
+    """The orders that the caps allow, each at what it may cost."""
     return Booking(
         tuple(
             dataclasses.replace(order, max_price=spent.prices[order.name])
@@ -186,12 +178,7 @@ def book_caps(
     )
 
 
-def _spending(order: Order) -> Spending:
-    least = order.max_price if order.repriced else order.planned.price
-    return Spending(name=order.name, instance_type=order.planned.instance_type, least=least, most=order.max_price)
-
-
-def book_spending(
+def book_caps(
     caps: Caps,
     wanted: Sequence[Spending],
     *,

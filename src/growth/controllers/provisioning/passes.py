@@ -102,7 +102,7 @@ def answered(question: Question) -> Answer:
             for view in assembled.snapshot.pools
         ),
         nodes=tuple(
-            _without_scale_down(node) if node.name in question.spared else node for node in assembled.snapshot.nodes
+            without_scale_down(node) if node.name in question.spared else node for node in assembled.snapshot.nodes
         ),
     )
     listed = snapshot
@@ -251,7 +251,7 @@ def _judged_growth(view: PoolView, pool: GrowthPool, question: Question) -> Pool
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
 
 
-def _without_scale_down(node: NodeView) -> NodeView:
+def without_scale_down(node: NodeView) -> NodeView:
     """As the node would be if its scale-down were cancelled, which costs nothing."""
     return dataclasses.replace(node, taints=tuple(each for each in node.taints if each.key != names.SCALE_DOWN_TAINT))
 

@@ -57,6 +57,8 @@ def may_receive(node: OwnedNode, situation: Situation) -> bool:
     """
     if node.leaving or node.view is None:
         return False
+    if of_growth(node.pool) and empty(node.pods):
+        return True  # it would be scaled down, and another bought
     pool = situation.pools.get(node.pool)
     if pool is None:
         return True
