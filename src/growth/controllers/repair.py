@@ -1,7 +1,8 @@
 """Node repair: a machine whose Node has been broken for longer than its cloud tolerates goes, with whatever is on it.
 
 Off unless `--node-repair` is set. Not where more than a fifth of the pool is broken: then the cause is elsewhere. Budgets
-for the reason `Unhealthy` count machines on their way out; that other nodes are broken too takes nothing off them.
+for the reason `Unhealthy` count machines on their way out or marked for a move; that other nodes are broken too takes
+nothing off them.
 """
 
 from typing import Final
@@ -12,7 +13,7 @@ from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
-from growth.controllers import ending
+from growth.controllers import ending, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
@@ -119,7 +120,7 @@ class Repair:
             return ""
         claims = [each for each in env.state.claims.store.find("pool", name) if ending.nodes_of(env, each)]
         self._ended &= {each.metadata.uid for each in claims if each.metadata.deletion_timestamp is None}
-        going = len(self._ended) + sum(each.metadata.deletion_timestamp is not None for each in claims)
+        going = sum(self._goes(each) for each in claims if each.metadata.uid != claim.metadata.uid)
         budgets = pool.spec.disruption.budgets
         allowed = allowance(budgets, nodes=len(claims), reason=names.UNHEALTHY, now=env.clock.now())
         if allowed.less(going) != 0:
@@ -127,6 +128,12 @@ class Repair:
         if allowed.faults:
             return f"NodePool {name} has a budget that cannot be read: {allowed.faults[0]}"
         return f"the budget of NodePool {name} for reason {names.UNHEALTHY} allows {allowed.nodes} at a time"
+
+    def _goes(self, claim: NodeClaim) -> bool:
+        """Whether the machine is on its way out, or somebody is disrupting it."""
+        if claim.metadata.deletion_timestamp is not None or claim.metadata.uid in self._ended:
+            return True
+        return any(map(tainting.tainted, ending.nodes_of(self._env, claim)))
 
     def _tell_blocked(self, node: Node, claim: NodeClaim, why: str) -> None:
         events = self._env.events
