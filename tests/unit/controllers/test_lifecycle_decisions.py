@@ -37,7 +37,7 @@ def said(type_: str, seconds: float, status: str = "True", reason: str = "") -> 
 
 def claim(
     *conditions: dict[str, Any],
-    age: float = 0,
+    age: float = 9999,
     node: str = "",
     deleting: bool = False,
     held: bool = True,
@@ -98,7 +98,7 @@ VIOLATED = claim(said("Launched", 0, "False", "InvariantViolation"), age=9999)
 @pytest.mark.parametrize(
     ("of", "nodes", "expected"),
     [
-        (claim(), (), Launch()),
+        (claim(age=0), (), Launch()),
         (claim(age=299), (), Launch()),
         (claim(age=300), (), GiveUp("launch_timeout", 300)),
         (claim(said("Launched", 10, "Unknown", "LaunchFailed"), age=301), (), GiveUp("launch_timeout", 300)),
@@ -147,6 +147,12 @@ def test_a_pause_does_not_keep_a_node_from_being_taken() -> None:
     assert step(registered(9999), usable, paused=True) == Initialize(usable)
 
 
+def test_no_stage_began_before_its_claim() -> None:
+    """Who wrote when it began may have had a slow clock; when the claim was made is the server's word."""
+    assert step(launched(1000, age=300)) == Wait(600)
+    assert step(registered(1000, age=300), JOINED) == Wait(300)
+
+
 def test_claims_refused_for_good_are_kept_longer_and_longer() -> None:
     """The first goes at once; from then on the pool makes fewer and fewer, at least one every five minutes."""
     assert [delay_before_end(n) for n in (0, 1, 2, 3, 6, 7, 100, 10_000)] == [0, 5, 10, 20, 160, 300, 300, 300]
@@ -155,5 +161,5 @@ def test_claims_refused_for_good_are_kept_longer_and_longer() -> None:
 def test_a_claim_with_a_machine_gets_its_finalizer_back() -> None:
     """Whatever stage it is in; one without a machine gets it when it is launched, and one that goes never."""
     assert [step(of(held=False)) for of in (launched, registered)] == [Hold(), Hold()]
-    assert step(claim(held=False)) == Launch()
+    assert step(claim(held=False, age=0)) == Launch()
     assert step(launched(held=False, deleting=True)) == Nothing()

@@ -33,7 +33,7 @@ from growth.controllers.disruption.orders import ordered
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
-from growth.controllers.disruption.surroundings import GOOD_SECONDS, Surroundings, look
+from growth.controllers.disruption.surroundings import Surroundings, look
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.growth.purchases import Requesting
@@ -55,7 +55,7 @@ AGAIN_SECONDS: Final = 5.0
 # A claim that we bought and the cache has not shown by now is asked for.
 SHOWN_SECONDS: Final = 10.0
 # So often the nodes that are to take the pods are looked at before the move is given up, or waits.
-ROUNDS: Final = 4
+ROUNDS: Final = 8
 
 
 class Judged(Protocol):
@@ -375,21 +375,22 @@ class Execution:
         """What is judged of the move when the nodes that take its pods are looked at afresh; nobody else takes any."""
         env = self._env
         places = {*running.move.destinations, *self._nodes_of(running.coming)}
-        around = await look(env, places)
+        around: Surroundings | None = None
         for _ in range(ROUNDS):
             if around is None:
-                break
+                around = await look(env, places)
+                continue
             verdict = await judged(around, known=places)
             if verdict.homeless:  # there may be room elsewhere
                 verdict = await judged(around)
             beyond = verdict.places - places
-            if not verdict.nodes or (not beyond and env.clock.monotonic() - around.at <= GOOD_SECONDS):
-                return verdict
-            places |= beyond
-            again = await look(env, places)
-            if again is not None and not beyond and again.holds_after(around):
-                return verdict
-            around = again
+            if verdict.nodes and (beyond or env.clock.monotonic() > around.until):
+                places |= beyond
+                before, around = around, await look(env, places)
+                if beyond or around is None or not around.holds_after(before):
+                    continue
+            running.sure_until = around.until
+            return verdict
         why = "what the nodes that are to take their pods hold changes all the time, or the API server does not tell"
         return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
 
@@ -406,10 +407,13 @@ class Execution:
     async def _release(self, running: Running, fresh: dict[str, Fresh]) -> None:
         """Asks for the removal of the nodes; what a minimum needs stays after all."""
         self._leave(running)
-        released = await self._growth.release(fresh)
+        released = await self._growth.release(fresh, until=running.sure_until)
         stays = tuple(name for name in fresh if name not in released)
+        why = "its pool needs it for the minimum of its type, or what was seen of it is too old"
+        if not released:
+            raise GaveUp(why)
         if stays:
-            await self._unmark(running, stays, why="its pool needs it for the minimum of its type")
+            await self._unmark(running, stays, why=why)
             running.keep(released)
         for name in released:
             self._report.removed(running, fresh[name])
@@ -423,6 +427,8 @@ class Execution:
 
         async def one(name: str) -> str | None:
             looked = fresh[name]
+            if env.clock.monotonic() > running.sure_until:
+                return None
             try:
                 await env.api.delete(NODE_CLAIM, looked.claim.metadata.name, uid=looked.claim.metadata.uid)
             except (NotFound, Conflict) as error:

@@ -19,7 +19,7 @@ from growth.kube.errors import NotFound
 
 # So many lists of single nodes are fewer bytes than one of a whole cluster, and no burden.
 FEW: Final = 20
-# A look is good for so long: who decides by it and took longer looks again.
+# A look is good for so long, or twice as long as it took: who deletes by it later than that looks again first.
 GOOD_SECONDS: Final = 2.0
 
 
@@ -27,10 +27,10 @@ GOOD_SECONDS: Final = 2.0
 class Surroundings:
     """Some nodes by name, None for one that is gone; the pods that are bound there, and all that are bound nowhere yet.
 
-    `at` is when it was asked, by the monotonic clock.
+    `until` is how long one may act by it, by the monotonic clock.
     """
 
-    at: float
+    until: float
     nodes: Mapping[str, Node | None]
     pods: Mapping[str, tuple[CachedPod, ...]]
     waiting: tuple[CachedPod, ...]
@@ -48,7 +48,7 @@ class Surroundings:
 
 async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
     """None where the server does not answer all of it."""
-    at = env.clock.monotonic()
+    began = env.clock.monotonic()
     wanted = sorted(names)
     if len(wanted) > max(FEW, len(env.state.pods.store) // PAGE):
         asked = [""]
@@ -64,8 +64,9 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
     async def listed(fields: str) -> list[CachedPod]:
         return [env.state.shapes.keep(pod) for pod in await every(env.api, POD, fields=fields)]
 
-    pods = await each(asked, listed)
-    nodes = await each(wanted, node)
+    # Once each: while one answer is waited for, the others grow old.
+    pods = await each(asked, listed, attempts=1)
+    nodes = await each(wanted, node, attempts=1)
     if any(one is None for one in pods) or any(one is None for one in nodes):
         return None
     by_node: dict[str, list[CachedPod]] = {name: [] for name in ("", *wanted)}
@@ -73,7 +74,7 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
         if pod.node_name in by_node:
             by_node[pod.node_name].append(pod)
     return Surroundings(
-        at=at,
+        until=began + max(GOOD_SECONDS, 2 * (env.clock.monotonic() - began)),
         nodes={name: one[0] for name, one in zip(wanted, nodes, strict=True) if one is not None},
         pods={name: tuple(by_node[name]) for name in wanted},
         waiting=tuple(by_node[""]),

@@ -90,6 +90,7 @@ def situated(
         pools=pools,
         now=picture.now,
         demands=(*assembled.demands, *moving, *buffered),
+        buffered=frozenset(each.key for each in buffered),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
