@@ -215,7 +215,10 @@ def test_a_removal_that_is_asked_for_is_judged_as_the_end_of_its_machine() -> No
     ):
         history = running(invariant, tainted=tainted)
         history.put(PODS, pod())
-        removal = {"metadata": {"name": "one"}, "spec": {"nodeClaimName": "one", "reason": reason}}
+        removal = {
+            "metadata": {"name": "one", "uid": "uid-removal"},
+            "spec": {"nodeClaimName": "one", "reason": reason},
+        }
         history.put(REMOVALS, removal, by=by, at=100.0)
         assert len(history.said) == said, (invariant.name, tainted, reason)
 

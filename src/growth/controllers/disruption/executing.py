@@ -402,10 +402,13 @@ class Execution:
     async def _release(self, running: Running, fresh: dict[str, Fresh]) -> None:
         """Asks for the removal of the nodes; what a minimum needs stays after all."""
         self._leave(running)
-        released = await self._growth.release(fresh)
+        released = await self._growth.release(fresh, until=running.sure_until)
         stays = tuple(name for name in fresh if name not in released)
+        why = "its pool needs it for the minimum of its type, or what was seen of it is too old"
+        if not released:
+            raise GaveUp(why)
         if stays:
-            await self._unmark(running, stays, why="its pool needs it for the minimum of its type")
+            await self._unmark(running, stays, why=why)
             running.keep(released)
         for name in released:
             self._report.removed(running, fresh[name])

@@ -95,8 +95,11 @@ class GrowthMoves:
             if not claim.status.provider_id:
                 await api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
 
-    async def release(self, fresh: Mapping[str, Fresh]) -> tuple[str, ...]:
-        """Asks for the removal of the nodes; those of which it is asked for. The others are needed for a minimum."""
+    async def release(self, fresh: Mapping[str, Fresh], *, until: float) -> tuple[str, ...]:
+        """Asks for the removal of the nodes until then (monotonic); those of which it is asked for.
+
+        The others are needed for a minimum, or it took too long.
+        """
         by_pool: dict[PoolRef, dict[str, str]] = {}
         for node, looked in fresh.items():
             pool = pool_of(looked.claim)
@@ -104,6 +107,6 @@ class GrowthMoves:
             by_pool.setdefault(pool, {})[looked.claim.metadata.name] = node
         released: list[str] = []
         for pool, nodes in by_pool.items():
-            done = await self._releasing.release(pool.name, tuple(nodes), reason=UNDERUTILIZED)
+            done = await self._releasing.release(pool.name, tuple(nodes), reason=UNDERUTILIZED, until=until)
             released += [nodes[claim] for claim in done]
         return tuple(released)

@@ -4,6 +4,7 @@ The claims whose removal is about to be asked for are written into the pool's an
 as precondition, as reservations are: two processes that both believe to lead cannot both give up the last spare machine.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,8 +34,13 @@ class Releasing:
         self._env = env
         self._names = ReservedNames(env.clock)
 
-    async def release(self, name: str, claims: Sequence[str], *, reason: str) -> tuple[str, ...]:
-        """Creates the removals of these claims of the pool, as far as minima allow; the claims that they are of."""
+    async def release(
+        self, name: str, claims: Sequence[str], *, reason: str, until: float = math.inf
+    ) -> tuple[str, ...]:
+        """Creates the removals of these claims of the pool, as far as minima allow; the claims that they are of.
+
+        None is created later than `until` (monotonic): what was seen of the machines is too old then.
+        """
         for _ in range(ATTEMPTS):
             try:
                 pool = await self._env.api.get(GROWTH_POOL, name)
@@ -51,9 +57,7 @@ class Releasing:
             writing = standing | {each: Reservation(at=now) for each in released}
             if not await books.write(self._env.api, GROWTH_POOL, pool, names.RELEASING_ANNOTATION, writing):
                 continue
-            for each in released:
-                await self._create(there[each], pool, reason)
-            return released
+            return tuple([each for each in released if await self._create(there[each], pool, reason, until=until)])
         _log.info("a pool changes too often for machines to be released", pool=name)
         return ()
 
@@ -67,12 +71,15 @@ class Releasing:
         given_up = self._names.given_up()
         return {name: each for name, each in found.items() if (name, each.at) not in given_up}
 
-    async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str) -> None:
+    async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str, *, until: float) -> bool:
+        if self._env.clock.monotonic() > until:
+            return False
         try:
             await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=reason))
         except AlreadyExists:
-            return
+            return True
         _log.info("created noderemovalrequest", NodeClaim=claim.metadata.name, reason=reason)
+        return True
 
 
 def staying_of(

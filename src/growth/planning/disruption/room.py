@@ -94,8 +94,7 @@ def outgrown(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[s
     more: collections.Counter[str] = collections.Counter()
     for move in moves:
         if move.replacements:
-            refs = (each.planned.pool for each in move.replacements)
-            more.update(ref.name for ref in refs if ref.group == names.KARPENTER)
+            more.update(str(each.planned.pool) for each in move.replacements)
             more.subtract(pool_of[name] for name in move.nodes)
     for pool in sorted(more):
         most = room[pool].grow if pool in room else None
@@ -133,7 +132,7 @@ def _growing(situation: Situation) -> dict[str, int]:
     """By how many machines each pool with a Soft limit may grow now; what is on its way out makes room when it is gone."""
     found = {}
     for view in situation.snapshot.pools:
-        pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+        pool = situation.pools.get(str(view.ref))
         if pool is None or node_limit_mode(pool) == HARD:
             continue
         try:
@@ -141,7 +140,7 @@ def _growing(situation: Situation) -> dict[str, int]:
         except QuantityError:
             continue  # nothing is bought in a pool whose limits nobody can read
         if limit is not None:
-            found[view.ref.name] = max(0, limit - view.used.get(NODES, 0))
+            found[str(view.ref)] = max(0, limit - view.used.get(NODES, 0))
     return found
 
 
