@@ -82,14 +82,15 @@ class Teller:
         self._placed[pod.uid] = _Placed(place, told=now, planned=now)
         self._recorder.event(_about(pod), names.NOMINATED, f"Room is there or on its way on {place}", type=NORMAL)
 
-    def failed(self, pod: CachedPod, reasons: Sequence[Reason]) -> None:
-        """The pod has no place; told once in a while."""
+    def failed(self, pod: CachedPod, reasons: Sequence[Reason], *, instead: tuple[str, str] | None = None) -> None:
+        """The pod has no place; told once in a while. `instead` is another reason and message for it."""
         now = self._clock.monotonic()
         if now - self._failed.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
             return
         self._failed = {uid: at for uid, at in self._failed.items() if now - at < FAILURE_SECONDS}
         self._failed[pod.uid] = now
-        self._recorder.event(_about(pod), names.FAILED_SCHEDULING, failure(reasons), type=WARNING)
+        reason, message = instead or (names.FAILED_SCHEDULING, failure(reasons))
+        self._recorder.event(_about(pod), reason, message, type=WARNING)
 
 
 def _about(pod: CachedPod) -> ObjectReference:
