@@ -13,7 +13,15 @@ from growth.api.kinds import Json
 from growth.api.pools import PoolRef
 from growth.api.reservations import RELEASE, Reservation, ReservationError, live, parse, printed
 from growth.cluster.snapshot import PoolView
-from growth.controllers.provisioning.booking import Caps, Prices, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning.booking import (
+    Caps,
+    Prices,
+    UnknownUsage,
+    afforded,
+    book_caps,
+    book_pool,
+    spending,
+)
 from growth.controllers.provisioning.claims import Order
 from growth.planning.plan import PlannedClaim
 from growth.providers.catalogues import builtin
@@ -144,9 +152,9 @@ def test_an_annotation_that_cannot_be_read_is_an_error(text: str) -> None:
 def capped(
     *orders: Order, claims: tuple[NodeClaim, ...] = (), reserved: int = 0, **caps: int
 ) -> tuple[list[str], list[str]]:
-    booking = book_caps(
+    spent = book_caps(
         Caps(**caps),
-        orders,
+        [spending(each) for each in orders],
         reserved={f"r{at}": Reservation(at=NOW, price=100) for at in range(reserved)},
         claims=claims,
         pools=VIEWS,
@@ -154,6 +162,7 @@ def capped(
         currency="USD",
         now=NOW,
     )
+    booking = afforded(orders, spent)
     return [f"{each.name}@{each.max_price}" for each in booking.orders], [why for _, why in booking.refused]
 
 

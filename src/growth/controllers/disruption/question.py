@@ -17,11 +17,12 @@ from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
-from growth.controllers.provisioning.passes import judged
+from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
@@ -39,7 +40,8 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes
+    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come.
     """
 
     picture: Picture
@@ -50,6 +52,7 @@ class Question:
     buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
+    spared: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,6 +106,9 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+        nodes=tuple(
+            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
+        ),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
     return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
@@ -155,7 +161,7 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = "; ".join(_changed_offers(move, situation))
+    why = too_few(going, situation) or "; ".join(_changed_offers(move, situation))
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
     why, places = _housed(move, situation, bought=bought, known=known)

@@ -15,6 +15,7 @@ from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
 from growth.planning.disruption.consequences import absent, after, closed
+from growth.planning.disruption.continuous import of_growth, spare
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
 from growth.planning.disruption.reusing import reused
 from growth.planning.disruption.room import growth_message, limit_message, outgrown, overdrawn, rooms
@@ -252,14 +253,11 @@ class _Decision:
 
     def _underutilized(self) -> None:
         room = self._open(names.UNDERUTILIZED)
-        touched = self._touched()
         may_go: list[OwnedNode] = []
         for node in self._situation.nodes:
             if node.leaving or empty(node.pods):
                 continue
             stays = self._why_kept(node, names.UNDERUTILIZED)
-            if stays is None and node.name in touched:
-                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
@@ -267,9 +265,22 @@ class _Decision:
                 may_go.append(node)
             else:
                 self._stay(stays)
-        if not may_go or self._stopped():
+        # What is replaced is replaced by machines of the same API.
+        self._consolidate([node for node in may_go if not of_growth(node.pool)])
+        beyond, needed = spare(in_order(node for node in may_go if of_growth(node.pool)), self._situation)
+        for each in needed:
+            self._stay(each)
+        self._consolidate(beyond)
+
+    def _consolidate(self, nodes: Sequence[OwnedNode]) -> None:
+        touched = self._touched()
+        for node in nodes:
+            if node.name in touched:
+                self._stay(Kept(node.name, node.pool, words.DESTINATION, _TAKES))
+        free = [node for node in nodes if node.name not in touched]
+        if not free or self._stopped():
             return
-        found = consolidate(self._situation, in_order(may_go), room, self._options.search)
+        found = consolidate(self._situation, in_order(free), self._open(names.UNDERUTILIZED), self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete
         for each in found.kept:

@@ -10,7 +10,6 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from growth.api import names
 from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
@@ -78,7 +77,7 @@ def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[
         if move.replacements:
             replaced += own
             named = (each.planned.pool for each in move.replacements)
-            bought += collections.Counter(ref.name for ref in named if ref.group == names.KARPENTER and ref.name in own)
+            bought += collections.Counter(str(ref) for ref in named if str(ref) in own)
     for pool in sorted(deleted):
         each = room[pool]
         if each.delete is not None and deleted[pool] > each.delete:
@@ -95,8 +94,7 @@ def outgrown(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[s
     more: collections.Counter[str] = collections.Counter()
     for move in moves:
         if move.replacements:
-            refs = (each.planned.pool for each in move.replacements)
-            more.update(ref.name for ref in refs if ref.group == names.KARPENTER)
+            more.update(str(each.planned.pool) for each in move.replacements)
             more.subtract(pool_of[name] for name in move.nodes)
     for pool in sorted(more):
         most = room[pool].grow if pool in room else None
@@ -124,9 +122,9 @@ def _remaining(situation: Situation) -> dict[str, int]:
     """How many more machines each pool with a Hard limit may have; negative where it has too many."""
     found = {}
     for view in situation.snapshot.pools:
-        pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+        pool = situation.pools.get(str(view.ref))
         if pool is not None and NODES in view.limits and node_limit_mode(pool) == HARD:
-            found[view.ref.name] = view.limits[NODES] - view.used.get(NODES, 0)
+            found[str(view.ref)] = view.limits[NODES] - view.used.get(NODES, 0)
     return found
 
 
@@ -134,7 +132,7 @@ def _growing(situation: Situation) -> dict[str, int]:
     """By how many machines each pool with a Soft limit may grow now; what is on its way out makes room when it is gone."""
     found = {}
     for view in situation.snapshot.pools:
-        pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+        pool = situation.pools.get(str(view.ref))
         if pool is None or node_limit_mode(pool) == HARD:
             continue
         try:
@@ -142,7 +140,7 @@ def _growing(situation: Situation) -> dict[str, int]:
         except QuantityError:
             continue  # nothing is bought in a pool whose limits nobody can read
         if limit is not None:
-            found[view.ref.name] = max(0, limit - view.used.get(NODES, 0))
+            found[str(view.ref)] = max(0, limit - view.used.get(NODES, 0))
     return found
 
 
