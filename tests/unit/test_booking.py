@@ -301,3 +301,21 @@ def test_a_soft_limit_is_passed_by_what_goes_and_no_more() -> None:
     assert book(pool, replacing_order("new", "elsewhere"), claims=(old,)) == ["new"]
     crowded = (old, other, existing("third"))
     assert book(pool, replacing_order("new", "old"), claims=crowded) == ["new"], "it makes it no worse"
+
+
+def test_a_soft_limit_is_passed_for_the_pools_own_machines_alone() -> None:
+    """What replaces another pool's machine would stay beyond the limit for good; so would two for one."""
+    pool = convert(node_pool(limits={"nodes": "1"}, disruption={"nodeLimitMode": "Soft"}), NodePool)
+    assert book(pool, replacing_order("new", "elsewhere"), claims=(existing("old"),)) == []
+    assert book(pool, replacing_order("new", "old", "elsewhere"), claims=(existing("old"),)) == ["new"]
+    both = (replacing_order("new", "old"), replacing_order("newer", "old"))
+    assert book(pool, *both, claims=(existing("old"),)) == ["new"]
+
+
+def test_a_pool_beyond_its_soft_limit_may_replace_what_it_has() -> None:
+    """As many as go; a lowered limit is brought about by another rule, and what is being replaced is done once."""
+    pool = convert(node_pool(limits={"nodes": "1"}, disruption={"nodeLimitMode": "Soft"}), NodePool)
+    there = (existing("a"), existing("b"))
+    orders = (replacing_order("x", "a", "b"), replacing_order("y", "a", "b"), replacing_order("z", "a", "b"))
+    assert book(pool, *orders, claims=there) == ["x", "y"]
+    assert book(pool, replacing_order("x", "a"), replacing_order("y", "b"), claims=there) == ["x", "y"]

@@ -35,6 +35,12 @@ def being_replaced(claims: Iterable[NodeClaim]) -> frozenset[str]:
     )
 
 
+def excused(claims: Iterable[NodeClaim]) -> frozenset[str]:
+    """The names of those that another of them was made to replace, leaving or not: a Soft limit does not count them."""
+    there = tuple(claims)
+    return frozenset(name for claim in there for name in replaces(claim)) & {claim.metadata.name for claim in there}
+
+
 def _as_old(claim: NodeClaim, newer: NodeClaim) -> bool:
     born, later = claim.metadata.creation_timestamp, newer.metadata.creation_timestamp
     return born is None or later is None or born <= later

@@ -45,6 +45,11 @@ class Ledger:
         """How many machines more; None without a limit."""
         return self._nodes
 
+    def give_back(self, nodes: int) -> None:
+        """So many machines of the pool go for what is bought."""
+        if self._nodes is not None:
+            self._nodes += nodes
+
     def within(self, shelf: Shelf, state: State, mask: int, held: Hold | None) -> Hold | None:
         """The cheapest options of the mask that the machine may be bought as, as few as `minValues` allows.
 

@@ -129,9 +129,10 @@ class Ledger:
         name = body["metadata"]["name"]
         gone = change == "DELETED"
         # What is there already and only says something new of itself changes no count.
-        known = False
+        known, excused = False, False
         if which == CLAIMS:
             known = not gone and name in self._claims
+            excused = known and _replaces(self._claims[name]) != _replaces(body)
             self._see_claim(name, body, revision, gone=gone)
             if gone and by_others:
                 self._lost[body["metadata"]["uid"]] = None
@@ -151,6 +152,9 @@ class Ledger:
             return
         if not known:
             self._check_counts(revision)
+        elif excused:
+            # A move that passed a Soft limit was taken back, and what came for it stays: there are no more than before.
+            self._check_counts(revision, bought=False)
 
     def _see_claim(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
         uid = body["metadata"]["uid"]
@@ -183,7 +187,7 @@ class Ledger:
 
     # Limits.
 
-    def _check_counts(self, revision: int) -> None:
+    def _check_counts(self, revision: int, *, bought: bool = True) -> None:
         # Pools are asked first: what one has reserved is not yet granted by the cluster.
         everything = set(self._claims) | self._reserved_caps
         known = [uid for each in self._machines.values() if (uid := each["data"]["claimUID"]) not in self._lost]
@@ -200,10 +204,10 @@ class Ledger:
                 reserved -= _replacing_in(pool)
             count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
-            self._check_limit(f"NodePool {name}", count, int(limit), revision)
+            self._check_limit(f"NodePool {name}", count, int(limit), revision, bought=bought)
             uids = {own[claim]["metadata"]["uid"] for claim in passed}
             machines = sum(self._pool_of.get(uid, "") == name and uid not in uids for uid in known)
-            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
+            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision, bought=bought)
         for name, pool in self._growth_pools.items():
             self._check_growth(name, pool, revision)
         if self._caps.max_nodes is not None:
@@ -263,10 +267,10 @@ class Ledger:
     def _is_of(self, claim: Json, pool: str) -> bool:
         return bool(claim["metadata"].get("labels", {}).get(POOL_LABEL) == pool)
 
-    def _check_limit(self, what: str, count: int, limit: int, revision: int) -> None:
+    def _check_limit(self, what: str, count: int, limit: int, revision: int, *, bought: bool = True) -> None:
         # A limit that was lowered is exceeded until the surplus is gone; only growth breaks it.
         grew, self._counts[what] = count > self._counts[what], count
-        if grew and count > limit:
+        if grew and bought and count > limit:
             self._complain("limit", revision, f"{what}: {count} of {limit}")
 
     def _cost(self) -> int:
@@ -360,7 +364,11 @@ def _replacing_in(pool: Json) -> set[str]:
 def _replaced(claims: Mapping[str, Json]) -> Iterator[str]:
     """The names of those that another of them replaces."""
     for body in claims.values():
-        yield from body["metadata"].get("annotations", {}).get(REPLACES, "").split(",")
+        yield from _replaces(body).split(",")
+
+
+def _replaces(claim: Json) -> str:
+    return str(claim["metadata"].get("annotations", {}).get(REPLACES, ""))
 
 
 def _names_in(caps: Json) -> Iterator[str]:

@@ -223,7 +223,7 @@ def test_a_soft_limit_holds_when_the_old_nodes_are_gone() -> None:
         of = pool(types=("c-8x-amd64-linux",), limits={"nodes": limit}, disruption=soft)
         made = decide(cluster(of, full("a"), facts=drifted("a")))
         assert moves(made) == going
-        assert kept(made) == ({} if going else {"a": words.NODE_LIMIT})
+        assert kept(made) == ({} if going else {"a": words.NO_PLACE})
 
 
 def test_a_soft_limit_holds_for_what_other_pools_nodes_need() -> None:
@@ -234,7 +234,28 @@ def test_a_soft_limit_holds_for_what_other_pools_nodes_need() -> None:
         of = limited(limit, "Soft", consolidateAfter="Never")
         made = decide(cluster(old, of, full("a", of="old"), full("b"), facts=drifted("a")))
         assert moves(made) == going
-        assert kept(made).get("a", "") == ("" if going else words.NODE_LIMIT)
+        assert kept(made).get("a", "") == ("" if going else words.NO_PLACE)
+
+
+def test_a_soft_limit_holds_for_other_pools_nodes() -> None:
+    """Their machines would stay beyond it for good: they are bought where there is room, or not at all."""
+    liked = pool("liked", limits={"nodes": "1"}, weight=10, disruption={"nodeLimitMode": "Soft", **STILL["disruption"]})
+    nodes = (full("a"), full("b", of="liked"))
+    made = decide(cluster(pool(**STILL), liked, *nodes, facts=drifted("a")))
+    assert [each.planned.pool.name for move in made.moves for each in move.replacements] == ["default"]
+    nowhere = decide(cluster(pool(limits={"nodes": "1"}, **STILL), liked, *nodes, facts=drifted("a")))
+    assert moves(nowhere) == []
+    both = decide(cluster(pool(**STILL), liked, *nodes, facts=drifted("a", "b")))
+    assert [each.planned.pool.name for move in both.moves for each in move.replacements] == ["default", "liked"]
+
+
+def test_a_soft_limit_is_passed_while_another_move_passes_it() -> None:
+    """What is being replaced counts for nothing: moves that run together do not hold each other up."""
+    of = limited(2, "Soft", **STILL["disruption"])
+    coming = {names.REPLACES_ANNOTATION: "a"}
+    nodes = (full("a"), full("b"), machine("new", annotations=coming, conditions=("Launched",)))
+    made = decide(cluster(of, *nodes, facts={"a": Facts(acting=True), **drifted("b")}))
+    assert moves(made) == [("Drifted", ("b",), 1)]
 
 
 def test_below_a_hard_limit_as_many_are_replaced_as_may_come() -> None:

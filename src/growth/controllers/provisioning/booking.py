@@ -17,7 +17,7 @@ from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values, machines
 from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
-from growth.cluster.replacing import being_replaced, replaces
+from growth.cluster.replacing import being_replaced, excused
 from growth.cluster.snapshot import NODES, PoolView
 from growth.controllers.provisioning.claims import Order
 from growth.units.errors import MoneyError, QuantityError
@@ -72,12 +72,13 @@ def book_pool(
     booked = dict(standing)
     missing = _missing(pool, claims, standing)
     replaced = being_replaced(claims).union(*(each.replaces for each in standing.values()))
-    going = _Going(pool, claims, standing)
+    passing = _Passing(pool, claims, standing, used=used.get(NODES, 0))
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
-        passed = {NODES} if going.passes(order, nodes=after[NODES], limit=limits.get(NODES)) else frozenset()
-        over = [name for name, limit in limits.items() if after.get(name, 0) > limit and name not in passed]
+        over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
+        if NODES in over and passing.allows(order, limits[NODES]):
+            over.remove(NODES)
         if missing is not None and not replaced.isdisjoint(order.replaces):
             refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
             continue
@@ -92,7 +93,7 @@ def book_pool(
             refused.append((order, f"NodePool {ref} has no room left: {told}"))
             continue
         used = after
-        going.take(order)
+        passing.take(order)
         taken.append(order)
         booked[order.name] = Reservation(
             at=now,
@@ -103,31 +104,30 @@ def book_pool(
     return Booking(tuple(taken), tuple(refused), booked)
 
 
-class _Going:
-    """The machines of a pool in whose place others come, as a soft limit of nodes sees them."""
+class _Passing:
+    """The books of a Soft limit of nodes: what there is without the machines of the pool that others of it replace."""
 
-    def __init__(self, pool: NodePool, claims: Iterable[NodeClaim], standing: Mapping[str, Reservation]) -> None:
+    def __init__(
+        self, pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation], *, used: int
+    ) -> None:
         own = [each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
         self._soft = node_limit_mode(pool) == SOFT
         self._own = {each.metadata.name for each in own}
-        coming = (*map(replaces, own), *(each.replaces for each in standing.values()))
-        self._names = self._own.intersection(name for each in coming for name in each)
+        self._excused = excused(own) | {
+            name for each in standing.values() for name in each.replaces if name in self._own
+        }
+        self._count = self._before = used - len(self._excused)
 
-    def passes(self, order: Order, *, nodes: int, limit: int | None) -> bool:
-        """Whether the order may pass the limit of nodes, with which there would be so many, all that go among them.
-
-        A pool that has too many already may have one come for one that goes: that makes it no worse.
-        """
-        if not self._soft or limit is None or not order.replaces:
-            return False
-        before = nodes - 1 - len(self._names)
-        return nodes - len(self._with(order)) <= max(limit, before)
+    def allows(self, order: Order, limit: int) -> bool:
+        """Whether a machine that passes the limit now is none too many once those are gone that it replaces."""
+        return self._soft and bool(order.replaces) and self._after(order) <= max(limit, self._before)
 
     def take(self, order: Order) -> None:
-        self._names = self._with(order)
+        self._count = self._after(order)
+        self._excused |= self._own.intersection(order.replaces)
 
-    def _with(self, order: Order) -> set[str]:
-        return self._names | self._own.intersection(order.replaces)
+    def _after(self, order: Order) -> int:
+        return self._count + 1 - len(self._own.intersection(order.replaces) - self._excused)
 
 
 def _missing(pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation]) -> int | None:

@@ -14,7 +14,7 @@ from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.pools import SOFT, node_limit_mode
-from growth.cluster.replacing import being_replaced, replaces
+from growth.cluster.replacing import being_replaced, excused, replaces
 from growth.cluster.snapshot import NODES
 from growth.units.errors import QuantityError
 from growth.units.resources import amounts
@@ -144,8 +144,8 @@ def _beside(found: Standing, drifted: Sequence[NodeClaim], limit: int) -> tuple[
     Where a replacement failed and is still there, the next one counts.
     """
     claims = (*found.staying, *found.replaced, *found.leaving)
-    going = {name for claim in claims for name in replaces(claim)}
-    room = limit - sum(claim.metadata.name not in going for claim in claims)
+    going = excused(claims)
+    room = limit - (len(claims) - len(going))
     chosen: list[NodeClaim] = []
     for claim in drifted:
         free = claim.metadata.name not in going

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Sequence
 
+from growth.api import names
 from growth.cluster.pricing import by_name
 from growth.cluster.snapshot import NODES, NodeView, PoolView
 from growth.planning import occupants
@@ -28,7 +29,7 @@ def after(situation: Situation, moves: Sequence[Move]) -> Situation:
         snapshot=dataclasses.replace(
             snapshot,
             nodes=tuple(_filled(view, full) for view in snapshot.nodes if view.name not in empty),
-            pools=tuple(_charged(pool, bought) for pool in snapshot.pools),
+            pools=tuple(_charged(pool, bought, _excused(pool, situation, moves)) for pool in snapshot.pools),
         ),
         nodes=tuple(_left(node, leaving) for node in situation.nodes),
     )
@@ -55,13 +56,22 @@ def _left(node: OwnedNode, leaving: set[str]) -> OwnedNode:
     return dataclasses.replace(node, leaving=True, view=None) if node.name in leaving else node
 
 
-def _charged(pool: PoolView, bought: Sequence[Replacement]) -> PoolView:
+def _excused(pool: PoolView, situation: Situation, moves: Sequence[Move]) -> int:
+    """How many nodes of a pool with a Soft limit others of it replace: those do not count."""
+    if pool.ref.group != names.KARPENTER or pool.ref.name not in situation.soft:
+        return 0
+    own = {node.name for node in situation.nodes if node.pool == pool.ref.name}
+    there = [move for move in moves if any(each.planned.pool == pool.ref for each in move.replacements)]
+    return len({name for move in there for name in move.nodes if name in own})
+
+
+def _charged(pool: PoolView, bought: Sequence[Replacement], excused: int) -> PoolView:
     """Each at the largest of the types that it may become, as claims on their way count."""
     own = [each for each in bought if each.planned.pool == pool.ref]
     if not own:
         return pool
     types = by_name(pool.instance_types)
-    used = add(pool.used, {NODES: len(own)})
+    used = add(pool.used, {NODES: len(own) - excused})
     for each in own:
         known = [types[name.lower()].capacity for name in each.types if name.lower() in types]
         used = add(used, largest(*known))

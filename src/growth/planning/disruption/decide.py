@@ -242,10 +242,6 @@ class _Decision:
             told = f"it needs {len(move.replacements)} machines in its place, more than may come at a time"
             self._keep(node, words.BUDGET if room.replace == room.delete else words.NODE_LIMIT, told)
             return None
-        grown = outgrown([move], self._open(names.DRIFTED_REASON), {node.name: node.pool})
-        if grown:
-            self._keep(node, words.NODE_LIMIT, growth_message(grown))
-            return None
         return move
 
     def _touched(self) -> set[str]:

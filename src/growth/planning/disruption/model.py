@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from growth.api import names
 from growth.api.karpenter import NodePool
 from growth.api.policy import PodDisruptionBudget
+from growth.api.pools import SOFT, node_limit_mode
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning.plan import PlannedClaim
@@ -72,6 +73,11 @@ class Situation:
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
     minima: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def soft(self) -> frozenset[str]:
+        """The pools whose limit of nodes may be passed while their own nodes are replaced."""
+        return frozenset(name for name, pool in self.pools.items() if node_limit_mode(pool) == SOFT)
 
     @functools.cached_property
     def waiting(self) -> tuple[Demand, ...]:

@@ -14,8 +14,6 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
 from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
-from growth.units.errors import QuantityError
-from growth.units.resources import amounts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,19 +127,12 @@ def _remaining(situation: Situation) -> dict[str, int]:
 
 
 def _growing(situation: Situation) -> dict[str, int]:
-    """By how many machines each pool with a Soft limit may grow now; what is on its way out makes room when it is gone."""
-    found = {}
-    for view in situation.snapshot.pools:
-        pool = situation.pools.get(str(view.ref))
-        if pool is None or node_limit_mode(pool) == HARD:
-            continue
-        try:
-            limit = amounts(pool.spec.limits).get(NODES)
-        except QuantityError:
-            continue  # nothing is bought in a pool whose limits nobody can read
-        if limit is not None:
-            found[str(view.ref)] = max(0, limit - view.used.get(NODES, 0))
-    return found
+    """By how many machines each pool with a Soft limit may grow now, when all that is being replaced is gone."""
+    return {
+        str(view.ref): max(0, view.limits[NODES] - view.used.get(NODES, 0))
+        for view in situation.snapshot.pools
+        if str(view.ref) in situation.soft and NODES in view.limits
+    }
 
 
 def _blocked(pool: str, count: Count, reason: str) -> str:

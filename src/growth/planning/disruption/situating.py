@@ -12,7 +12,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.conditions import find, is_true
-from growth.api.karpenter import NodePool
+from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.placement import NO_SCHEDULE
 from growth.api.policy import PodDisruptionBudget
@@ -20,6 +20,7 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine
+from growth.cluster.replacing import excused
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
@@ -68,6 +69,7 @@ def situated(
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
     pools = {pool.metadata.name: pool for pool in picture.pools} | optimised(picture.growth_pools)
+    claims = [each.machine.claim for each in picture.counted.values() if each.machine.claim is not None]
     # A claim whose machine is still to come is no node yet.
     there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
     known = {name: facts.get(name, UNKNOWN) for name in there}
@@ -79,7 +81,7 @@ def situated(
         snapshot=dataclasses.replace(
             snapshot,
             nodes=tuple(views.values()),
-            pools=tuple(_for_moves(view, pools) for view in snapshot.pools),
+            pools=tuple(_for_moves(view, pools, claims) for view in snapshot.pools),
         ),
         nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
@@ -94,12 +96,18 @@ def situated(
     )
 
 
-def _for_moves(view: PoolView, pools: Mapping[str, NodePool]) -> PoolView:
-    """A pool as moves see it: a Soft limit on the number of nodes bounds none of them."""
+def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[NodeClaim]) -> PoolView:
+    """A pool as moves see it: a Soft limit counts nothing that is being replaced, and lets a pool keep what it has.
+
+    What a move itself takes away is given back by the search.
+    """
     pool = pools.get(str(view.ref))
     if pool is None or NODES not in view.limits or node_limit_mode(pool) == HARD:
         return view
-    return dataclasses.replace(view, limits={name: most for name, most in view.limits.items() if name != NODES})
+    used = view.used.get(NODES, 0)
+    own = [claim for claim in claims if claim.metadata.labels.get(names.NODE_POOL_LABEL) == view.ref.name]
+    most = used + max(0, view.limits[NODES] - used + len(excused(own)))
+    return dataclasses.replace(view, limits={**view.limits, NODES: most})
 
 
 def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> Kept | None:

@@ -90,6 +90,7 @@ class Ground:
         self._in_use = self._pass.claims_in_use()
         self._alone = any(pods.volumes.alone for pods in self.context.classes)
         self._held: list[tuple[PoolRef, Hold]] = []
+        self._replaced: list[int] = []  # nodes of trials that were kept and buy something
         self.steps = 0
         self.waiting = self._seat_those_without_a_place()
         self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
@@ -114,10 +115,12 @@ class Ground:
             counts()  # machines that are only planned count too
 
         pack: _Pack = functools.partial(self._as_drawn, drawings=drawings, rows=rows or {}) if drawings else self._first
-        return self._trial(nodes, pack, self._ledgers(), undo)
+        return self._trial(nodes, pack, self._ledgers(nodes), undo)
 
     def keep(self, trial: Trial) -> None:
         """What the trial holds of limits stays held."""
+        if trial.claims:
+            self._replaced += trial.nodes
         for claim in trial.claims:
             if claim.hold is not None:
                 self._held.append((claim.shelf.pool.ref, claim.hold))
@@ -152,8 +155,12 @@ class Ground:
             found.setdefault(self.class_of[key], []).append(key)
         return [(pods, tuple(found[pods])) for pods in sorted(found, key=self._turn.__getitem__)]
 
-    def _ledgers(self) -> Mapping[PoolRef, Ledger]:
+    def _ledgers(self, nodes: Sequence[int]) -> Mapping[PoolRef, Ledger]:
+        """What may be bought for these nodes: where a limit is Soft, as many more as go themselves."""
         ledgers = self._pass.ledgers()
+        for at in (*self._replaced, *nodes):
+            if self.owned[at].pool in self.situation.soft:
+                ledgers[PoolRef.karpenter(self.owned[at].pool)].give_back(1)
         for pool, hold in self._held:
             ledgers[pool].take(None, hold)
         return ledgers
