@@ -9,26 +9,26 @@ import collections
 import dataclasses
 import datetime as dt
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
 from growth.api.policy import PodDisruptionBudget
-from growth.api.requests import requests_of
 from growth.cluster.assemble import Picture
-from growth.cluster.counting import Books
-from growth.cluster.shapes import CachedPod, PodShape
+from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
-from growth.controllers.provisioning.passes import judged
+from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
+from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import Facts, situated
-from growth.units.resources import Amounts, add, subtract
+from growth.units.resources import Amounts
 
 _FIRST_FIT: Final = solve.Options(packer="first-fit")
 
@@ -41,7 +41,8 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes
+    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come.
     """
 
     picture: Picture
@@ -52,6 +53,7 @@ class Question:
     buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
+    spared: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,6 +107,9 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+        nodes=tuple(
+            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
+        ),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
     return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
@@ -157,10 +162,10 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = "; ".join(_changed_offers(move, situation))
+    why = too_few(going, situation) or "; ".join(_changed_offers(move, situation))
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
-    why, places = _housed(move, situation, bought=bought, known=known, buffered=question.buffered)
+    why, places = _housed(move, situation, bought=bought, known=known)
     return Verdict(
         nodes=() if why else tuple(going),
         why=why,
@@ -193,7 +198,7 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
 
 
 def _housed(
-    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None, buffered: Sequence[Demand]
+    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None
 ) -> tuple[str, frozenset[str]]:
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
@@ -216,9 +221,7 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    of_buffers = {each.key for each in buffered}
-    waiting = [each for each in situation.demands if each.key not in of_buffers]
-    views = _filled(others, waiting)
+    views = _filled(others, situation.waiting)
 
     def offered(before: NodeView, filled: NodeView) -> NodeView:
         if not filled.initialized:
@@ -231,13 +234,11 @@ def _housed(
     plan = solve.solve(open_to_them, moving, _FIRST_FIT)
     homeless = [each.pod for each in plan.unplaced]
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
-    if buffered and not why:
+    if situation.buffered and not why:
         shapes = {each.key: each.shape for each in moving}
         moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-        now = _filled(dataclasses.replace(situation.snapshot, pools=()), waiting)
-        then = _holding((*views, *stand_ins(move.replacements, situation)), moved)
-        lost = _with_room(situation.snapshot, now, buffered) - _with_room(situation.snapshot, then, buffered)
-        why = f"a CapacityBuffer would lose the room for {len(lost)} of its pods" if lost else ""
+        lost = _lost_by_buffers(situation, holding((*views, *stand_ins(move.replacements, situation)), moved))
+        why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
     taken = {
         view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
     }
@@ -251,19 +252,14 @@ def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ..
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-    return _holding(snapshot.nodes, filled)
+    return holding(snapshot.nodes, filled)
 
 
-def _holding(views: Sequence[NodeView], pods: Mapping[str, Sequence[PodShape]]) -> tuple[NodeView, ...]:
-    """The nodes with more pods on them, by name."""
-    books = Books()
-    return tuple(books.holding(view, pods[view.name]) if view.name in pods else view for view in views)
-
-
-def _with_room(snapshot: Snapshot, nodes: tuple[NodeView, ...], pods: Sequence[Demand]) -> Set[str]:
-    """Which of the pods find room on these nodes."""
-    plan = solve.solve(dataclasses.replace(snapshot, nodes=nodes, pools=()), pods, _FIRST_FIT)
-    return {key for each in plan.filled for key in each.pods}
+def _lost_by_buffers(situation: Situation, then: Sequence[NodeView]) -> int:
+    """How many of their pods have room now and none on the nodes as they will be."""
+    now = _filled(dataclasses.replace(situation.snapshot, pools=()), situation.waiting)
+    before, after = (without_room(situation.snapshot, nodes, situation.of_buffers) for nodes in (now, then))
+    return len({*after} - {*before})
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:
@@ -285,14 +281,12 @@ def stand_ins(replacements: Sequence[Replacement], situation: Situation) -> Iter
     for number, each in enumerate(replacements):
         planned, pool = each.planned, views[each.planned.pool]
         name = f"replacement {number}"
-        pods = [requests_of(shapes[key].spec) for key in planned.pods if key in shapes]
-        daemons = subtract(planned.requests, add({}, *pods)) if pods else planned.requests
         yield NodeView(
             name=name,
             labels={**planned.labels, names.HOSTNAME_LABEL: name},
             taints=pool.taints,
             allocatable=_room(each, pool),
-            requested={resource: amount for resource, amount in daemons.items() if amount > 0},
+            requested=taken_by_daemons(planned, shapes),
             pool=planned.pool,
         )
 

@@ -16,7 +16,7 @@ from growth.planning.pod_budgets import PodBudgets
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedNode:
-    """An initialised node of a Karpenter pool, with its claim.
+    """An initialised node of a pool whose nodes may be moved, with its claim. `pool` is the PoolRef in words.
 
     `view` is the node as planning sees it, None while it is on its way out. `quiet_seconds` is how long no pod has come or
     gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
@@ -54,9 +54,11 @@ class OwnedNode:
 class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
-    `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
-    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is
-    when pods were last moved by us, by the UID of their owner (or their own where they have none).
+    `demands` are pods without a place: whatever is decided must leave them theirs. Those in `buffered`, by key, are such as
+    CapacityBuffers stand for. `nodes` are all that we own and that are initialised, whether or not they may go; `others` are
+    the rest, and why they are none of ours to move. `pools` are Karpenter's and those growth pools whose nodes may be moved,
+    each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` is when pods
+    were last moved by us, by the UID of their owner (or their own where they have none).
     """
 
     snapshot: Snapshot
@@ -64,10 +66,22 @@ class Situation:
     pools: Mapping[str, NodePool]
     now: dt.datetime
     demands: tuple[Demand, ...] = ()
+    buffered: frozenset[str] = frozenset()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
+    minima: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def waiting(self) -> tuple[Demand, ...]:
+        """The pods without a place that there are."""
+        return tuple(each for each in self.demands if each.key not in self.buffered)
+
+    @functools.cached_property
+    def of_buffers(self) -> tuple[Demand, ...]:
+        """The pods that buffers stand for."""
+        return tuple(each for each in self.demands if each.key in self.buffered)
 
     @functools.cached_property
     def pod_budgets(self) -> PodBudgets:
@@ -124,7 +138,8 @@ class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
     `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
-    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
+    how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
     """
 
@@ -133,6 +148,7 @@ class Room:
     limited: bool = False
     blocked: str = ""
     buy: int | None = None
+    grow: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

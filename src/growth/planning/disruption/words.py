@@ -15,6 +15,7 @@ PAUSED: Final = "Paused"
 DO_NOT_DISRUPT: Final = "DoNotDisrupt"
 POD_BUDGET: Final = "PodDisruptionBudget"
 STATIC: Final = "StaticNodePool"
+MINIMUM: Final = "Minimum"  # its growth pool keeps so many of its type
 BUFFER: Final = "CapacityBuffer"
 DISABLED: Final = "ConsolidationDisabled"
 MALFORMED: Final = "Malformed"  # a rule of its pool that cannot be read

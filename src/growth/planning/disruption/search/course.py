@@ -111,7 +111,7 @@ class Course:
         self.where.update(trial.order)
         self.ground.keep(trial)
         nodes = [self.ground.owned[at] for at in step.nodes]
-        self.allowance.take(nodes, [each.planned.pool.name for each in step.bought])
+        self.allowance.take(nodes, [str(each.planned.pool) for each in step.bought])
         for node in nodes:
             self.why.pop(node.name, None)
 

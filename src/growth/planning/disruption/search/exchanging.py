@@ -224,7 +224,7 @@ class Exchange:
                 course.say(nodes[0], words.IN_USE, bought.message)
             return None
         evictions = sum(len(self._ground.evicted[at]) for at in group)
-        fine = course.allowance.replaces(nodes, [each.planned.pool.name for each in bought])
+        fine = course.allowance.replaces(nodes, [str(each.planned.pool) for each in bought])
         return bought if fine and course.pays(nodes, bought, evictions) and course.balanced(nodes, bought) else None
 
     def _asked(self, group: tuple[int, ...], trial: Trial) -> _Bought | Refusal:
