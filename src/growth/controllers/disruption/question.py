@@ -8,6 +8,7 @@ counts, and whatever only says «not yet» of the nodes themselves is no reason 
 import collections
 import dataclasses
 import datetime as dt
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -202,7 +203,8 @@ def _housed(
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not. Those of buffers take what the others leave.
+    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold.
+    Those of buffers take what the others leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -219,19 +221,16 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    views, taken = _filled(others, situation.waiting)
-    open_to_them = dataclasses.replace(
-        others,
-        nodes=(
-            *(
-                view
-                if view.initialized and view.name not in closed and (known is None or view.name in known)
-                else _full(view)
-                for view in views
-            ),
-            *stand_ins(move.replacements, situation),
-        ),
-    )
+    views = _filled(others, situation.waiting)
+
+    def offered(before: NodeView, filled: NodeView) -> NodeView:
+        if not filled.initialized:
+            return _full(before)
+        shut = filled.name in closed or (known is not None and filled.name not in known)
+        return _full(filled) if shut else filled
+
+    there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
+    open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
     plan = solve.solve(open_to_them, moving, _FIRST_FIT)
     homeless = [each.pod for each in plan.unplaced]
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
@@ -240,23 +239,25 @@ def _housed(
         moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
         lost = _lost_by_buffers(situation, holding((*views, *stand_ins(move.replacements, situation)), moved))
         why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
-    there = {view.name for view in others.nodes}
-    return why, frozenset({each.name for each in plan.filled} & there | taken)
+    taken = {
+        view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
+    }
+    return why, frozenset({each.name for each in plan.filled} & {view.name for view in others.nodes} | taken)
 
 
-def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeView, ...], frozenset[str]]:
-    """The nodes with the pods that have no place yet, where those find one; and which nodes take some of them."""
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
+    """The nodes with the pods that have no place yet, where those find one."""
     if not demands:
-        return snapshot.nodes, frozenset()
+        return snapshot.nodes
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-    return holding(snapshot.nodes, filled), frozenset(filled)
+    return holding(snapshot.nodes, filled)
 
 
 def _lost_by_buffers(situation: Situation, then: Sequence[NodeView]) -> int:
     """How many of their pods have room now and none on the nodes as they will be."""
-    now, _ = _filled(dataclasses.replace(situation.snapshot, pools=()), situation.waiting)
+    now = _filled(dataclasses.replace(situation.snapshot, pools=()), situation.waiting)
     before, after = (without_room(situation.snapshot, nodes, situation.of_buffers) for nodes in (now, then))
     return len({*after} - {*before})
 
