@@ -27,6 +27,7 @@ from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import Facts, situated
+from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts, add, subtract
 
 _FIRST_FIT: Final = solve.Options(packer="first-fit")
@@ -205,9 +206,19 @@ def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
             *stand_ins(move.replacements, situation),
         ),
     )
-    plan = solve.solve(open_to_them, moving, _FIRST_FIT)
-    homeless = [each.pod for each in plan.unplaced]
+    homeless = _homeless(open_to_them, moving)
     return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+
+
+def _homeless(snapshot: Snapshot, moving: Sequence[Demand]) -> Sequence[str]:
+    """The pods that have no place, packed tightly or spread as kube-scheduler would: what works in one way may be done.
+
+    Decisions are rehearsed the second way, and where room is scarce each finds places that the other does not.
+    """
+    plan = solve.solve(snapshot, moving, _FIRST_FIT)
+    if not plan.unplaced:
+        return ()
+    return Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE).left
 
 
 def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
