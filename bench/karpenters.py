@@ -7,6 +7,7 @@ product remembers of its moves, what it asks of a saving and how it rehearses mo
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from unittest import mock
 
 from bench.prefix import Prefix
 from growth.planning.disruption import decide
@@ -17,12 +18,8 @@ from growth.planning.disruption.search import Found, SearchOptions
 @contextlib.contextmanager
 def karpenters_rule() -> Iterator[None]:
     """While it is entered every decision of this process is made by the rule."""
-    ours = decide.consolidate
-    decide.consolidate = _by_rule
-    try:
+    with mock.patch.object(decide, "consolidate", _by_rule):
         yield
-    finally:
-        decide.consolidate = ours
 
 
 def _by_rule(
