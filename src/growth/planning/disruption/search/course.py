@@ -111,8 +111,8 @@ class Course:
         return not against
 
     def commit(self, step: Step, trial: Trial) -> None:
-        """The trial stays as it is."""
-        self.steps.append(step)
+        """The trial stays as it is. Nodes for which nothing is bought go each by itself."""
+        self.steps += [step] if step.bought else [Step((at,)) for at in step.nodes]
         self.gone.update(step.nodes)
         self.where.update(trial.order)
         self.ground.keep(trial)
