@@ -2,8 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
@@ -16,8 +16,11 @@ from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.workloads import DAEMON_SET, STATEFUL_SET
 from growth.cluster.state import State
 from growth.controllers.environment import Environment
+from growth.kube.api import Api
+from growth.kube.errors import Conflict, OutcomeUnknown
 from growth.kube.events import Recorder
 from growth.kube.memory import MemoryApi
+from growth.kube.passing import PassingApi, Write
 from growth.providers.kwok.kubelets import Kubelets, KubeletSettings
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
@@ -28,6 +31,7 @@ from growth.telemetry.metrics import Metrics
 from tests.simulation.clouds import TYPE
 from tests.simulation.owning import Stage
 
+R = TypeVar("R")
 CLASS_LABEL = names.node_class_label("karpenter.kwok.sh", "KWOKNodeClass")
 
 
@@ -147,19 +151,47 @@ async def add_budget(stage: Stage, name: str, *, app: str, **spec: Any) -> None:
     await asyncio.sleep(1)
 
 
+class Refusing(PassingApi):
+    """Refuses one write, the `number`th of its process, though nobody else wrote: a conflict that leads nowhere.
+
+    `lost` lets it be done instead, and loses the answer. `refused` is what was refused; `of` says which writes count.
+    """
+
+    def __init__(
+        self, api: Api, number: int, *, lost: bool = False, of: Callable[[Write], bool] = lambda _: True
+    ) -> None:
+        super().__init__(api)
+        self._number = number
+        self._lost = lost
+        self._of = of
+        self.refused = ""
+
+    async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
+        if self._of(write):
+            self._number -= 1
+        if self._number or self.refused:
+            return await send()
+        self.refused = str(write)
+        if not self._lost:
+            raise Conflict("somebody else wrote first")
+        await send()
+        raise OutcomeUnknown("the connection broke before the answer was read")
+
+
 def start_process(
     stage: Stage,
     *parts: Callable[[Environment], Any],
     crash_after: int = 0,
     faults: Faults = GOOD,
     name: str = "growth",
+    through: Callable[[Api], Api] = lambda api: api,
 ) -> Process:
     """The controllers in a process of their own, behind a network; it dies after so many writes (0: not by itself)."""
 
     async def body(own: Process) -> None:
         random = SimRandom(stage.kernel.seed, f"{name}/{stage.kernel.time()}")
         server = MemoryApi(stage.server, user="growth")
-        api = NetworkApi(server, kernel=stage.kernel, random=random, process=own, faults=faults)
+        api = through(NetworkApi(server, kernel=stage.kernel, random=random, process=own, faults=faults))
         state = State(api, clock=stage.env.clock, random=random, node_classes=stage.cloud.node_classes)
         state.catalogue = stage.cloud.sold
         recorder = Recorder(MemoryApi(stage.server, user="events"), clock=stage.env.clock, random=random)

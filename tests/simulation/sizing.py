@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodePool
+from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.drifting import Drifting
 from growth.controllers.environment import Environment
 from growth.controllers.lifecycle import Lifecycle
@@ -82,3 +83,15 @@ async def initialized(stage: Stage) -> int:
         any((each.type, each.status) == (names.INITIALIZED, "True") for each in claim.status.conditions)
         for claim in listed
     )
+
+
+async def told_too_many(stage: Stage) -> float:
+    """How many machines Karpenter's counter has that were one too many; claim and Node must have been told so."""
+    told = {(each.involved_object.kind, each.message) for each in await stage.events(names.DISRUPTION_TERMINATING)}
+    assert told == {
+        ("Node", "Disrupting Node: Overprovisioned"),
+        ("NodeClaim", "Disrupting NodeClaim: Overprovisioned"),
+    }
+    labels = {"nodepool": "default", "capacity_type": "on-demand", "consolidation_policy": ""}
+    rest = {"reason": "overprovisioned", "termination_mode": "graceful"}
+    return stage.env.metrics.value(CLAIMS_DISRUPTED, **labels, **rest)

@@ -212,7 +212,7 @@ def test_two_nodes_of_one_machine_stay_and_say_why() -> None:
         nodes = {(each.involved_object.name, each.message) for each in events if each.involved_object.kind == "Node"}
         return await claims(stage), {(name, message.split(" have ")[0]) for name, message in nodes}
 
-    told = {("node-of-web-1", "2 Nodes and 1 NodeClaims"), ("twin", "2 Nodes and 1 NodeClaims")}
+    told = {("node-of-web-1", "2 Nodes and 1 NodeClaim"), ("twin", "2 Nodes and 1 NodeClaim")}
     assert on_stage(body).value == (["web-1"], told)
 
 

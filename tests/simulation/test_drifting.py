@@ -129,15 +129,20 @@ def test_the_clouds_own_reason_is_passed_on() -> None:
     assert on_stage(body).value == [{}, {"web-1": "True ImageDrifted"}, 4, {}, 6]
 
 
+async def add_stamped_by_others(stage: Stage) -> None:
+    """A pool and a claim of it, with hashes that somebody else has made and that differ."""
+    await stage.add_class()
+    theirs = {names.NODE_POOL_HASH_ANNOTATION: "123", names.NODE_POOL_HASH_VERSION_ANNOTATION: "v3"}
+    pool = await stage.add_pool(annotations={**theirs, names.NODE_POOL_HASH_ANNOTATION: "456"})
+    await add_owned(stage, pool=pool)
+    await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"annotations": theirs}})
+
+
 def test_a_hash_of_another_version_is_stamped_anew_and_no_drift() -> None:
     """Karpenter's hashes, or ours of another release, cannot be compared: nothing is marked for them, ever."""
 
     async def body(stage: Stage) -> dict[str, str]:
-        await stage.add_class()
-        theirs = {names.NODE_POOL_HASH_ANNOTATION: "123", names.NODE_POOL_HASH_VERSION_ANNOTATION: "v3"}
-        pool = await stage.add_pool(annotations={**theirs, names.NODE_POOL_HASH_ANNOTATION: "456"})
-        await add_owned(stage, pool=pool)
-        await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"annotations": theirs}})
+        await add_stamped_by_others(stage)
         await stage.start(Drifting(stage.env), Pools(stage.env))
         await asyncio.sleep(600)
         assert (await stage.claim()).metadata.annotations == hashes.stamp(await stage.pool())
@@ -150,11 +155,7 @@ def test_what_had_drifted_before_a_takeover_stays_marked() -> None:
     """Its old hash is kept under the new version, so that it is never the pool's."""
 
     async def body(stage: Stage) -> dict[str, str]:
-        await stage.add_class()
-        theirs = {names.NODE_POOL_HASH_ANNOTATION: "123", names.NODE_POOL_HASH_VERSION_ANNOTATION: "v3"}
-        pool = await stage.add_pool(annotations={**theirs, names.NODE_POOL_HASH_ANNOTATION: "456"})
-        await add_owned(stage, pool=pool)
-        await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"annotations": theirs}})
+        await add_stamped_by_others(stage)
         claim = await stage.admin.get(NODE_CLAIM.raw, "web-1")
         now = "2030-01-07T08:00:00Z"
         marked = {"type": "Drifted", "status": "True", "reason": "NodePoolDrifted", "message": ""}

@@ -13,10 +13,11 @@ from growth.controllers.collection import Collection
 from growth.controllers.disruption import Disruption
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.termination import Termination
+from growth.kube.api import Api
 from growth.planning.draining import DrainStep
 from growth.sim.network import Faults
 from growth.sim.process import Fate
-from tests.simulation.ending import add_owned, add_pod, left, start_kubelets, start_process
+from tests.simulation.ending import Refusing, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import Stage, on_stage
 
 QUICK = ControllerSettings(collection_period=20.0, disruption_poll=5.0, nomination=5.0)
@@ -61,22 +62,25 @@ async def scene(stage: Stage, *, slow: bool = False) -> list[str]:
     return audit(stage)
 
 
+async def happens(stage: Stage, cause: str) -> tuple[int, int, int]:
+    """What ends machines of the scene; how many claims, Nodes and machines must be left."""
+    match cause:
+        case "pool":
+            await stage.admin.delete(NODE_POOL, "default")
+        case "nodes":
+            for number in range(3):
+                await stage.admin.delete(NODE, f"node-of-web-{number}")
+        case _:  # scale-down: two of the three are empty
+            return (1, 1, 1)
+    return (0, 0, 0)
+
+
 async def crash_and_go_on(stage: Stage, cause: str, writes: int) -> bool:
     """Whether there was a write so late; afterwards everything must be as if nothing had happened."""
     harmed = await scene(stage)
     first = start_process(stage, Termination, Disruption, Collection, crash_after=writes)
     await asyncio.sleep(2)
-    expected = (1, 1, 1)
-    match cause:
-        case "pool":
-            await stage.admin.delete(NODE_POOL, "default")
-            expected = (0, 0, 0)
-        case "nodes":
-            for number in range(3):
-                await stage.admin.delete(NODE, f"node-of-web-{number}")
-            expected = (0, 0, 0)
-        case _:  # scale-down: two of the three are empty
-            pass
+    expected = await happens(stage, cause)
     await asyncio.sleep(90)
     crashed = first.fate is Fate.CRASHED
     if crashed:
@@ -96,6 +100,33 @@ def test_a_crash_after_any_write_leaves_nothing_behind(cause: str) -> None:
     while on_stage(functools.partial(crash_and_go_on, cause=cause, writes=writes), settings=QUICK).value:
         writes += 1
     assert writes > 10, "there were writes to crash after"
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["refused", "answer lost"])
+@pytest.mark.parametrize("cause", ["pool", "nodes", "scale-down"])
+def test_any_one_write_may_fail(cause: str, *, lost: bool) -> None:
+    """Each write in turn meets a conflict, or its answer is lost: somebody looks again, and the end is the same."""
+
+    async def body(stage: Stage, number: int) -> bool:
+        harmed = await scene(stage)
+        failing: list[Refusing] = []
+
+        def through(api: Api) -> Api:
+            failing.append(Refusing(api, number, lost=lost))
+            return failing[0]
+
+        start_process(stage, Termination, Disruption, Collection, through=through)
+        await asyncio.sleep(2)
+        expected = await happens(stage, cause)
+        await asyncio.sleep(300)
+        assert await left(stage) == expected, failing[0].refused
+        assert not harmed, failing[0].refused
+        return bool(failing[0].refused)
+
+    number = 1
+    while on_stage(functools.partial(body, number=number), settings=QUICK).value:
+        number += 1
+    assert number > 10, "there were writes that could fail"
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,17 +1,23 @@
 """Machines that reach their age: at the very moment, whatever budgets and limits say, and with the drain of every end."""
 
 import asyncio
+import dataclasses
 import functools
+from typing import TypeVar
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.kinds import Kind
 from growth.controllers.disrupted import CLAIMS_DISRUPTED, PODS_DISRUPTED
 from growth.controllers.expiration import Expiration
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.termination import Termination
+from growth.kube.passing import PassingApi
+from growth.sim.ports import SimClock
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import Stage, on_stage
 
+T = TypeVar("T")
 FROZEN = {"budgets": [{"nodes": "0"}]}
 
 
@@ -44,6 +50,28 @@ def test_a_claim_goes_at_its_age_and_not_a_second_before() -> None:
 
     before, after = ["never", "ten", "twenty"], ["never", "twenty"]
     assert on_stage(body).value == [before, after, after, ["never"], ["never"]]
+
+
+def test_a_clock_that_is_set_back_at_the_last_moment_delays_and_no_more() -> None:
+    """Between two looks at the clock the age may be gone again; it is waited for anew."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        clock = SimClock(stage.kernel)
+
+        class Late(PassingApi):
+            async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+                if stage.kernel.time() < 650:
+                    clock.jump(-300)
+                return await super().get(kind, name, namespace=namespace)
+
+        await add_owned(stage, "ten", pool=await stage.add_pool(), expireAfter="10m")
+        await stage.start(Expiration(dataclasses.replace(stage.env, clock=clock, api=Late(stage.env.api))))
+        await asyncio.sleep(700)
+        seen = [await staying(stage)]
+        await asyncio.sleep(300)
+        return [*seen, await staying(stage)]
+
+    assert on_stage(body).value == [["ten"], []]
 
 
 def test_neither_budgets_nor_limits_nor_marks_on_the_node_hold_it() -> None:

@@ -8,7 +8,8 @@ import pytest
 from growth.sim.chaos.rates import FAULTS
 from growth.sim.runs import run
 from growth.sim.scenario.generate import generate
-from growth.sim.scenario.model import Order, Outcome
+from growth.sim.scenario.model import Event, Order, Outcome, Scenario
+from growth.sim.scenario.oddities import claim
 
 SEEDS = 20
 # A quarter of an hour of it is in peace: a clock may have jumped ten minutes back, and then everything takes longer by that.
@@ -34,3 +35,12 @@ def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
 def test_every_kind_of_fault_struck() -> None:
     """While something was in flight, in these worlds together."""
     assert {kind for seed in range(SEEDS) for kind in played(seed).faults} == set(FAULTS)
+
+
+def test_a_machine_that_never_joins_spares_the_next_of_its_name() -> None:
+    """A claim is made by hand, never comes up and is given up; made again it comes up, as nothing is wrong with that one."""
+    events = tuple(Event(at=at, do="create", object=claim("alone")) for at in ("1m", "10m"))
+    scenario = Scenario(hours=HOURS, events=events, settings=SETTINGS)
+    outcome = run(Order(seed=0, scenario=scenario, hours=HOURS, faults="never-join=0.5"))
+    assert (outcome.faults["never-join"], outcome.scale_ups, outcome.scale_downs) == (1, 2, 1)
+    assert outcome.violations == (), outcome.violations[0].story

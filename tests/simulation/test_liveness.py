@@ -1,6 +1,7 @@
 """Claims that do not get to be nodes in time, and Nodes that are nobody's."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
@@ -12,6 +13,7 @@ from growth.api.pools import PoolRef
 from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.settings import ControllerSettings
+from growth.sim.ports import SimClock
 from tests.simulation.owning import UNREGISTERED, BlindApi, Stage, on_stage, told
 from tests.simulation.test_launch_failures import disruptions
 
@@ -62,6 +64,28 @@ def test_a_machine_that_never_registers_is_given_up_after_a_quarter_of_an_hour()
         assert health.verdict(POOL) == Verdict(True), "one of two failed"
 
     on_stage(body)
+
+
+def test_a_clock_that_is_set_forward_takes_no_time_from_a_machine() -> None:
+    """Nobody is given up for it, neither while it is launched nor while it registers; both go when their time is over."""
+
+    async def body(stage: Stage) -> list[tuple[bool, bool]]:
+        clock = SimClock(stage.kernel)
+        await stage.start(Lifecycle(dataclasses.replace(stage.env, clock=clock)))
+        await stage.add_claim("web-1")
+        await asyncio.sleep(10)
+        stage.cloud.always = CloudUnavailable("the cloud is down")
+        await stage.add_claim("web-2")
+        await asyncio.sleep(10)
+        clock.jump(3600)
+        await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"labels": {"looked": "at"}}})
+        seen = []
+        for seconds in (250, 110, 500, 60):
+            await asyncio.sleep(seconds)
+            seen.append((await stage.has_claim("web-1"), await stage.has_claim("web-2")))
+        return seen
+
+    assert on_stage(body).value == [(True, True), (True, False), (True, False), (False, False)]
 
 
 def test_a_node_that_never_becomes_usable_is_given_up_after_a_quarter_of_an_hour() -> None:

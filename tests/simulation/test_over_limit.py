@@ -11,7 +11,6 @@ from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.cluster import hashes
 from growth.controllers.decisions import Decisions
-from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.disruption import Disruption
 from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
@@ -19,7 +18,7 @@ from growth.kube.memory import MemoryApi
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import LateApi, Stage, on_stage
-from tests.simulation.sizing import staying
+from tests.simulation.sizing import staying, told_too_many
 
 FROZEN = {"budgets": [{"nodes": "0"}]}
 INITIALIZED = {
@@ -60,14 +59,7 @@ def test_a_lowered_limit_acts_at_once_and_past_budgets(mode: str) -> None:
         seen.append(len(await staying(stage)))
         await asyncio.sleep(60)
         assert await left(stage) == (2, 2, 2)
-        told = {(each.involved_object.kind, each.message) for each in await stage.events(names.DISRUPTION_TERMINATING)}
-        assert told == {
-            ("Node", "Disrupting Node: Overprovisioned"),
-            ("NodeClaim", "Disrupting NodeClaim: Overprovisioned"),
-        }
-        labels = {"nodepool": "default", "capacity_type": "on-demand", "consolidation_policy": ""}
-        rest = {"reason": "overprovisioned", "termination_mode": "graceful"}
-        assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels, **rest) == 4
+        assert await told_too_many(stage) == 4
         return seen
 
     assert on_stage(body).value == [6, 2]

@@ -1,6 +1,7 @@
 """Broken nodes: who goes, how long nobody waits, and when the cause must lie elsewhere."""
 
 import asyncio
+import dataclasses
 import datetime as dt
 import functools
 from typing import Any
@@ -13,6 +14,7 @@ from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.repair import UNHEALTHY_DISRUPTED, Repair
 from growth.controllers.termination import Termination
 from growth.kube.api import PatchType
+from growth.sim.ports import SimClock
 from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import Stage, on_stage
@@ -67,6 +69,25 @@ def test_a_node_that_stays_broken_goes_when_its_cloud_has_lost_patience() -> Non
         told = {each.message for each in await stage.events(names.DISRUPTION_TERMINATING)}
         assert told == {"Disrupting Node: Unhealthy", "Disrupting NodeClaim: Unhealthy"}
         return seen
+
+    assert on_stage(body).value == [[], ["default-1"]]
+
+
+def test_a_clock_that_is_set_forward_breaks_no_node() -> None:
+    """A node that was silent for a moment has its whole time to recover, however late our clock says it is."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        await fleet(stage, 5)
+        clock = SimClock(stage.kernel)
+        await stage.start(Repair(dataclasses.replace(stage.env, clock=clock)))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(10)
+        clock.jump(3600)
+        await stage.admin.patch(NODE, "node-of-default-1", {"metadata": {"labels": {"changed": "true"}}})
+        await asyncio.sleep(580)
+        seen = [await going(stage)]
+        await asyncio.sleep(20)
+        return [*seen, await going(stage)]
 
     assert on_stage(body).value == [[], ["default-1"]]
 

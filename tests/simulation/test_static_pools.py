@@ -14,13 +14,12 @@ from growth.api.core import NAMESPACE
 from growth.api.decisions import DecisionSpec
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
-from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.settings import ControllerSettings
 from growth.controllers.sizing import Sizing
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_pod, left, start_process
 from tests.simulation.owning import Stage, condition, on_stage, told
-from tests.simulation.sizing import PARTS, add_static, initialized, retemplate, scale, staying, teams
+from tests.simulation.sizing import PARTS, add_static, initialized, retemplate, scale, staying, teams, told_too_many
 
 
 def test_a_static_pool_gets_its_machines_without_a_pod() -> None:
@@ -145,14 +144,7 @@ def test_scaling_down_is_told_and_counted() -> None:
         await asyncio.sleep(60)
         await scale(stage, 1)
         await asyncio.sleep(60)
-        told = {(each.involved_object.kind, each.message) for each in await stage.events(names.DISRUPTION_TERMINATING)}
-        assert told == {
-            ("Node", "Disrupting Node: Overprovisioned"),
-            ("NodeClaim", "Disrupting NodeClaim: Overprovisioned"),
-        }
-        labels = {"nodepool": "default", "capacity_type": "on-demand", "consolidation_policy": ""}
-        rest = {"reason": "overprovisioned", "termination_mode": "graceful"}
-        assert stage.env.metrics.value(CLAIMS_DISRUPTED, **labels, **rest) == 1
+        assert await told_too_many(stage) == 1
 
     on_stage(body)
 

@@ -1,6 +1,7 @@
 """The end of machines: whatever is deleted, pods leave in order and nothing stays behind."""
 
 import asyncio
+import dataclasses
 import datetime as dt
 import functools
 
@@ -22,7 +23,7 @@ from growth.controllers.termination.metrics import (
     PODS_DRAINED,
 )
 from growth.units import parse_time
-from tests.simulation.ending import add_budget, add_owned, add_pod, left, pods, start_kubelets
+from tests.simulation.ending import Refusing, add_budget, add_owned, add_pod, left, pods, start_kubelets
 from tests.simulation.owning import Stage, on_stage, told
 
 NOTHING = (0, 0, 0)
@@ -83,6 +84,21 @@ def test_deleting_a_node_ends_its_claim_and_its_machine() -> None:
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE, "node-of-web-1")
         await asyncio.sleep(60)
+        return await left(stage)
+
+    assert on_stage(body).value == NOTHING
+
+
+def test_a_refused_deletion_of_the_claim_is_asked_for_again() -> None:
+    """A conflict is no answer: what was deleted goes, though nothing else happens to the Node ever after."""
+
+    async def body(stage: Stage) -> tuple[int, int, int]:
+        await add_owned(stage)
+        api = Refusing(stage.env.api, 1, of=lambda write: write.verb == "delete" and write.kind is NODE_CLAIM)
+        await stage.start(Termination(dataclasses.replace(stage.env, api=api)))
+        await stage.admin.delete(NODE, "node-of-web-1")
+        await asyncio.sleep(60)
+        assert api.refused
         return await left(stage)
 
     assert on_stage(body).value == NOTHING

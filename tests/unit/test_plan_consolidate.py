@@ -157,6 +157,13 @@ def test_two_claims_of_one_machine_are_left_alone(asked: Asked) -> None:
     assert kept(asked.json(pool(), old("a"), twin)) == {"a": "Doubtful"}
 
 
+def test_two_nodes_of_one_machine_are_left_alone(asked: Asked) -> None:
+    """Nobody can tell which of them is the machine's; the one without a claim is told of too."""
+    made = old("a")
+    twin = {**made[1], "metadata": {**made[1]["metadata"], "name": "b"}}
+    assert kept(asked.json(pool(), made, twin)) == {"a": "Doubtful", "b": "Doubtful"}
+
+
 def test_a_file_need_not_say_everything_twice(asked: Asked) -> None:
     """A claim that says it is initialised speaks for its Node, and a Node's labels for its claim."""
     claim, node = old("a")

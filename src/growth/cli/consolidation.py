@@ -1,5 +1,6 @@
 """`growth plan --consolidate`: what would go, what would come instead, and why the rest stays. Decided, not done."""
 
+import collections
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -8,7 +9,8 @@ from growth.api import names
 from growth.api.conditions import since
 from growth.api.karpenter import NodeClaim
 from growth.cli.manifests.collection import Collected
-from growth.cluster.assemble import Picture
+from growth.cluster.assemble import Objects, Picture
+from growth.cluster.machines import doubt
 from growth.cluster.pools import Market
 from growth.cluster.pricing import by_name
 from growth.cluster.shapes import CachedPod
@@ -31,13 +33,15 @@ def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Op
         if pod.node_name:
             pods.setdefault(pod.node_name, []).append(pod)
     nominated = {filled.name for filled in plan.filled}
-    doubts = _doubts(objects.claims)
+    doubts = _doubts(objects)
     pools = {pool.metadata.name: pool for pool in objects.pools}
     market = Market(picture.catalogue, picture.node_classes, picture.now)
     facts: dict[str, Facts] = {}
     for name, counted in picture.counted.items():
-        claim = counted.machine.claim
+        claim, node = counted.machine.claim, counted.machine.node
+        unclear = doubts.get(node.spec.provider_id, "") if node is not None else ""
         if claim is None:
+            facts[name] = Facts(doubt=unclear)
             continue
         pool = pools.get(claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
         drift: str | None = None  # as the condition says, which may know what only the cloud does
@@ -47,7 +51,7 @@ def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Op
         facts[name] = Facts(
             quiet_seconds=quiet_seconds(claim, pods.get(name, ()), picture.now),
             nominated=name in nominated,
-            doubt=doubts.get(claim.metadata.name, ""),
+            doubt=unclear,
             drifted=drift,
         )
     situation = situated(picture, facts=facts, pods=pods, disruption_budgets=collected.disruption_budgets)
@@ -63,15 +67,8 @@ def quiet_seconds(claim: NodeClaim, pods: Sequence[CachedPod], now: dt.datetime)
     return max(0.0, (now - max(known)).total_seconds()) if known else _LONG
 
 
-def _doubts(claims: Sequence[NodeClaim]) -> Mapping[str, str]:
-    """Claims that share their machine with another, by name."""
-    owners: dict[str, list[str]] = {}
-    for claim in claims:
-        if claim.status.provider_id:
-            owners.setdefault(claim.status.provider_id, []).append(claim.metadata.name)
-    return {
-        name: f"NodeClaims {' and '.join(sorted(found))} are of one machine"
-        for found in owners.values()
-        if len(found) > 1
-        for name in found
-    }
+def _doubts(objects: Objects) -> Mapping[str, str]:
+    """Why it is not clear which Node or claim is a machine's, by provider ID; for machines that have a claim."""
+    claims = collections.Counter(claim.status.provider_id for claim in objects.claims)
+    nodes = collections.Counter(node.spec.provider_id for node in objects.nodes)
+    return {each: doubt(each, nodes=nodes[each], claims=number) for each, number in claims.items() if each}

@@ -7,7 +7,7 @@ whose pods use some, and the catalogue the machines of the types that it changed
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from growth.api.instance_types import Catalogue, InstanceType
@@ -140,6 +140,10 @@ class Census:
                 self._enter(self._counted[machine].machine, attachments)
         self._recount.clear()
         return self._counted.copy()
+
+    def corrected(self, machine: Machine, pods: Sequence[CachedPod], attachments: Attachments) -> Counted:
+        """The machine as it would be counted with these pods on it; nothing is remembered of it."""
+        return self._books.count(machine, pods, attachments=attachments, types=self._types)
 
     def _match(self) -> None:
         """Matches what was touched anew, with everything that shares a name or an ID with it."""

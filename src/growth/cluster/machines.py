@@ -220,6 +220,16 @@ def machines(
     return tuple(sorted(found, key=lambda machine: machine.name))
 
 
+def doubt(provider_id: str, *, nodes: int, claims: int) -> str:
+    """Why nobody can tell which of so many Nodes and claims are this machine's; empty where that is clear."""
+    if nodes <= 1 and claims <= 1:
+        return ""
+    counted = (
+        f"{number} {kind}{'' if number == 1 else 's'}" for number, kind in ((nodes, "Node"), (claims, "NodeClaim"))
+    )
+    return f"{' and '.join(counted)} have the provider ID {provider_id}"
+
+
 def _by_name(claim: NodeClaim, free: Mapping[str, Node]) -> Node | None:
     """The claim's node while one of the two does not know the provider ID yet; with another ID it is another machine."""
     node = free.get(claim.status.node_name or claim.metadata.name)

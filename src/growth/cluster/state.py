@@ -26,13 +26,15 @@ from growth.api.workloads import DAEMON_SET
 from growth.cluster.assemble import Assembled, Picture, composed, namespace_labels, volumes_view
 from growth.cluster.attachments import Attachments
 from growth.cluster.census import Census, CensusStatistics, host_of
+from growth.cluster.counting import Counted
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
+from growth.cluster.machines import Machine
 from growth.cluster.node_requests import claims_to_come
 from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
 from growth.cluster.reserved_names import ReservedNames
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
-from growth.cluster.snapshot import VolumesView
+from growth.cluster.snapshot import Demand, VolumesView
 from growth.cluster.wanting import is_done
 from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
@@ -98,6 +100,7 @@ class State:
         self._expected: dict[str, tuple[NodeClaim, float]] = {}
         self._nominated: dict[str, float] = {}
         self._kept: frozenset[str] = frozenset()
+        self.buffered: tuple[Demand, ...] = ()
         self.reserved_names = ReservedNames(clock)
         self._census = Census(nodes=self.nodes, claims=self.claims, pods=self.pods, attachments=self.attachments)
         self._newest: dict[tuple[str, str], CachedPod] = {}
@@ -183,6 +186,11 @@ class State:
         """The nodes (and claims) whose room is kept for capacity buffers, until the next call."""
         self._kept = frozenset(nodes)
 
+    def leave_room(self, pods: Sequence[Demand]) -> None:
+        """The pods that capacity buffers stand for, until the next call: what is moved must leave them their room."""
+        self.buffered = tuple(pods)
+        self._changes += 1
+
     def kept_for_buffer(self, node: str) -> bool:
         return node in self._kept
 
@@ -227,6 +235,10 @@ class State:
             volumes=self._volumes,
             namespaces=self._namespace_labels(),
         )
+
+    def corrected(self, machine: Machine, pods: Sequence[CachedPod]) -> Counted:
+        """A machine as pictures would show it if these were its pods: for those who have looked afresh."""
+        return self._census.corrected(machine, pods, self._attached())
 
     def _expect_claims(self) -> None:
         now = self._clock.monotonic()

@@ -84,6 +84,7 @@ class Buffers:
         if demands:
             self._demands[key] = demands
         if demands != before:
+            self._env.state.leave_room(self.demands())
             for changed in self._changed:
                 changed("buffer")
 

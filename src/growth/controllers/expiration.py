@@ -19,6 +19,8 @@ from growth.units import DurationError, parse_or_never
 
 # A pool's pause ends with a change that we see; that of the cluster ends with the process.
 PAUSED_SECONDS: Final = 300.0
+# After a claim that was to go stays: our clock was set back between two looks.
+AGAIN_SECONDS: Final = 60.0
 # Clocks are set: a far-off end is reckoned anew now and then.
 LONGEST_SECONDS: Final = 86400.0
 
@@ -70,8 +72,8 @@ class Expiration:
             return min(left, LONGEST_SECONDS)
         if why_paused(env, pool_of(claim)):
             return PAUSED_SECONDS
-        await ending.end(env, claim, reason=names.EXPIRED, stays=self._why_not)
-        return None
+        ended = await ending.end(env, claim, reason=names.EXPIRED, stays=self._why_not)
+        return None if ended else AGAIN_SECONDS
 
     def _why_not(self, claim: NodeClaim) -> str:
         at = expires_at(claim)

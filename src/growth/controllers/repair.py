@@ -16,6 +16,7 @@ from growth.controllers import ending
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.waits import Waits
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound
 from growth.kube.store import Change, Deleted
@@ -44,6 +45,7 @@ class Repair:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._policies = tuple(env.provider.repair_policies())
+        self._waits: Waits[str] = Waits(env.clock)  # by the Node's UID
         self._ended: set[str] = set()  # UIDs of claims that we ended and the cache still shows as staying
         self._reconciler: Reconciler[str] = Reconciler("node.health", self._act, random=env.random, workers=1)
         env.state.nodes.subscribe(self._on_node)
@@ -56,7 +58,9 @@ class Repair:
         await self._reconciler.run()
 
     def _on_node(self, news: Change[Node]) -> None:
-        if not isinstance(news, Deleted):
+        if isinstance(news, Deleted):
+            self._waits.forget(news.old.metadata.uid)
+        else:
             self._reconciler.add(news.key[1])
 
     async def _act(self, name: str) -> float | None:
@@ -68,9 +72,10 @@ class Repair:
             return None
         found = broken(node, self._policies)
         if found is None:
+            self._waits.forget(node.metadata.uid)
             await self._forgive(claim)
             return None
-        left = (found.due - env.clock.now()).total_seconds()
+        left = self._left(node, found)
         if left > 0:
             return left
         if any(_spared(each) for each in (node, claim)):
@@ -81,8 +86,12 @@ class Repair:
         if why:
             self._tell_blocked(node, claim, why)
             return BLOCKED_SECONDS
-        await self._repair(node, claim, found)
-        return None
+        # Whoever stays does so by a pause, an annotation or a recovery that we may have seen already.
+        return None if await self._repair(node, claim, found) else BLOCKED_SECONDS
+
+    def _left(self, node: Node, found: Broken) -> float:
+        """For how many seconds the node may still recover."""
+        return (found.due - self._waits.now(node.metadata.uid, began=found.since)).total_seconds()
 
     def _claim_of(self, node: Node) -> NodeClaim | None:
         """The claim of the Node's machine; None where it is not ours, in doubt, or leaving already."""
@@ -128,17 +137,17 @@ class Repair:
 
     # What is done.
 
-    async def _repair(self, node: Node, claim: NodeClaim, found: Broken) -> None:
+    async def _repair(self, node: Node, claim: NodeClaim, found: Broken) -> bool:
         """The deadline first, then the deletion: without the deadline a broken node may be drained for ever."""
         env = self._env
         try:
             fresh = await env.api.get(NODE, node.metadata.name)
         except NotFound:
-            return
+            return False
         still = broken(fresh, self._policies)
-        if fresh.metadata.uid != node.metadata.uid or _spared(fresh) or still is None or still.due > env.clock.now():
+        if fresh.metadata.uid != node.metadata.uid or _spared(fresh) or still is None or self._left(fresh, still) > 0:
             _log.info("a node has recovered in time", Node=node.metadata.name)
-            return
+            return False
         now = print_time(env.clock.now())
 
         def edit(draft: Json) -> None:
@@ -149,18 +158,22 @@ class Repair:
         try:
             await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
         except NotFound:
-            return
-        if await ending.end(env, claim, reason=names.UNHEALTHY, stays=lambda each: "spared" if _spared(each) else ""):
-            self._ended.add(claim.metadata.uid)
-            pool = pool_of(claim)
-            _log.info("deleting unhealthy node", Node=node.metadata.name, condition=found.condition)
-            env.metrics.add(
-                UNHEALTHY_DISRUPTED,
-                condition=found.condition,
-                nodepool="" if pool is None else str(pool),
-                capacity_type=claim.metadata.labels.get(names.CAPACITY_TYPE_LABEL, ""),
-                image_id=claim.status.image_id,
-            )
+            return False
+        if not await ending.end(
+            env, claim, reason=names.UNHEALTHY, stays=lambda each: "spared" if _spared(each) else ""
+        ):
+            return False
+        self._ended.add(claim.metadata.uid)
+        pool = pool_of(claim)
+        _log.info("deleting unhealthy node", Node=node.metadata.name, condition=found.condition)
+        env.metrics.add(
+            UNHEALTHY_DISRUPTED,
+            condition=found.condition,
+            nodepool="" if pool is None else str(pool),
+            capacity_type=claim.metadata.labels.get(names.CAPACITY_TYPE_LABEL, ""),
+            image_id=claim.status.image_id,
+        )
+        return True
 
     async def _forgive(self, claim: NodeClaim) -> None:
         """Takes back a deadline that a crash left on a claim whose Node has recovered: some day it will go in peace."""

@@ -14,17 +14,18 @@ SHARE_PERCENT: Final = 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Broken:
-    """A Node's condition that means a broken machine; from `due` on nobody waits for it to recover."""
+    """A Node's condition that means a broken machine, `since` when; from `due` on nobody waits for it to recover."""
 
     condition: str
     status: str
+    since: dt.datetime
     due: dt.datetime
 
 
 def broken(node: Node, policies: Iterable[RepairPolicy]) -> Broken | None:
     """The condition that is due first; None for a sound node, and where nobody can say since when it is broken."""
     found = [
-        Broken(told.type, told.status, told.last_transition_time + policy.toleration)
+        Broken(told.type, told.status, told.last_transition_time, told.last_transition_time + policy.toleration)
         for policy in policies
         for told in node.status.conditions
         if (told.type, told.status) == (policy.condition, policy.status) and told.last_transition_time is not None

@@ -89,6 +89,7 @@ class Everybody:
         self._injector.attach(world)
         self._auditor.attach(world)
         self._auditor.case.by_hand = self._injector.by_hand
+        self._auditor.case.denied = self._injector.denied
 
     async def disturb(self, world: World) -> None:
         confirming = world.kernel.create_task(_confirm(world), name="a person who confirms")

@@ -37,7 +37,7 @@ def said(type_: str, seconds: float, status: str = "True", reason: str = "") -> 
 
 def claim(
     *conditions: dict[str, Any],
-    age: float = 0,
+    age: float = 9999,
     node: str = "",
     deleting: bool = False,
     held: bool = True,
@@ -78,7 +78,8 @@ def step(of: NodeClaim, *nodes: Node, paused: bool = False) -> decide.Step:
 
 
 def launched(seconds: float = 0, **more: Any) -> NodeClaim:
-    return claim(said("Launched", seconds), said("Registered", seconds, "Unknown", "NodeNotFound"), **more)
+    told = said("Launched", seconds), said("Registered", seconds, "Unknown", "NodeNotFound")
+    return claim(*told, **{"age": 9999, **more})
 
 
 def registered(seconds: float = 0, reason: str = "NodeNotReady", **more: Any) -> NodeClaim:
@@ -86,7 +87,7 @@ def registered(seconds: float = 0, reason: str = "NodeNotReady", **more: Any) ->
         said("Launched", 1000),
         said("Registered", seconds),
         said("Initialized", seconds, "Unknown", reason),
-        **{"node": "n", **more},
+        **{"node": "n", "age": 9999, **more},
     )
 
 
@@ -97,7 +98,7 @@ VIOLATED = claim(said("Launched", 0, "False", "InvariantViolation"), age=9999)
 @pytest.mark.parametrize(
     ("of", "nodes", "expected"),
     [
-        (claim(), (), Launch()),
+        (claim(age=0), (), Launch()),
         (claim(age=299), (), Launch()),
         (claim(age=300), (), GiveUp("launch_timeout", 300)),
         (claim(said("Launched", 10, "Unknown", "LaunchFailed"), age=301), (), GiveUp("launch_timeout", 300)),
@@ -133,11 +134,23 @@ def test_a_pause_stops_buying_and_giving_up(of: NodeClaim) -> None:
     assert isinstance(step(of, paused=True), Wait | Tell)
 
 
+def test_a_wrong_clock_does_not_shorten_a_time() -> None:
+    """Conditions are dated by whoever wrote them, and nothing began before the claim was there."""
+    assert step(launched(1500, age=300)) == Wait(600)
+    assert step(registered(1500, age=200), JOINED) == Wait(400)
+
+
 def test_a_pause_does_not_keep_a_node_from_being_taken() -> None:
     """What is bought already may come to be used."""
     assert step(launched(9999), node(), paused=True) == Register(node())
     usable = node(registered="true")
     assert step(registered(9999), usable, paused=True) == Initialize(usable)
+
+
+def test_no_stage_began_before_its_claim() -> None:
+    """Who wrote when it began may have had a slow clock; when the claim was made is the server's word."""
+    assert step(launched(1000, age=300)) == Wait(600)
+    assert step(registered(1000, age=300), JOINED) == Wait(300)
 
 
 def test_claims_refused_for_good_are_kept_longer_and_longer() -> None:
@@ -148,5 +161,5 @@ def test_claims_refused_for_good_are_kept_longer_and_longer() -> None:
 def test_a_claim_with_a_machine_gets_its_finalizer_back() -> None:
     """Whatever stage it is in; one without a machine gets it when it is launched, and one that goes never."""
     assert [step(of(held=False)) for of in (launched, registered)] == [Hold(), Hold()]
-    assert step(claim(held=False)) == Launch()
+    assert step(claim(held=False, age=0)) == Launch()
     assert step(launched(held=False, deleting=True)) == Nothing()

@@ -60,6 +60,29 @@ def test_what_comes_up_has_its_time() -> None:
         assert len(history.said) == said, (at, registered, taken)
 
 
+def test_what_comes_up_goes_where_the_cloud_denies_it_twice() -> None:
+    """Both answers are needed, a minute apart, the second must be new, and its Node registered: else it has its time."""
+    twice = [30.0, 95.0]
+    for denied, registered, said in (
+        ([], True, 1),
+        ([95.0], True, 1),
+        ([60.0, 95.0], True, 1),
+        ([10.0, 65.0], True, 1),
+        (twice, False, 1),
+        (twice, True, 0),
+    ):
+        history = History(safety.Unknown(patience=900.0))
+        history.case.denied["kwok://one"] = denied
+        body = claim(initialized=False)
+        if registered:
+            body["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
+        history.put(CLAIMS, body, by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(NODES, node(ready=False))
+        history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (denied, registered)
+
+
 def test_what_comes_up_may_be_one_too_many() -> None:
     """A pool that keeps its number without it, or a move that is not made, gives it up at once."""
     for most, moves_away, said in (("1", "", 0), ("2", "", 1), ("2", "other", 0)):

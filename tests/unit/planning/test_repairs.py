@@ -27,8 +27,8 @@ def node(**conditions: str) -> Node:
 def test_the_condition_that_is_due_first_counts() -> None:
     """Each policy has its own patience, from the condition's own transition."""
     found = broken(node(Ready="False", DiskHealthy="False"), POLICIES)
-    assert found == Broken("DiskHealthy", "False", NOON + dt.timedelta(minutes=10))
-    assert broken(node(Ready="False"), POLICIES) == Broken("Ready", "False", NOON + dt.timedelta(minutes=30))
+    assert found == Broken("DiskHealthy", "False", NOON, NOON + dt.timedelta(minutes=10))
+    assert broken(node(Ready="False"), POLICIES) == Broken("Ready", "False", NOON, NOON + dt.timedelta(minutes=30))
 
 
 def test_what_no_policy_names_is_sound() -> None:

@@ -70,7 +70,13 @@ def test_nodes_that_are_not_ours_are_named_apart() -> None:
         by_hand,
         growth,
         machine("odd"),
-        facts={"odd": Facts(doubt="two claims are of one machine")},
+        manifests.node("twin"),
+        machine("elsewhere"),
+        facts={
+            "odd": Facts(doubt="two Nodes are of one machine"),
+            "twin": Facts(doubt="two Nodes are of one machine"),
+            "elsewhere": Facts(foreign="another provider serves its node class"),
+        },
     )
     assert [node.name for node in made.nodes] == ["ours"]
     assert others(made) == {
@@ -79,6 +85,8 @@ def test_nodes_that_are_not_ours_are_named_apart() -> None:
         "by-hand": words.UNMANAGED,
         "growth": words.GROWTH_POOL,
         "odd": words.DOUBTFUL,
+        "twin": words.DOUBTFUL,
+        "elsewhere": words.UNMANAGED,
     }
 
 

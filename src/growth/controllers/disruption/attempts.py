@@ -19,19 +19,21 @@ ATTEMPTS: Final = 4
 AGAIN_SECONDS: Final = 0.5
 
 
-async def each(items: Sequence[T], act: Callable[[T], Awaitable[R | None]]) -> list[R | None]:
+async def each(
+    items: Sequence[T], act: Callable[[T], Awaitable[R | None]], *, attempts: int = ATTEMPTS
+) -> list[R | None]:
     """What came of each; None where it failed. A closed gate ends everything. Whatever is done may be done twice."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(item: T) -> R | None:
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, attempts + 1):
             async with turn:
                 try:
                     return await act(item)
                 except (GateClosed, ConfigError):
                     raise
                 except (KubeError, tainting.NodeReplaced) as error:
-                    if attempt == ATTEMPTS or isinstance(error, NotFound | Forbidden | tainting.NodeReplaced):
+                    if attempt == attempts or isinstance(error, NotFound | Forbidden | tainting.NodeReplaced):
                         _log.warning("an object is left as it is", error=str(error))
                         return None
             await asyncio.sleep(AGAIN_SECONDS * attempt)

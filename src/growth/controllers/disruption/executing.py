@@ -9,8 +9,8 @@ is taken off (`mending`), and a claim that replaces names its move, with which a
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Final, Protocol, TypeVar
 
 from growth.api import moves as intents
 from growth.api import names
@@ -30,6 +30,7 @@ from growth.controllers.disruption.moving import VALIDATED, Moves, Running, Stag
 from growth.controllers.disruption.orders import ordered
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
+from growth.controllers.disruption.surroundings import Surroundings, look
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.provisioning.purchases import Purchases
@@ -49,6 +50,14 @@ LOOK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 5.0
 # A claim that we bought and the cache has not shown by now is asked for.
 SHOWN_SECONDS: Final = 10.0
+# So often the nodes that are to take the pods are looked at before the move is given up, or waits.
+ROUNDS: Final = 8
+
+
+class Judged(Protocol):
+    """What becomes of a move with what was seen around it; only nodes that are `known` take its pods, None: any."""
+
+    async def __call__(self, around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict: ...
 
 
 class GaveUp(Exception):
@@ -307,14 +316,48 @@ class Execution:
             except NotFound:
                 if running.targets:
                     raise GaveUp(f"NodePool {name} is gone") from None
-        question = self._looking.question(self._moves.nodes(but=running), fresh=fresh, pools=pools)
         asked = dataclasses.replace(
             move,
             nodes=tuple(name for name in move.nodes if name in fresh),
             replacements=(),
         )
         judge = confirmed if running.coming else validated
-        return await self._env.compute.run(judge, question, asked)
+        acting = self._moves.nodes(but=running)
+
+        async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:
+            question = self._looking.question(acting, fresh=fresh, pools=pools, around=around)
+            return await self._env.compute.run(judge, question, asked, known)
+
+        if move.reason == names.EMPTY:
+            return await judged(None)
+        return await self._with_room(running, judged)
+
+    async def _with_room(self, running: Running, judged: "Judged") -> Verdict:
+        """What is judged of the move when the nodes that take its pods are looked at afresh; nobody else takes any."""
+        env = self._env
+        places = {*running.move.destinations, *self._nodes_of(running.coming)}
+        around: Surroundings | None = None
+        for _ in range(ROUNDS):
+            if around is None:
+                around = await look(env, places)
+                continue
+            verdict = await judged(around, known=places)
+            if verdict.homeless:  # there may be room elsewhere
+                verdict = await judged(around)
+            beyond = verdict.places - places
+            if verdict.nodes and (beyond or env.clock.monotonic() > around.until):
+                places |= beyond
+                before, around = around, await look(env, places)
+                if beyond or around is None or not around.holds_after(before):
+                    continue
+            running.sure_until = around.until
+            return verdict
+        why = "what the nodes that are to take their pods hold changes all the time, or the API server does not tell"
+        return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
+
+    def _nodes_of(self, claims: Collection[str]) -> set[str]:
+        found = (self._env.state.claims.store.get(name) for name in claims)
+        return {claim.status.node_name for claim in found if claim is not None and claim.status.node_name}
 
     async def _delete(self, running: Running, fresh: dict[str, Fresh]) -> None:
         running.stage = Stage.LEAVING
@@ -324,6 +367,8 @@ class Execution:
 
         async def one(name: str) -> str | None:
             looked = fresh[name]
+            if env.clock.monotonic() > running.sure_until:
+                return None
             try:
                 await env.api.delete(NODE_CLAIM, looked.claim.metadata.name, uid=looked.claim.metadata.uid)
             except (NotFound, Conflict) as error:
@@ -333,15 +378,18 @@ class Execution:
             self._memory.remember(looked.pods, env.state.pods.store)
             return name
 
-        left = tuple(fresh)
-        while left:
-            gone = {name for name in await each(left, one) if name is not None}
-            left = tuple(name for name in left if name not in gone)
-            if left:
-                self._check_time(running)
-                await asyncio.sleep(AGAIN_SECONDS)
+        whole = dataclasses.replace(running)  # a look drops from the move what is on its way out
+        asked: set[str] = set()
+        while fresh:
+            asked.update(fresh)
+            if None not in await each(tuple(fresh), one, attempts=1):
+                break
+            self._check_time(running)
+            await asyncio.sleep(LOOK_SECONDS)
+            fresh = await self._last_look(running)  # what was seen before is too old to delete by
+        whole.keep([*asked])
         self._memory.succeeded(running.move.reason, running.move.pools)
-        self._report.made(running)
+        self._report.made(whole)
 
     # Back.
 

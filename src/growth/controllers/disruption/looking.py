@@ -10,10 +10,11 @@ from growth.api.conditions import find
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
-from growth.cluster.machines import Machine
+from growth.cluster.machines import Machine, doubt
 from growth.cluster.shapes import CachedPod
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
+from growth.controllers.disruption.surroundings import Surroundings
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
@@ -49,16 +50,16 @@ class Looking:
         *,
         fresh: Mapping[str, Fresh] | None = None,
         pools: Mapping[str, NodePool] | None = None,
+        around: Surroundings | None = None,
     ) -> Question:
         """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
         env = self._env
         picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
-        facts = {
-            name: self._facts(counted.machine, acting=name in acting)
-            for name, counted in picture.counted.items()
-            if counted.machine.claim is not None
-        }
+        if around is not None:
+            picture = self._corrected(picture, around)
+        facts = {name: self._facts(counted.machine, acting=name in acting) for name, counted in picture.counted.items()}
         pods = {name: env.state.pods.store.find("node", name) for name in facts}
+        pods |= {} if around is None else around.pods
         pods |= {name: each.pods for name, each in (fresh or {}).items()}
         return Question(
             picture=picture,
@@ -66,15 +67,33 @@ class Looking:
             pods=pods,
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             moved=self._memory.moved(env.state.pods.store),
+            buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
         )
 
+    def _corrected(self, picture: Picture, around: Surroundings) -> Picture:
+        """The picture with the room that there really is, and those who wait for some."""
+        counted = dict(picture.counted)
+        for name, node in around.nodes.items():
+            machine = counted[name].machine if name in counted else None
+            if machine is None or machine.node is None:
+                continue
+            if node is None or node.spec.provider_id != machine.node.spec.provider_id:
+                del counted[name]
+            else:
+                counted[name] = self._env.state.corrected(
+                    dataclasses.replace(machine, node=node), around.pods.get(name, ())
+                )
+        return dataclasses.replace(picture, counted=counted, pending=around.waiting)
+
     def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim
-        assert claim is not None
         if node is None:
-            return Facts(acting=acting, doubt=self._doubt(claim, ()))
+            return Facts(acting=acting)
+        foreign, doubt = self._foreign(claim), self._doubt(node)
+        if claim is None:
+            return Facts(foreign=foreign, doubt=doubt)
         name = node.metadata.name
         up = self._initialized_seconds(claim)
         return Facts(
@@ -82,17 +101,23 @@ class Looking:
             nominated=self._nominated(name, claim.metadata.name, up),
             holds_buffer=any(map(env.state.kept_for_buffer, (name, claim.metadata.name))),
             acting=acting,
-            doubt=self._doubt(claim, env.state.nodes.store.find("provider", node.spec.provider_id)),
+            doubt=doubt,
+            foreign=foreign,
         )
 
-    def _doubt(self, claim: NodeClaim, nodes: Collection[Node]) -> str:
-        if not serves(self._env.provider, claim.spec.node_class_ref):
-            uses = claim.spec.node_class_ref
-            return f"its node class is a {uses.kind} of {uses.group}, which another provider serves"
-        provider_id = claim.status.provider_id
-        if len(nodes) > 1 or (provider_id and len(self._env.state.claims.store.find("provider", provider_id)) > 1):
-            return "several Nodes or NodeClaims name the same machine"
-        return ""
+    def _foreign(self, claim: NodeClaim | None) -> str:
+        if claim is None or serves(self._env.provider, claim.spec.node_class_ref):
+            return ""
+        uses = claim.spec.node_class_ref
+        return f"its node class is a {uses.kind} of {uses.group}, which another provider serves"
+
+    def _doubt(self, node: Node) -> str:
+        """Also of a Node that no claim was matched with, where another Node is matched with its claim."""
+        provider_id, state = node.spec.provider_id, self._env.state
+        claims = state.claims.store.find("provider", provider_id) if provider_id else ()
+        if not any(serves(self._env.provider, claim.spec.node_class_ref) for claim in claims):
+            return ""
+        return doubt(provider_id, nodes=len(state.nodes.store.find("provider", provider_id)), claims=len(claims))
 
     def _initialized_seconds(self, claim: NodeClaim) -> float:
         told = find(claim.status.conditions, names.INITIALIZED)

@@ -47,7 +47,10 @@ class Market:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Running:
-    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it."""
+    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it.
+
+    `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods.
+    """
 
     move: Move
     targets: dict[str, Target]
@@ -58,6 +61,7 @@ class Running:
     coming: tuple[str, ...] = ()
     number: int = 0
     resumed: bool = False
+    sure_until: float = float("inf")
 
     @property
     def decision(self) -> str:

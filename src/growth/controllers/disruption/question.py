@@ -13,22 +13,21 @@ from typing import Final
 
 from growth.api import names
 from growth.api.policy import PodDisruptionBudget
-from growth.api.requests import requests_of
 from growth.cluster.assemble import Picture
-from growth.cluster.counting import Books
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
+from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import Facts, situated
 from growth.planning.rehearsal import Arrival, Stage
-from growth.units.resources import Amounts, add, subtract
+from growth.units.resources import Amounts
 
 _FIRST_FIT: Final = solve.Options(packer="first-fit")
 
@@ -41,7 +40,7 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
     """
 
     picture: Picture
@@ -49,6 +48,7 @@ class Question:
     pods: Mapping[str, Sequence[CachedPod]]
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
+    buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
 
@@ -64,12 +64,17 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment."""
+    """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment.
+
+    `homeless`: only want of room speaks against it. `places` are the nodes that take its pods, and those that wait.
+    """
 
     nodes: tuple[str, ...]
     why: str = ""
     again: bool = False
     situation: Situation
+    homeless: bool = False
+    places: frozenset[str] = frozenset()
 
 
 def answered(question: Question, options: Options) -> Answer:
@@ -93,6 +98,7 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
         pods=question.pods,
         disruption_budgets=question.disruption_budgets,
         moved=question.moved,
+        buffered=question.buffered,
         paused=question.paused,
     )
     snapshot = dataclasses.replace(
@@ -108,19 +114,19 @@ def _unmarked(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, leaving=node.view is None)
 
 
-def validated(question: Question, move: Move) -> Verdict:
-    """Whether the move is still right, with nothing done for it yet."""
-    return _checked(question, move, bought=False)
+def validated(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
+    """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any."""
+    return _checked(question, move, bought=False, known=known)
 
 
-def confirmed(question: Question, move: Move) -> Verdict:
+def confirmed(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
     """Whether the claims may be deleted now. `move.replacements` are empty where everything is there already."""
-    return _checked(question, move, bought=True)
+    return _checked(question, move, bought=True, known=known)
 
 
-def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
+def _checked(question: Question, move: Move, *, bought: bool, known: Collection[str] | None) -> Verdict:
     situation = situation_of(question, move.nodes)
-    known = {node.name: node for node in situation.nodes}
+    owned = {node.name: node for node in situation.nodes}
     single = move.reason == names.EMPTY
     graceful = move.reason != names.DRIFTED_REASON
     ignored = _NOT_YET if bought and not single else frozenset()
@@ -130,7 +136,7 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
     }
     going: list[str] = []
     for name in move.nodes:
-        node = known.get(name)
+        node = owned.get(name)
         stays = None if node is None else why_kept(node, situation, reason=move.reason, graceful=graceful)
         why, again = "", False
         if node is None or node.view is None:
@@ -150,8 +156,18 @@ def _checked(question: Question, move: Move, *, bought: bool) -> Verdict:
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = "; ".join(_changed_offers(move, situation)) or _without_place(move, situation, bought=bought)
-    return Verdict(nodes=() if why else tuple(going), why=why, again=bought and bool(why), situation=situation)
+    why = "; ".join(_changed_offers(move, situation))
+    if why:
+        return Verdict(nodes=(), why=why, again=bought, situation=situation)
+    why, places = _housed(move, situation, bought=bought, known=known)
+    return Verdict(
+        nodes=() if why else tuple(going),
+        why=why,
+        again=bought and bool(why),
+        situation=situation,
+        homeless=bool(why),
+        places=places,
+    )
 
 
 def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
@@ -175,11 +191,13 @@ def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
             yield f"{missing[0]} is not sold any more for that price"
 
 
-def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
-    """Why some pod of the nodes would have no place where they go; empty where all have theirs.
+def _housed(
+    move: Move, situation: Situation, *, bought: bool, known: Collection[str] | None
+) -> tuple[str, frozenset[str]]:
+    """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not.
+    may wait for machines that are not up yet; those of the move may not. Those of buffers take what the others leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -195,41 +213,64 @@ def _without_place(move: Move, situation: Situation, *, bought: bool) -> str:
         if not is_done(pod) and movable(pod) and not _stays(pod, situation)
     ]
     if not moving:
-        return ""
+        return "", frozenset()
+    views, taken = _filled(others, situation.waiting)
     open_to_them = dataclasses.replace(
         others,
         nodes=(
             *(
-                _full(view) if view.name in closed or not view.initialized else view
-                for view in _filled(others, situation.demands)
+                view
+                if view.initialized and view.name not in closed and (known is None or view.name in known)
+                else _full(view)
+                for view in views
             ),
             *stand_ins(move.replacements, situation),
         ),
     )
-    homeless = _homeless(open_to_them, moving)
-    return f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    places, homeless = _places(open_to_them, moving)
+    why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
+    if situation.buffered and not why:
+        shapes = {each.key: each.shape for each in moving}
+        moved = {name: [shapes[key] for key in keys] for name, keys in places.items()}
+        lost = _lost_by_buffers(situation, holding((*views, *stand_ins(move.replacements, situation)), moved))
+        why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
+    there = {view.name for view in others.nodes}
+    return why, frozenset(places.keys() & there | taken)
 
 
-def _homeless(snapshot: Snapshot, moving: Sequence[Demand]) -> Sequence[str]:
-    """The pods that have no place, packed tightly or spread as kube-scheduler would: what works in one way may be done.
+def _places(snapshot: Snapshot, moving: Sequence[Demand]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Which nodes take which pods, and who has no place: packed tightly, else spread as kube-scheduler would.
 
     Decisions are rehearsed the second way, and where room is scarce each finds places that the other does not.
     """
     plan = solve.solve(snapshot, moving, _FIRST_FIT)
+    packed = {each.name: each.pods for each in plan.filled}
     if not plan.unplaced:
-        return ()
-    return Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE).left
+        return packed, ()
+    spread = Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE)
+    if spread.left:
+        return packed, [each.pod for each in plan.unplaced]
+    places: dict[str, list[str]] = {}
+    for key, name in spread.order:
+        places.setdefault(str(name), []).append(key)
+    return places, ()
 
 
-def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
-    """The nodes with the pods that have no place yet, where those find one."""
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeView, ...], frozenset[str]]:
+    """The nodes with the pods that have no place yet, where those find one; and which nodes take some of them."""
     if not demands:
-        return snapshot.nodes
+        return snapshot.nodes, frozenset()
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-    books = Books()
-    return tuple(books.holding(view, filled[view.name]) if view.name in filled else view for view in snapshot.nodes)
+    return holding(snapshot.nodes, filled), frozenset(filled)
+
+
+def _lost_by_buffers(situation: Situation, then: Sequence[NodeView]) -> int:
+    """How many of their pods have room now and none on the nodes as they will be."""
+    now, _ = _filled(dataclasses.replace(situation.snapshot, pools=()), situation.waiting)
+    before, after = (without_room(situation.snapshot, nodes, situation.of_buffers) for nodes in (now, then))
+    return len({*after} - {*before})
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:
@@ -251,14 +292,12 @@ def stand_ins(replacements: Sequence[Replacement], situation: Situation) -> Iter
     for number, each in enumerate(replacements):
         planned, pool = each.planned, views[each.planned.pool]
         name = f"replacement {number}"
-        pods = [requests_of(shapes[key].spec) for key in planned.pods if key in shapes]
-        daemons = subtract(planned.requests, add({}, *pods)) if pods else planned.requests
         yield NodeView(
             name=name,
             labels={**planned.labels, names.HOSTNAME_LABEL: name},
             taints=pool.taints,
             allocatable=_room(each, pool),
-            requested={resource: amount for resource, amount in daemons.items() if amount > 0},
+            requested=taken_by_daemons(planned, shapes),
             pool=planned.pool,
         )
 

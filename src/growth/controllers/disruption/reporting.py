@@ -40,7 +40,7 @@ class Report:
     def __init__(self, env: Environment, decisions: Decisions | None) -> None:
         self._env = env
         self._decisions = decisions
-        self._told: dict[tuple[str, str], float] = {}  # by node and message, when
+        self._told: dict[tuple[str, str], float] = {}  # by an object's UID and what was told, when
         self._blocked: dict[tuple[str, str], str] = {}
         self._pools: set[str] = set()
         for kind in ("multi", "single"):
@@ -103,25 +103,25 @@ class Report:
         )
 
     def _tell_nodes(self, answer: Answer) -> None:
-        now = self._env.clock.monotonic()
-        nodes = {node.name: node for node in answer.situation.nodes}
-        self._told = {key: at for key, at in self._told.items() if key[0] in nodes and now - at < REPEAT_SECONDS}
+        """Node and claim each once, for as long as they are there: by their UIDs, since names are used again."""
+        now, state = self._env.clock.monotonic(), self._env.state
+        there = {each.metadata.uid for store in (state.nodes.store, state.claims.store) for each in store}
+        self._told = {key: at for key, at in self._told.items() if key[0] in there and now - at < REPEAT_SECONDS}
         for each in answer.decided.kept:
-            if each.waits or each.reason in _SILENT or each.node not in nodes:
+            if each.waits or each.reason in _SILENT:
                 continue
-            # Why nothing can be gained is worth one event, however the reasons change.
-            key = (each.node, names.UNCONSOLIDATABLE if each.reason in _NO_GAIN else each.message)
-            if key in self._told:
+            node = state.nodes.store.get(each.node)
+            if node is None:
                 continue
-            self._told[key] = now
             reason = names.UNCONSOLIDATABLE if each.disabled or each.reason in _NO_GAIN else names.DISRUPTION_BLOCKED
             message = each.message[:1].upper() + each.message[1:]
-            node = self._env.state.nodes.store.get(each.node)
-            claim = self._env.state.claims.store.get(nodes[each.node].claim)
-            if node is not None:
-                self._env.events.event(regarding(NODE, node.metadata), reason, message, type=NORMAL)
-            if claim is not None:
-                self._env.events.event(regarding(NODE_CLAIM, claim.metadata), reason, message, type=NORMAL)
+            # Why nothing can be gained is worth one event, however the reasons change.
+            what = names.UNCONSOLIDATABLE if each.reason in _NO_GAIN else message
+            claims = state.claims.store.find("provider", node.spec.provider_id)
+            for about in (regarding(NODE, node.metadata), *(regarding(NODE_CLAIM, each.metadata) for each in claims)):
+                if (about.uid, what) not in self._told:
+                    self._told[about.uid, what] = now
+                    self._env.events.event(about, reason, message, type=NORMAL)
 
     # A move.
 

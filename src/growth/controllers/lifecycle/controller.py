@@ -40,7 +40,7 @@ _log = logger("nodeclaim.lifecycle")
 
 # A launch may take many seconds in which its worker only waits; one slow cloud call must hold up nobody else.
 WORKERS: Final = 200
-# While a watch is broken, nobody is given up: what we believe of the Node may be old.
+# While a watch is broken or late, nobody is given up: what we believe of the claim or its Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
 
 METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
@@ -143,8 +143,7 @@ class Lifecycle:
         provider_id = claim.status.provider_id
         nodes = self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
         paused = bool(why_paused(self._env, pool_of(claim))) or any(marked_paused(node.metadata) for node in nodes)
-        now = self._env.clock.now()
-        tried = self._memory.tried(claim)
+        now, tried = self._memory.now(claim), self._memory.tried(claim)
         return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused, tried=tried)
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
@@ -198,7 +197,7 @@ class Lifecycle:
         raw = await self._claims.fresh(cached)
         claim = cached if raw is None else read(raw)
         if raw is None or self._next(claim) != decide.GiveUp(reason, seconds):
-            return None
+            return UNSYNCED_SECONDS  # news are on their way to us, or our clock was set back: then nobody would tell
         event, what = _TIMEOUTS[reason]
         told = find(claim.status.conditions, names.LAUNCHED)
         because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""

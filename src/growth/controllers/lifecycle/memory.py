@@ -2,7 +2,7 @@
 
 Whether a launch was tried; a machine that was bought while the status that names it could not be written yet; when a
 launch may be tried again; claims that are kept for a while only so that their pool does not make the next one at once;
-when a claim's Node appeared, and when it was taken, while the claim does not say so yet.
+when a claim's Node appeared, and when it was taken, while the claim does not say so yet; since when it is waited for.
 """
 
 import datetime as dt
@@ -14,6 +14,7 @@ from growth.api.kinds import Json
 from growth.api.pools import PoolRef
 from growth.controllers.lifecycle.failures import Failure
 from growth.controllers.ownership import pool_of
+from growth.controllers.waits import Waits
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.ports import Clock, Random
 
@@ -43,6 +44,11 @@ class Memory:
         self._written: dict[str, Json] = {}
         self._obstacles: dict[str, tuple[str, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
+        self._waits: Waits[str] = Waits(clock)
+
+    def now(self, claim: NodeClaim) -> dt.datetime:
+        """The time by which the claim's stages are judged."""
+        return self._waits.now(claim.metadata.uid, began=claim.metadata.creation_timestamp)
 
     def trying(self, claim: NodeClaim) -> None:
         """A launch begins; it may yet turn out that none is wanted."""
@@ -148,3 +154,4 @@ class Memory:
         )
         for memory in kept:
             memory.pop(uid, None)
+        self._waits.forget(uid)

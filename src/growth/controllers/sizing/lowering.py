@@ -4,6 +4,7 @@ Somebody lowered a limit or the replicas, or passed them by hand. Everything is 
 has just begun is counted twice, and every claim once more before it goes.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from growth.api import names
@@ -43,18 +44,21 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
     _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
     gone: list[NodeClaim] = []
-    again: float | None = None
     try:
-        for each in chosen:
-            if _changed(env, pool):
-                again = AGAIN_SECONDS
-                break
-            if await ending.end(env, staying[each], reason=names.OVERPROVISIONED):
-                gone.append(staying[each])
+        return await _end(env, pool, [staying[each] for each in chosen], gone)
     finally:
         if gone:
             tell(story.ended(env, pool, gone, why=f"it has {len(staying)} machines, of {bound} that it may keep"))
-    return again
+
+
+async def _end(env: Environment, pool: NodePool, claims: Sequence[NodeClaim], gone: list[NodeClaim]) -> float | None:
+    """One after the other, as long as the pool is as it was read. Those that went are in `gone`, whatever happens."""
+    for claim in claims:
+        if _changed(env, pool):
+            return AGAIN_SECONDS
+        if await ending.end(env, claim, reason=names.OVERPROVISIONED):
+            gone.append(claim)
+    return None
 
 
 def _changed(env: Environment, pool: NodePool) -> bool:

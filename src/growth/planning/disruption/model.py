@@ -54,9 +54,10 @@ class OwnedNode:
 class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
-    `demands` are pods without a place: whatever is decided must leave them theirs. `nodes` are all that we own and that
-    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is when pods were last moved by us, by the UID of their owner (or
-    their own where they have none).
+    `demands` are pods without a place: whatever is decided must leave them theirs. Those in `buffered`, by key, are such as
+    CapacityBuffers stand for. `nodes` are all that we own and that
+    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is
+    when pods were last moved by us, by the UID of their owner (or their own where they have none).
     """
 
     snapshot: Snapshot
@@ -64,10 +65,21 @@ class Situation:
     pools: Mapping[str, NodePool]
     now: dt.datetime
     demands: tuple[Demand, ...] = ()
+    buffered: frozenset[str] = frozenset()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
+
+    @functools.cached_property
+    def waiting(self) -> tuple[Demand, ...]:
+        """The pods without a place that there are."""
+        return tuple(each for each in self.demands if each.key not in self.buffered)
+
+    @functools.cached_property
+    def of_buffers(self) -> tuple[Demand, ...]:
+        """The pods that buffers stand for."""
+        return tuple(each for each in self.demands if each.key in self.buffered)
 
     @functools.cached_property
     def pod_budgets(self) -> PodBudgets:

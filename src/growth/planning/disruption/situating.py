@@ -33,7 +33,8 @@ class Facts:
     """What a watcher knows of a node.
 
     `acting`: it is being disrupted by us, and its pods are to go elsewhere. `doubt` says why it must not be touched
-    whatever else is known of it, such as two claims for one machine. `drifted` None: as the claim's condition says.
+    whatever else is known of it, such as two claims for one machine; `foreign` whose it is where it is not ours.
+    `drifted` None: as the claim's condition says.
     """
 
     quiet_seconds: float = 0.0
@@ -41,6 +42,7 @@ class Facts:
     holds_buffer: bool = False
     acting: bool = False
     doubt: str = ""
+    foreign: str = ""
     drifted: str | None = None
 
 
@@ -54,43 +56,44 @@ def situated(
     pods: Mapping[str, Sequence[CachedPod]],
     disruption_budgets: Sequence[PodDisruptionBudget] = (),
     moved: Mapping[str, dt.datetime] | None = None,
+    buffered: Sequence[Demand] = (),
     paused: bool = False,
 ) -> Situation:
-    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all."""
+    """`facts` and `pods` are by the node's name; a node without facts has been quiet for no time at all.
+
+    `buffered` are the pods that CapacityBuffers stand for: they have no place as others have none, and want room.
+    """
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
     pools = {pool.metadata.name: pool for pool in picture.pools}
-    nodes: list[OwnedNode] = []
-    others: list[Kept] = []
-    moving: list[Demand] = []
-    for name in sorted(picture.counted):
-        counted = picture.counted[name]
-        if counted.machine.node is None:
-            continue  # a claim whose machine is still to come
-        known = facts.get(name, UNKNOWN)
-        stays = _not_ours(counted.machine, known)
-        if stays is not None:
-            others.append(stays)
-        elif not is_true(_conditions(counted.machine), names.INSTANCE_TERMINATING):
-            # A machine whose end the cloud has begun counts for no budget any more.
-            if known.acting and views.pop(name, None) is not None:
-                moving += [Demand(key_of(pod), pod.shape) for pod in pods.get(name, ()) if _seeks(pod)]
-            nodes.append(_owned(counted, views.get(name), known, pods.get(name, ())))
+    # A claim whose machine is still to come is no node yet.
+    there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
+    known = {name: facts.get(name, UNKNOWN) for name in there}
+    others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name]))}
+    # A machine whose end the cloud has begun counts for no budget any more.
+    ours = {
+        name: each
+        for name, each in there.items()
+        if name not in others and not is_true(_conditions(each.machine), names.INSTANCE_TERMINATING)
+    }
+    acting = [name for name in ours if known[name].acting and views.pop(name, None) is not None]
+    moving = [Demand(key_of(pod), pod.shape) for name in acting for pod in pods.get(name, ()) if _seeks(pod)]
     return Situation(
         snapshot=dataclasses.replace(
             snapshot,
             nodes=tuple(views.values()),
             pools=tuple(_for_moves(view, pools) for view in snapshot.pools),
         ),
-        nodes=tuple(nodes),
+        nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving),
+        demands=(*assembled.demands, *moving, *buffered),
+        buffered=frozenset(each.key for each in buffered),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
-        others=tuple(others),
+        others=tuple(others.values()),
     )
 
 
@@ -110,10 +113,12 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
     def kept(reason: str, message: str, *, waits: bool = False, disabled: bool = False) -> Kept:
         return Kept(machine.name, named, reason, message, waits, disabled)
 
-    if machine.claim is None:
-        return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
+    if known.foreign:
+        return kept(words.UNMANAGED, known.foreign, disabled=True)
     if known.doubt:
         return kept(words.DOUBTFUL, known.doubt)
+    if machine.claim is None:
+        return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
     if pool is None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
     if pool.group != names.KARPENTER:

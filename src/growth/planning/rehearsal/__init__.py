@@ -15,6 +15,6 @@ What it does not know:
 - Images (ImageLocality), preemption, nominated nodes and batches of equal pods.
 """
 
-from growth.planning.rehearsal.stage import Arrival, Rehearsal, Stage
+from growth.planning.rehearsal.stage import Arrival, Rehearsal, Stage, machine, planned_name
 
-__all__ = ["Arrival", "Rehearsal", "Stage"]
+__all__ = ["Arrival", "Rehearsal", "Stage", "machine", "planned_name"]

@@ -24,7 +24,7 @@ Strike = Callable[[str], bool]
 
 
 class LyingCloud:
-    """A provider behind a bad cloud API. `strike` says what goes wrong."""
+    """A provider behind a bad cloud API. `strike` says what goes wrong; `denied` hears of machines that it denies."""
 
     def __init__(
         self,
@@ -33,8 +33,10 @@ class LyingCloud:
         strike: Strike,
         random: SimRandom,
         now: Callable[[], float],
+        denied: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._real = real
+        self._denied = denied
         self._strike = strike
         self._random = random
         self._now = now
@@ -70,6 +72,7 @@ class LyingCloud:
     async def get(self, provider_id: str) -> CloudMachine:
         machine = await self._real.get(provider_id)
         if self._strike("not-found"):
+            self._denied(provider_id)
             raise MachineNotFound(f"404: there is no machine {provider_id}")
         return machine
 

@@ -36,13 +36,17 @@ VICTIM_SECONDS: Final = 5.0
 
 
 class Injector(Seams):
-    """One run's misfortunes. `counts` are of strikes that could matter, `strikes` of all; `log` is what struck, and when."""
+    """One run's misfortunes. `counts` are of strikes that could matter, `strikes` of all; `log` is what struck, and when.
+
+    `denied` is when the cloud said of a machine that there is none, by provider ID.
+    """
 
     def __init__(self, rates: Mapping[str, float], *, seed: int, books: Callable[[], Books]) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
         self.strikes: collections.Counter[str] = collections.Counter()
         self.log: list[tuple[float, str]] = []
         self.by_hand: dict[str, str] = {}
+        self.denied: dict[str, list[float]] = {}
         self._rates = rates
         self._books = books
         self._random = SimRandom(seed, "chaos")
@@ -111,6 +115,7 @@ class Injector(Seams):
             strike=self._strikes_now,
             random=self._random.stream("lists"),
             now=world.kernel.time,
+            denied=lambda provider_id: self.denied.setdefault(provider_id, []).append(world.kernel.time()),
         )
 
     def part(self, api: Api, actor: Actor) -> Api:
@@ -123,8 +128,12 @@ class Injector(Seams):
         world.witness.listeners.append(self._see)
 
     def _see(self, step: Step) -> None:
-        """A machine's fate is drawn when it is bought; names of Nodes that are gone may come again."""
-        if step.which == CONFIG_MAPS and step.old is None and step.new is not None and step.actor.is_growth:
+        """A machine's fate is drawn when it is bought and ends with it; names of Nodes that are gone may come again."""
+        if step.which == CONFIG_MAPS and step.new is None:
+            world = self._world
+            if self._absent.pop(step.key[1].removeprefix("kwok-"), None) is not None and world is not None:
+                self._go(self._tell_cloud(world), "cloud faults")  # the next of its name is another machine
+        elif step.which == CONFIG_MAPS and step.old is None and step.new is not None and step.actor.is_growth:
             claim = step.key[1].removeprefix("kwok-")
             slow = self._stream("slow-join").uniform(60.0, 600.0)
             if self._strikes_now("never-join"):

@@ -377,9 +377,9 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     ),
     "not-waiting-for-it": Sabotage(
         breaks="replacement",
-        bug="what replaces a machine counts as up from the start",
-        apply=_replaced((executing, "is_true", _returns(True))),
-        faults="none",
+        bug="what replaces a machine counts as up from the start, and nobody asks where its pods are to go",
+        apply=_replaced((executing, "is_true", _returns(True)), (question, "_housed", _returns(("", frozenset())))),
+        faults="price-change=60",
         edit=_consolidating,
     ),
     "never-mind-their-protection": Sabotage(

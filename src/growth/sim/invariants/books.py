@@ -7,6 +7,7 @@ from typing import Any, Final
 from growth.api.kinds import Json
 from growth.kube.errors import NotFound
 from growth.kube.memory import MemoryServer
+from growth.kube.memory.selectors import label_selector
 from growth.kube.memory.store import Key
 
 MACHINE_LABEL: Final = "growth.dev/kwok-machine"
@@ -106,6 +107,24 @@ class Books:
     def nodes_of(self, claim: Json) -> list[Json]:
         provider_id = claim.get("status", {}).get("providerID", "")
         return [each for each in self.all(NODES) if provider_id and provider_id_of(each) == provider_id]
+
+    def claims_on(self, node: Json) -> list[Json]:
+        """The claims of the Node's machine: one, unless somebody has been at it."""
+        provider_id = provider_id_of(node)
+        return [
+            each for each in self.all(CLAIMS) if provider_id and each.get("status", {}).get("providerID") == provider_id
+        ]
+
+    def budgets_of(self, pod: Json) -> list[Json]:
+        """The PodDisruptionBudgets that select the pod."""
+        meta = pod["metadata"]
+        return [
+            each
+            for each in self.all(BUDGETS)
+            if each["metadata"]["namespace"] == meta["namespace"]
+            and each["spec"].get("selector") is not None
+            and label_selector(each["spec"]["selector"])(meta.get("labels") or {})
+        ]
 
     def claim_of(self, machine: Json) -> Json | None:
         name = self.claim_uids.get(machine["data"].get("claimUID", ""))

@@ -39,6 +39,8 @@ class Case:
     calm_since: float | None = None
     heard: dict[str, set[str]] = dataclasses.field(default_factory=dict)
     by_hand: dict[str, str] = dataclasses.field(default_factory=dict)
+    denied: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    """By provider ID: when the cloud said that there is no such machine, though there was."""
     bound_at: dict[str, float] = dataclasses.field(default_factory=dict)
     """By the pod's UID."""
     sent: float = 0.0

@@ -10,9 +10,7 @@ from growth.api.instance_types import Catalogue, InstanceType, Offering
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
-from growth.kube.memory.selectors import label_selector
 from growth.sim.invariants.books import (
-    BUDGETS,
     CLAIMS,
     NODES,
     PODS,
@@ -206,9 +204,8 @@ class Settled(AtTheEnd):
             elif not has_condition(claim, "Initialized"):
                 yield Complaint(f"claim {name} is not initialised", (name,))
         for node in books.all(NODES):
-            name, provider_id = node["metadata"]["name"], provider_id_of(node)
-            ours = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
-            if provider_id in books.provider_ids and not ours:
+            name, ours = node["metadata"]["name"], books.claims_on(node)
+            if provider_id_of(node) in books.provider_ids and not ours:
                 yield Complaint(f"Node {name} has no claim", (name,))
             if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
                 yield Complaint(f"Node {name} is still marked as disrupted", (name,))
@@ -216,23 +213,16 @@ class Settled(AtTheEnd):
 
 def _in_pool(node: Json, books: Books) -> bool:
     """Whether the Node is of a machine of a NodePool; also where its claim is gone."""
-    provider_id = provider_id_of(node)
-    claims = [each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id]
-    return provider_id in books.provider_ids and (not claims or any(POOL_LABEL in labels(each) for each in claims))
+    claims = books.claims_on(node)
+    known = provider_id_of(node) in books.provider_ids
+    return known and (not claims or any(POOL_LABEL in labels(each) for each in claims))
 
 
 def _may_not_leave(pod: Json, books: Books) -> bool:
     """Its annotation or its budgets forbid it; more than one budget is more than an API server can evict for."""
     if annotations(pod).get("karpenter.sh/do-not-disrupt") == "true":
         return True
-    meta = pod["metadata"]
-    own = [
-        each
-        for each in books.all(BUDGETS)
-        if each["metadata"]["namespace"] == meta["namespace"]
-        and each["spec"].get("selector") is not None
-        and label_selector(each["spec"]["selector"])(meta.get("labels") or {})
-    ]
+    own = books.budgets_of(pod)
     return len(own) > 1 or any(not each.get("status", {}).get("disruptionsAllowed") for each in own)
 
 

@@ -1,26 +1,18 @@
 """Promises about moves: pods have a place before their node goes, nodes stay that their pods may not leave, no circles.
 
-Where pods could go is judged by the slow predicates of kube-scheduler, which share nothing with those who decide. What a
-decision cannot have known is given to it: pods that came elsewhere a moment before it are not held against it.
+Where pods could go is judged by the slow predicates of kube-scheduler (`places`), which share nothing with those who
+decide.
 """
 
 import dataclasses
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from growth.api.kinds import Json
-from growth.api.nodes import Node
-from growth.api.pods import Pod
-from growth.kube.memory.selectors import label_selector
 from growth.sim.invariants.books import (
     BUDGETS,
     CLAIMS,
-    DISRUPTED,
     DO_NOT_DISRUPT,
-    NODES,
     PODS,
     annotations,
     deleting,
@@ -28,19 +20,13 @@ from growth.sim.invariants.books import (
     has_condition,
     holds_node,
     labels,
-    provider_id_of,
-    tainted,
 )
 from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
-from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.invariants.places import Places
 from growth.sim.seams import Step
 
 REPLACES: Final = "growth.dev/replaces"
-# Put on by others while a node has a bad moment, or before it takes pods at all: decisions look through them.
-PASSING: Final = frozenset(
-    {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"}
-)
 # So long after everything else has come to rest a circle is one.
 REST_SECONDS: Final = 600.0
 # What a machine is: type, zone, terms.
@@ -56,7 +42,11 @@ class Replacement(Quiet):
     name = "replacement"
     promise = "what pods run on is removed only after their next place is there"
 
+    def __init__(self) -> None:
+        self._places = Places()
+
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        self._places.see(step)
         node = voluntary(step, case.books)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
@@ -68,7 +58,7 @@ class Replacement(Quiet):
                 return
         own = case.books.pods_on.get(node["metadata"]["name"], {}).values()
         moving = [each for each in own if holds_node(each) and bound_before(each, case)]
-        lost = homeless(moving, case) if moving else []
+        lost = self._places.homeless(moving, case) if moving else []
         if lost:
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"
@@ -78,96 +68,6 @@ class Replacement(Quiet):
 def bound_before(pod: Json, case: Case) -> bool:
     """Whether the pod ran, or was bound, so long before the request was sent that its sender must know."""
     return case.bound_at.get(pod["metadata"]["uid"], 0.0) < case.sent - BLINK_SECONDS
-
-
-def homeless(moving: Sequence[Json], case: Case) -> list[Json]:
-    """Of pods that are to leave their node, those that no other could take, with all that are leaving already.
-
-    Tried in several orders: largest first and by name, before and after those that wait; with pods that came elsewhere a
-    moment ago and without. kube-scheduler has an order of its own; one that works is enough.
-    """
-    books = case.books
-    leaving = {
-        node["metadata"]["name"] for claim in books.all(CLAIMS) if deleting(claim) for node in books.nodes_of(claim)
-    } | {each["metadata"]["name"] for each in books.all(NODES) if deleting(each)}
-    leaving |= {each["spec"]["nodeName"] for each in moving}
-    others = [
-        pod
-        for name in sorted(leaving)
-        for pod in books.pods_on.get(name, {}).values()
-        if holds_node(pod) and pod not in moving and _may_leave(pod)
-    ]
-    waiting = [
-        pod for pod in books.all(PODS) if not pod["spec"].get("nodeName") and not finished(pod) and not deleting(pod)
-    ]
-    found: list[Json] = list(moving)
-    for order, news, first in itertools.product((_by_size, _by_name), (True, False), (True, False)):
-        own, rest = sorted(moving, key=order), sorted((*others, *waiting), key=order)
-        left = _left_over([*own, *rest] if first else [*rest, *own], _hosts(case, leaving, news=news))
-        found = [each for each in moving if each["metadata"]["uid"] in left]
-        if not found:
-            return []
-    return found
-
-
-def _may_leave(pod: Json) -> bool:
-    return annotations(pod).get(DO_NOT_DISRUPT) != "true"
-
-
-def _by_size(pod: Json) -> tuple[int, str]:
-    return (-requests(_typed(pod).spec).get("cpu", 0), pod["metadata"]["name"])
-
-
-def _by_name(pod: Json) -> tuple[int, str]:
-    return (0, pod["metadata"]["name"])
-
-
-def _typed(pod: Json) -> Pod:
-    """Without its volumes: which of them can be attached where is not followed here."""
-    typed = msgspec.convert(pod, Pod, strict=False)
-    return msgspec.structs.replace(typed, spec=msgspec.structs.replace(typed.spec, volumes=()))
-
-
-def _hosts(case: Case, leaving: set[str], *, news: bool) -> list[Host]:
-    """`news`: pods that came a moment ago are left out."""
-    books = case.books
-    coming = {
-        provider_id_of(node)
-        for claim in books.all(CLAIMS)
-        if not has_condition(claim, "Initialized")
-        for node in books.nodes_of(claim)
-    }
-    hosts = []
-    for node in books.all(NODES):
-        name = node["metadata"]["name"]
-        if name in leaving or provider_id_of(node) in coming or tainted(node, DISRUPTED):
-            continue
-        host = Host.of(msgspec.convert(node, Node, strict=False))
-        host.taints = tuple(each for each in host.taints if each.key not in PASSING)
-        host.unschedulable = False
-        host.pods = [
-            _typed(pod)
-            for pod in books.pods_on.get(name, {}).values()
-            if not finished(pod)
-            and not (news and case.bound_at.get(pod["metadata"]["uid"], 0.0) >= case.sent - NEWS_SECONDS)
-        ]
-        hosts.append(host)
-    return hosts
-
-
-def _left_over(pods: Sequence[Json], hosts: list[Host]) -> set[str]:
-    """UIDs of the pods that find no place, each taking the first that would do."""
-    left = set()
-    for pod in pods:
-        typed = msgspec.structs.replace(_typed(pod))
-        typed = msgspec.structs.replace(typed, spec=msgspec.structs.replace(typed.spec, node_name=""))
-        for host in hosts:
-            if not refusals(typed, host, Scene(hosts=hosts)):
-                host.pods.append(typed)
-                break
-        else:
-            left.add(pod["metadata"]["uid"])
-    return left
 
 
 class Undisturbed(Quiet):
@@ -194,8 +94,9 @@ class Undisturbed(Quiet):
             if self._known(meta["uid"], case):
                 said = f"claim {step.key[1]} was deleted, and pod {meta['name']} on it is marked do-not-disrupt"
                 yield Complaint(said, (step.key[1], meta["name"]))
-            for budget in case.books.all(BUDGETS):
-                if self._known(budget["metadata"]["uid"], case) and holds_node(pod) and _selects(budget, pod):
+            for budget in case.books.budgets_of(pod):
+                always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+                if self._known(budget["metadata"]["uid"], case) and holds_node(pod) and not always:
                     told = budget["metadata"]["name"]
                     said = (
                         f"claim {step.key[1]} was deleted, and budget {told} allows no eviction of pod {meta['name']}"
@@ -219,16 +120,6 @@ class Undisturbed(Quiet):
 
     def _known(self, uid: str, case: Case) -> bool:
         return self._since.get(uid, float("inf")) < case.sent - NEWS_SECONDS
-
-
-def _selects(budget: Json, pod: Json) -> bool:
-    selector = budget["spec"].get("selector")
-    return (
-        selector is not None
-        and budget["spec"].get("unhealthyPodEvictionPolicy") != "AlwaysAllow"
-        and budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
-        and bool(label_selector(selector)(pod["metadata"].get("labels") or {}))
-    )
 
 
 @dataclasses.dataclass(slots=True)

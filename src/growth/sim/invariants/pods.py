@@ -4,17 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.kube.memory.selectors import label_selector
 from growth.operator.wiring import Role
 from growth.sim.invariants.books import (
-    BUDGETS,
-    CLAIMS,
     CONFIG_MAPS,
     DO_NOT_DISRUPT,
     MACHINE_LABEL,
     NODES,
     PODS,
-    Books,
     annotations,
     has_condition,
     holds_node,
@@ -51,7 +47,7 @@ class Protected(Quiet):
         books = case.books
         if step.which == PODS and step.verb == "delete" and begins_to_go(step):
             node = books.find(NODES, step.last["spec"].get("nodeName", ""))
-            if node is not None and not self._past_deadline(_claim_of(node, books), step.last, case):
+            if node is not None and not self._past_deadline(next(iter(books.claims_on(node)), None), step.last, case):
                 yield step.old, "deleted past the eviction"
         elif (
             step.which == CONFIG_MAPS
@@ -77,16 +73,10 @@ class DisruptionBudgets(Protected):
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         for pod, how in self._losses(step, case):
-            meta = pod["metadata"]
-            for budget in case.books.all(BUDGETS):
-                selector = budget["spec"].get("selector")
-                if (
-                    selector is not None
-                    and budget["metadata"]["namespace"] == meta["namespace"]
-                    and label_selector(selector)(meta.get("labels") or {})
-                ):
-                    said = f"pod {meta['name']} of budget {budget['metadata']['name']} was {how}"
-                    yield Complaint(said, (meta["name"], step.key[1]))
+            name = pod["metadata"]["name"]
+            for budget in case.books.budgets_of(pod):
+                said = f"pod {name} of budget {budget['metadata']['name']} was {how}"
+                yield Complaint(said, (name, step.key[1]))
 
 
 class DoNotDisrupt(Protected):
@@ -113,10 +103,3 @@ class Drained(Protected):
         if step.which == CONFIG_MAPS:
             for pod, how in self._losses(step, case):
                 yield Complaint(f"pod {pod['metadata']['name']} ran {how}", (pod["metadata"]["name"], step.key[1]))
-
-
-def _claim_of(node: Json, books: Books) -> Json | None:
-    provider_id = provider_id_of(node)
-    return next(
-        (each for each in books.all(CLAIMS) if each.get("status", {}).get("providerID") == provider_id != ""), None
-    )

@@ -2,7 +2,7 @@
 
 import collections
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from growth.api.kinds import Json
@@ -36,6 +36,8 @@ LEAK_SECONDS: Final = 900.0
 LEAK_SECONDS_IN_STORMS: Final = 2400.0
 # By so much the times that a process wrote down may be wrong, as its wall clock was.
 MOST_WRONG_SECONDS: Final = 600.0
+# Between the two answers of the cloud on which a claim is given up.
+CONFIRM_SECONDS: Final = 60.0
 EMPTY: Final = "Empty"
 CLASS_GROUP: Final = "karpenter.kwok.sh"
 # Everything that decides must have heard of all of these.
@@ -214,7 +216,11 @@ class Unsynced(Quiet):
 
 
 class Unknown(Quiet):
-    """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes."""
+    """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes.
+
+    One whose Node registered may be given up sooner where the cloud denied it twice, `CONFIRM_SECONDS` apart: while its Node
+    is not ready nobody could know better.
+    """
 
     name = "unknown"
     promise = "what is well is not disrupted on a guess: it is tainted first, and looked at again"
@@ -251,7 +257,15 @@ class Unknown(Quiet):
             return None  # somebody takes its Node away, or did
         if surplus(claim, case.books) or replaces(claim):
             return None  # one too many, or for a move that is not made
+        denied = case.denied.get(claim["status"]["providerID"], ())
+        if has_condition(claim, "Registered") and _denied_twice(denied, case.now):
+            return None
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
+
+
+def _denied_twice(times: Sequence[float], now: float) -> bool:
+    """Whether the cloud says just now that there is no such machine, and said so before."""
+    return bool(times) and now - times[-1] <= NEWS_SECONDS and times[-1] - times[0] >= CONFIRM_SECONDS
 
 
 def _reason(claim: Json) -> str:

@@ -7,18 +7,15 @@ may have in it comes from `growth.sim.scenario.oddities`.
 
 from typing import Any, Final
 
+from growth.api import names
 from growth.api.kinds import Json
 from growth.sim.ports import SimRandom
 from growth.sim.scenario import manifests, oddities
+from growth.sim.scenario.manifests import asks, cores
 from growth.sim.scenario.model import Batch, Burst, Cron, PodShape, Rollout, Scenario, Waves, Workload, busy_seconds
 from growth.sim.world.nodes import AGENT_TAINT
 
-CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
-ZONE_LABEL: Final = "topology.kubernetes.io/zone"
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 DEDICATED: Final = "example.com/dedicated"
-FAMILY_LABEL: Final = "karpenter.kwok.sh/instance-family"
-ARCH_LABEL: Final = "kubernetes.io/arch"
 IMPORTANT: Final = "important"
 PATIENT: Final = "patient"
 
@@ -53,7 +50,7 @@ def small(seed: int) -> Scenario:
     """One scale-up and one scale-down, and nothing else: for runs that are made again for every write."""
     random = SimRandom(seed, "small")
     pods = random.between(8, 12)
-    requirement = _in(CPU_LABEL, "4", "8")
+    requirement = cores("4", "8")
     return Scenario(
         hours=0.5,
         objects=(manifests.node_pool("default", requirements=(_on_demand(), requirement), consolidate_after="30s"),),
@@ -99,7 +96,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
     )
     dedicated = manifests.node_pool(
         "dedicated",
-        requirements=(_in(CPU_LABEL, "4"), _on_demand()),
+        requirements=(cores("4"), _on_demand()),
         taints=({"key": DEDICATED, "value": "burst", "effect": "NoSchedule"},),
         labels={DEDICATED: "burst"},
         limits={"nodes": "40"},
@@ -110,7 +107,7 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         return general, dedicated
     preferred = manifests.node_pool(
         "preferred",
-        requirements=(_in(CPU_LABEL, "8"), _on_demand()),
+        requirements=(cores("8"), _on_demand()),
         limits={"nodes": str(random.between(1, 3))},
         weight=10,
         consolidate_after="60s",
@@ -118,23 +115,19 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
     return general, dedicated, preferred
 
 
-def _asks(key: str, operator: str, *values: str, **more: int) -> Json:
-    return {"key": key, "operator": operator, "values": list(values), **more}
-
-
 # Machines of two to eight cores, and of one make or another, in all the words that there are for it.
 _SIZES: Final[tuple[tuple[Json, ...], ...]] = (
-    (_asks(CPU_LABEL, "In", "2", "4"),),
-    (_asks(CPU_LABEL, "In", "4"),),
-    (_asks(CPU_LABEL, "In", "2", "4", "8"),),
-    (_asks(CPU_LABEL, "Gt", "1"), _asks(CPU_LABEL, "Lt", "9")),
-    (_asks(CPU_LABEL, "In", "2", "4"), {"key": FAMILY_LABEL, "operator": "Exists", "minValues": 2}),
+    (cores("2", "4"),),
+    (cores("4"),),
+    (cores("2", "4", "8"),),
+    (asks(names.KWOK_INSTANCE_CPU_LABEL, "Gt", "1"), asks(names.KWOK_INSTANCE_CPU_LABEL, "Lt", "9")),
+    (cores("2", "4"), {**asks(names.KWOK_INSTANCE_FAMILY_LABEL, "Exists"), "minValues": 2}),
 )
 _MAKES: Final[tuple[tuple[Json, ...], ...]] = (
-    (_asks(ARCH_LABEL, "In", "amd64"),),
-    (_asks(ARCH_LABEL, "In", "arm64"),),
-    (_asks(ARCH_LABEL, "In", "amd64", "arm64"),),
-    (_asks(ARCH_LABEL, "NotIn", "amd64"), {"key": "example.com/gpu", "operator": "DoesNotExist"}),
+    (asks(names.ARCH_LABEL, "In", "amd64"),),
+    (asks(names.ARCH_LABEL, "In", "arm64"),),
+    (asks(names.ARCH_LABEL, "In", "amd64", "arm64"),),
+    (asks(names.ARCH_LABEL, "NotIn", "amd64"), asks("example.com/gpu", "DoesNotExist")),
 )
 
 
@@ -172,7 +165,7 @@ def _extras(random: SimRandom) -> tuple[Json, ...]:
                 "apiVersion": "karpenter.sh/v1alpha1",
                 "kind": "NodeOverlay",
                 "metadata": {"name": "dearer"},
-                "spec": {"requirements": [_in(CPU_LABEL, "2")], "priceAdjustment": random.choice(("+20%", "-10%"))},
+                "spec": {"requirements": [cores("2")], "priceAdjustment": random.choice(("+20%", "-10%"))},
             }
         )
     return tuple(found)
@@ -224,7 +217,9 @@ def _waves(random: SimRandom, busy: float) -> tuple[Waves, ...]:
         pod=PodShape(
             cpu=random.choice(("250m", "400m", "600m")),
             memory=random.choice(("256Mi", "512Mi")),
-            spec={"topologySpreadConstraints": [_spread("web", ZONE_LABEL, random.choice(("DoNotSchedule", "Any")))]},
+            spec={
+                "topologySpreadConstraints": [_spread("web", names.ZONE_LABEL, random.choice(("DoNotSchedule", "Any")))]
+            },
         ),
     )
     cache = Waves(
@@ -244,7 +239,7 @@ def _rollout(random: SimRandom, busy: float) -> Rollout:
         {"priorityClassName": IMPORTANT},
         {"affinity": _near("web")},
         {"initContainers": [_container("prepare", "100m"), {**_container("proxy", "50m"), "restartPolicy": "Always"}]},
-        {"topologySpreadConstraints": [_spread("api", HOSTNAME_LABEL, "Any")]},
+        {"topologySpreadConstraints": [_spread("api", names.HOSTNAME_LABEL, "Any")]},
     )
     return Rollout(
         name="api",
@@ -294,12 +289,8 @@ def _after(seconds: float) -> str:
     return f"{max(1, round(seconds))}s"
 
 
-def _in(key: str, *values: str) -> Json:
-    return {"key": key, "operator": "In", "values": list(values)}
-
-
 def _on_demand() -> Json:
-    return _in("karpenter.sh/capacity-type", "on-demand")
+    return asks(names.CAPACITY_TYPE_LABEL, "In", "on-demand")
 
 
 def _container(name: str, cpu: str) -> Json:
@@ -308,7 +299,7 @@ def _container(name: str, cpu: str) -> Json:
 
 def _spread(app: str, key: str, unsatisfiable: str) -> Json:
     return {
-        "maxSkew": 1 if key == ZONE_LABEL else 2,
+        "maxSkew": 1 if key == names.ZONE_LABEL else 2,
         "topologyKey": key,
         "whenUnsatisfiable": unsatisfiable if unsatisfiable == "DoNotSchedule" else "ScheduleAnyway",
         "labelSelector": {"matchLabels": {"app": app}},
@@ -317,12 +308,12 @@ def _spread(app: str, key: str, unsatisfiable: str) -> Json:
 
 def _apart(app: str) -> Json:
     """No two on one node."""
-    term = {"topologyKey": HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
+    term = {"topologyKey": names.HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _near(app: str) -> Json:
     """Rather in a zone with those."""
-    term = {"topologyKey": ZONE_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
+    term = {"topologyKey": names.ZONE_LABEL, "labelSelector": {"matchLabels": {"app": app}}}
     preferred = [{"weight": 50, "podAffinityTerm": term}]
     return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

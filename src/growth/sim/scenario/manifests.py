@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from growth.api import names
 from growth.api.kinds import Json
 from growth.providers.kwok.kubelets import RUN_ANNOTATION
 from growth.sim.scenario.model import PodShape, Recorded, Workload
@@ -9,6 +10,7 @@ from growth.sim.scenario.model import PodShape, Recorded, Workload
 STORAGE_CLASS: Final = "simulated"
 DRIVER: Final = "csi.simulated"
 NAMESPACE: Final = "default"
+NODE_CLASS: Final[Json] = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 # Written into a Deployment's template by a rollout.
 ROUND_ANNOTATION: Final = "growth.dev/simulated-round"
 
@@ -91,6 +93,16 @@ def priority_class(name: str, value: int, **more: Any) -> Json:
     }
 
 
+def asks(key: str, operator: str, *values: str) -> Json:
+    """One requirement of a pool or a claim."""
+    return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
+
+
+def cores(*numbers: str) -> Json:
+    """Machines of one of these numbers of cores."""
+    return asks(names.KWOK_INSTANCE_CPU_LABEL, "In", *numbers)
+
+
 def node_pool(
     name: str,
     *,
@@ -110,8 +122,8 @@ def node_pool(
     `grace` is how long pods may take to leave.
     """
     spec: Json = {
-        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-        "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}, *requirements],
+        "nodeClassRef": NODE_CLASS,
+        "requirements": [asks(names.OS_LABEL, "In", "linux"), *requirements],
         "expireAfter": "Never",
     }
     if taints:

@@ -10,11 +10,12 @@ from typing import Any, Final
 from growth.api import names
 from growth.api.kinds import Json
 from growth.sim.scenario import manifests, oddities
+from growth.sim.scenario.manifests import asks, cores
 from growth.sim.scenario.model import Batch, Burst, Event, PodShape, Rollout, Scenario, Waves
-from growth.sim.scenario.oddities import CPU_LABEL, NOBODY, buffer, claim
+from growth.sim.scenario.oddities import NOBODY, buffer, claim
 from growth.sim.world.nodes import AGENT_TAINT
 
-FOUR: Final = {"key": CPU_LABEL, "operator": "In", "values": ["4"]}
+FOUR: Final = cores("4")
 FAULTS: Final = "growth-kwok-faults"
 PROTECTED: Final[dict[str, str]] = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
 
@@ -96,12 +97,12 @@ def _buffers() -> Scenario:
 def _odd_pools() -> Scenario:
     """Pools that cannot be served beside one that can, and what people do to them."""
     say = oddities.node_class_says
-    family = {"key": "karpenter.kwok.sh/instance-family", "operator": "Exists", "minValues": 2}
-    types = {"key": names.INSTANCE_TYPE_LABEL, "operator": "Exists", "minValues": 4}
+    family = {**asks(names.KWOK_INSTANCE_FAMILY_LABEL, "Exists"), "minValues": 2}
+    types = {**asks(names.INSTANCE_TYPE_LABEL, "Exists"), "minValues": 4}
     second = _named("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "second", spec={"nodeRegistrationDelay": "10s"})
     of_second = manifests.node_pool("of-second", taints=(NOBODY,))
-    of_second["spec"]["template"]["spec"]["nodeClassRef"] = {**oddities.NODE_CLASS, "name": "second"}
-    own_label = {"key": "example.com/team", "operator": "In", "values": ["red", "blue"]}
+    of_second["spec"]["template"]["spec"]["nodeClassRef"] = {**manifests.NODE_CLASS, "name": "second"}
+    own_label = asks("example.com/team", "In", "red", "blue")
     return Scenario(
         hours=0.5,
         objects=(
@@ -111,13 +112,11 @@ def _odd_pools() -> Scenario:
             manifests.node_pool(
                 "default",
                 requirements=(
-                    *(
-                        {"key": CPU_LABEL, "operator": each, "values": [size]}
-                        for each, size in (("Gt", "1"), ("Lt", "9"))
-                    ),
-                    {"key": names.ARCH_LABEL, "operator": "NotIn", "values": ["arm64"]},
-                    {"key": "example.com/gpu", "operator": "DoesNotExist"},
-                    {"key": names.ZONE_LABEL, "operator": "Exists"},
+                    asks(names.KWOK_INSTANCE_CPU_LABEL, "Gt", "1"),
+                    asks(names.KWOK_INSTANCE_CPU_LABEL, "Lt", "9"),
+                    asks(names.ARCH_LABEL, "NotIn", "arm64"),
+                    asks("example.com/gpu", "DoesNotExist"),
+                    asks(names.ZONE_LABEL, "Exists"),
                     own_label,
                     family,
                     types,
@@ -157,9 +156,9 @@ def _odd_pools() -> Scenario:
 
 def _best_effort() -> Scenario:
     """More kinds of machines are asked for than there are for such pods, and fewer will do."""
-    families = {"key": "karpenter.kwok.sh/instance-family", "operator": "Exists", "minValues": 3}
-    types = {"key": names.INSTANCE_TYPE_LABEL, "operator": "Exists", "minValues": 30}
-    zones = {"key": names.ZONE_LABEL, "operator": "Exists", "minValues": 2}
+    families = {**asks(names.KWOK_INSTANCE_FAMILY_LABEL, "Exists"), "minValues": 3}
+    types = {**asks(names.INSTANCE_TYPE_LABEL, "Exists"), "minValues": 30}
+    zones = {**asks(names.ZONE_LABEL, "Exists"), "minValues": 2}
     lean = PodShape(cpu="2500m", memory="100Mi", spec={"nodeSelector": {names.ZONE_LABEL: "test-zone-a"}})
     return Scenario(
         hours=0.5,
@@ -216,8 +215,8 @@ def _strangers() -> Scenario:
 
 def _by_hand() -> Scenario:
     """Claims that people make, and what they do to claims and Nodes."""
-    many = {"key": CPU_LABEL, "operator": "In", "values": ["2"]}
-    nothing = {"key": CPU_LABEL, "operator": "In", "values": ["3"]}
+    many = cores("2")
+    nothing = cores("3")
     agent = {"key": AGENT_TAINT, "effect": "NoSchedule"}
     gpu = {"requests": {"example.com/gpu": "1"}}
     orphan = claim("orphan")
@@ -241,7 +240,7 @@ def _by_hand() -> Scenario:
             claim("started", startupTaints=[agent]),
             claim("with-gpu", resources=gpu),
             claim("nothing-sold", requirements=[nothing]),
-            claim("no-class", nodeClassRef={**oddities.NODE_CLASS, "name": "missing"}),
+            claim("no-class", nodeClassRef={**manifests.NODE_CLASS, "name": "missing"}),
             claim("twice", requirements=[many]),
             claim("slowly"),
             claim("taken"),
@@ -446,7 +445,7 @@ def _protected_empties() -> Scenario:
 
 
 def _of(value: str) -> Json:
-    return {"key": "example.com/of", "operator": "In", "values": [value]}
+    return asks("example.com/of", "In", value)
 
 
 NAMED: Final[Mapping[str, Scenario]] = {

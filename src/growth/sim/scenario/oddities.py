@@ -10,10 +10,9 @@ from growth.api import names
 from growth.api.kinds import Json
 from growth.sim.ports import SimRandom
 from growth.sim.scenario import manifests
+from growth.sim.scenario.manifests import asks, cores
 from growth.sim.scenario.model import Event, PodShape
 
-NODE_CLASS: Final[Json] = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
-CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
 # Machines of these pools are for nobody: no pod tolerates this.
 NOBODY: Final[Json] = {"key": "example.com/nobody", "value": "true", "effect": "NoSchedule"}
 
@@ -87,7 +86,7 @@ def static_pool(replicas: int, *, limit: int | None = None, mode: str = "Hard", 
     """Machines for nobody, so many of them."""
     pool = manifests.node_pool(
         name,
-        requirements=(_in(CPU_LABEL, "2", "4"),),
+        requirements=(cores("2", "4"),),
         taints=(NOBODY,),
         limits=None if limit is None else {"nodes": str(limit)},
     )
@@ -158,15 +157,16 @@ _BUFFERS: Final = (_share_of_web, _some_pods, _as_limits_allow, _of_nothing)
 
 def bad_pools() -> tuple[Json, ...]:
     """Each is accepted by the API server and wrong all the same; all are for nobody."""
-    never = (_in(CPU_LABEL, "2"), _in(CPU_LABEL, "4"))
-    too_many = (_in(CPU_LABEL, "2", "4"), {**_in(CPU_LABEL, "2", "4", "8"), "minValues": 3})
+    never = (cores("2"), cores("4"))
+    too_many = (cores("2", "4"), {**cores("2", "4", "8"), "minValues": 3})
+    none_such = asks(names.INSTANCE_TYPE_LABEL, "In", "none-such")
     missing = manifests.node_pool("bad-class", taints=(NOBODY,))
-    missing["spec"]["template"]["spec"]["nodeClassRef"] = {**NODE_CLASS, "name": "missing"}
+    missing["spec"]["template"]["spec"]["nodeClassRef"] = {**manifests.NODE_CLASS, "name": "missing"}
     return (
         manifests.node_pool("bad-sizes", requirements=never, taints=(NOBODY,)),
         manifests.node_pool("bad-minimum", requirements=too_many, taints=(NOBODY,)),
         manifests.node_pool("bad-taints", taints=(NOBODY, NOBODY)),
-        manifests.node_pool("bad-types", requirements=(_in(names.INSTANCE_TYPE_LABEL, "none-such"),), taints=(NOBODY,)),
+        manifests.node_pool("bad-types", requirements=(none_such,), taints=(NOBODY,)),
         missing,
     )
 
@@ -197,14 +197,14 @@ def growth_pool(name: str = "plain") -> Json:
 
 def claim(name: str, **spec: Any) -> Json:
     """A NodeClaim that no pool owns: its machine is bought, and nobody takes it away but who made the claim."""
-    linux = _in("kubernetes.io/os", "linux")
+    linux = asks(names.OS_LABEL, "In", "linux")
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
         "metadata": {"name": name},
         "spec": {
-            "nodeClassRef": NODE_CLASS,
-            "requirements": [linux, _in(CPU_LABEL, "2")],
+            "nodeClassRef": manifests.NODE_CLASS,
+            "requirements": [linux, cores("2")],
             "taints": [NOBODY],
             "expireAfter": "Never",
             **spec,
@@ -244,7 +244,3 @@ def paused(pool: str, word: str) -> Json:
         "kind": "NodePool",
         "metadata": {"name": pool, "annotations": {names.PAUSED_ANNOTATION: word}},
     }
-
-
-def _in(key: str, *values: str) -> Json:
-    return {"key": key, "operator": "In", "values": list(values)}

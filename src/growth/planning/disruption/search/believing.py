@@ -9,11 +9,12 @@ from growth.api.requests import requests_of
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand, NodeView
 from growth.planning.disruption import words
+from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.model import Situation
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.occupants import DISRUPTED
 from growth.planning.plan import PlannedClaim
-from growth.planning.rehearsal import Arrival, Stage
+from growth.planning.rehearsal import Arrival, Rehearsal, Stage, machine, planned_name
 from growth.units import QuantityError
 
 # In each round so much more room comes back than the pods that were left over ask for, twice that in the next.
@@ -42,8 +43,35 @@ def left_over(
         for node in situation.snapshot.nodes
         if node.name not in names or spread
     ]
-    stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), [*situation.demands, *evicted])
-    return [key for key in stage.rehearse(claims, Arrival.AT_ONCE).left if key not in waiting]
+    queue = [*situation.waiting, *evicted]
+    stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), queue)
+    bound = stage.rehearse(claims, Arrival.AT_ONCE)
+    left = [*bound.left]
+    if situation.buffered:
+        left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
+    return [key for key in left if key not in waiting]
+
+
+def _full(
+    situation: Situation,
+    nodes: Iterable[NodeView],
+    claims: Sequence[PlannedClaim],
+    queue: Sequence[Demand],
+    bound: Rehearsal,
+) -> tuple[NodeView, ...]:
+    """The nodes and the machines that are bought, with everybody where kube-scheduler has bound them."""
+    pools = {pool.ref: pool for pool in situation.snapshot.pools}
+    shapes = {each.key: each.shape for each in (*situation.demands, *queue)}
+    machines = [
+        dataclasses.replace(
+            machine(claim, pools[claim.pool], planned_name(number)), requested=taken_by_daemons(claim, shapes)
+        )
+        for number, claim in enumerate(claims)
+    ]
+    pods: dict[str, list[PodShape]] = {}
+    for key, place in bound.order:
+        pods.setdefault(place if isinstance(place, str) else planned_name(place), []).append(shapes[key])
+    return holding((*nodes, *machines), pods)
 
 
 def _drained(node: NodeView) -> NodeView:

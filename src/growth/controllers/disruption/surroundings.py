@@ -1,0 +1,96 @@
+"""What the server says now of the places where the pods of a move are to go: the Nodes, the pods there, the pods in line.
+
+The cache may be behind: a watch is late, or silent. Before the first deletion of a move the room that it counts on is
+therefore read afresh. Few places are read one by one, each by a list of its own pods; many by one list of all.
+"""
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from growth.api.nodes import NODE, Node
+from growth.api.pods import POD
+from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_done
+from growth.controllers.disruption.attempts import each
+from growth.controllers.environment import Environment
+from growth.controllers.fresh import PAGE, every
+from growth.kube.errors import NotFound
+
+# So many lists of single nodes are fewer bytes than one of a whole cluster, and no burden.
+FEW: Final = 20
+# A look is good for so long, or twice as long as it took: who deletes by it later than that looks again first.
+GOOD_SECONDS: Final = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Some nodes by name, None for one that is gone; the pods that are bound there, and all that are bound nowhere yet.
+
+    `until` is how long one may act by it, by the monotonic clock.
+    """
+
+    until: float
+    nodes: Mapping[str, Node | None]
+    pods: Mapping[str, tuple[CachedPod, ...]]
+    waiting: tuple[CachedPod, ...]
+
+    def holds_after(self, before: "Surroundings") -> bool:
+        """Whether what was found possible `before` is so now: no pod has come, and the nodes are what they were."""
+        return all(
+            (old := before.nodes.get(name)) is not None and node is not None and _takes_the_same(old, node)
+            for name, node in self.nodes.items()
+        ) and {*_uids(self.waiting), *_uids(*self.pods.values())} <= {
+            *_uids(before.waiting),
+            *_uids(*before.pods.values()),
+        }
+
+
+async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
+    """None where the server does not answer all of it."""
+    began = env.clock.monotonic()
+    wanted = sorted(names)
+    if len(wanted) > max(FEW, len(env.state.pods.store) // PAGE):
+        asked = [""]
+    else:
+        asked = [*(f"spec.nodeName={name}" for name in wanted), "spec.nodeName="]
+
+    async def node(name: str) -> tuple[Node | None]:
+        try:
+            return (await env.api.get(NODE, name),)
+        except NotFound:
+            return (None,)
+
+    async def listed(fields: str) -> list[CachedPod]:
+        return [env.state.shapes.keep(pod) for pod in await every(env.api, POD, fields=fields)]
+
+    # Once each: while one answer is waited for, the others grow old.
+    pods = await each(asked, listed, attempts=1)
+    nodes = await each(wanted, node, attempts=1)
+    if any(one is None for one in pods) or any(one is None for one in nodes):
+        return None
+    by_node: dict[str, list[CachedPod]] = {name: [] for name in ("", *wanted)}
+    for pod in {pod.uid: pod for some in pods if some is not None for pod in some}.values():
+        if pod.node_name in by_node:
+            by_node[pod.node_name].append(pod)
+    return Surroundings(
+        until=began + max(GOOD_SECONDS, 2 * (env.clock.monotonic() - began)),
+        nodes={name: one[0] for name, one in zip(wanted, nodes, strict=True) if one is not None},
+        pods={name: tuple(by_node[name]) for name in wanted},
+        waiting=tuple(by_node[""]),
+    )
+
+
+def _takes_the_same(old: Node, new: Node) -> bool:
+    """Whether pods that the one would take the other takes too."""
+    return (
+        old.metadata.uid == new.metadata.uid
+        and new.metadata.deletion_timestamp is None
+        and old.metadata.labels == new.metadata.labels
+        and old.spec == new.spec
+        and old.status.allocatable == new.status.allocatable
+    )
+
+
+def _uids(*pods: Iterable[CachedPod]) -> set[str]:
+    return {pod.uid for some in pods for pod in some if not is_done(pod)}

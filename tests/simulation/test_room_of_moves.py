@@ -1,0 +1,175 @@
+"""Whether the pods of a move have a place is asked of the server, not of the cache, before its claims are deleted."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.kinds import Kind
+from growth.api.nodes import NODE
+from growth.api.pods import POD
+from growth.controllers.disruption import Disruption, surroundings
+from growth.kube.api import Api
+from growth.kube.memory import MemoryApi
+from tests.simulation.ending import add_pod
+from tests.simulation.moving import add_large, add_ready_pool, claims, tainted
+from tests.simulation.owning import Stage, on_stage
+
+
+class Deaf:
+    """An API that from some moment on hears nothing more of one kind: its watch is open, and silent."""
+
+    def __init__(self, api: MemoryApi, kind: str = "Pod") -> None:
+        self._api = api
+        self._kind = kind
+        self.deaf = False
+        self.lists: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def list(self, kind: Kind[Any], **more: Any) -> Any:
+        if self.deaf and kind.kind == "Pod":
+            self.lists.append(more.get("fields", ""))
+        return await self._api.list(kind, **more)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, kind: Kind[Any], **more: Any) -> AsyncIterator[AsyncIterator[Any]]:
+        async with self._api.watch(kind, **more) as events:
+            yield events if kind.kind != self._kind else self._heard(events)
+
+    async def _heard(self, events: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for event in events:
+            if not self.deaf:
+                yield event
+
+
+def deafened(kind: str = "Pod") -> tuple[list[Deaf], Any]:
+    holder: list[Deaf] = []
+
+    def api(real: MemoryApi) -> Api:
+        holder.append(Deaf(real, kind))
+        return holder[0]
+
+    return holder, api
+
+
+async def two_halves(stage: Stage) -> None:
+    """Two large machines with a little on each: one of them is enough."""
+    pool = await add_ready_pool(stage)
+    await add_large(stage, pool=pool, cpu="3")
+    await add_large(stage, "web-2", pool=pool, cpu="3")
+    await stage.start(Disruption(stage.env))
+    await asyncio.sleep(30)
+
+
+async def one_may_go(stage: Stage) -> None:
+    """Three large machines: the first has little on it, the others are protected, and each has room for that."""
+    pool = await add_ready_pool(stage)
+    for name, cpu in (("web-1", "3"), ("web-2", "10"), ("web-3", "10")):
+        await add_large(stage, name, pool=pool, cpu=cpu)
+    annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+    for name in ("web-2", "web-3"):
+        await stage.admin.patch(NODE, f"node-of-{name}", annotation)
+    await stage.start(Disruption(stage.env))
+    await asyncio.sleep(30)
+
+
+def asks(cpu: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}]
+
+
+def test_room_that_is_gone_while_the_watch_is_silent() -> None:
+    """The nodes that could take the pods are full by now, which the cache has not heard: nothing goes or stays marked."""
+    holder, api = deafened()
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        for name in ("web-2", "web-3"):
+            await add_pod(stage, f"thief-{name}", node=f"node-of-{name}", owner="StatefulSet", containers=asks("5"))
+        await asyncio.sleep(20)
+        return sorted(await claims(stage)), await tainted(stage)
+
+    assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
+
+
+def test_pods_in_line_come_first() -> None:
+    """A pod that waits and of which the cache has not heard takes the room: nothing goes."""
+    holder, api = deafened()
+
+    async def body(stage: Stage) -> list[str]:
+        await two_halves(stage)
+        holder[0].deaf = True
+        await stage.admin.create(
+            POD, {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}, namespace="default"
+        )
+        await asyncio.sleep(20)
+        return sorted(await claims(stage))
+
+    assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+def test_a_place_that_takes_nobody_any_more() -> None:
+    """The nodes are cordoned, which the cache has not heard: nothing goes."""
+    holder, api = deafened("Node")
+
+    async def body(stage: Stage) -> list[str]:
+        await two_halves(stage)
+        holder[0].deaf = True
+        for number in (1, 2):
+            await stage.admin.patch(NODE, f"node-of-web-{number}", {"spec": {"unschedulable": True}})
+        await asyncio.sleep(20)
+        return sorted(await claims(stage))
+
+    assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+@pytest.mark.parametrize("full", ["web-2", "web-3"])
+def test_room_elsewhere_is_found(full: str) -> None:
+    """Whichever node that could take the pods is full by now, the other one is looked at too, and takes them."""
+    holder, api = deafened()
+
+    async def body(stage: Stage) -> list[str]:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        await add_pod(stage, "thief", node=f"node-of-{full}", owner="StatefulSet", containers=asks("5"))
+        await asyncio.sleep(20)
+        return sorted(await claims(stage))
+
+    assert on_stage(body, api=api).value == ["web-2", "web-3"]
+
+
+def test_only_the_places_that_are_counted_on_are_read() -> None:
+    """Three lists of pods: of the node that goes, of the one that takes its pods, and of those that wait."""
+    holder, api = deafened()
+
+    async def body(stage: Stage) -> list[str]:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        await asyncio.sleep(20)
+        return holder[0].lists
+
+    lists = on_stage(body, api=api).value
+    assert len(lists) == 3
+    assert lists.count("spec.nodeName=") == 1
+
+
+def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above a number of nodes all pods are asked for at once."""
+    monkeypatch.setattr(surroundings, "FEW", 0)
+    holder, api = deafened()
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        await two_halves(stage)
+        holder[0].deaf = True
+        await asyncio.sleep(20)
+        return sorted(await claims(stage)), holder[0].lists
+
+    left, lists = on_stage(body, api=api).value
+    assert len(left) == 1
+    assert "" in lists
+    assert "spec.nodeName=" not in lists

@@ -1,0 +1,79 @@
+"""Where pods could go that must leave their node: what counts, and what nobody can have known."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from growth.api.kinds import Json
+from growth.sim.invariants import moves
+from growth.sim.invariants.books import CLAIMS, NODES, PODS
+from tests.unit.invariants.histories import GROWTH, History, claim, going, node, pod, running
+
+
+def asking(name: str, cpu: str, *, on: str = "") -> Json:
+    """A pod of that size, bound or not."""
+    body = pod(name)
+    body["spec"]["containers"] = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    body["spec"]["nodeName"] = on
+    return body
+
+
+def with_rooms(rooms: Mapping[str, str]) -> History:
+    """A machine `one`, and others with that much room."""
+    history = running(moves.Replacement())
+    for name, room in rooms.items():
+        other = node(name)
+        other["status"]["allocatable"] = {"cpu": room, "pods": "10"}
+        history.put(CLAIMS, claim(name), by=GROWTH)
+        history.put(NODES, other)
+    return history
+
+
+def remove_one(history: History, *, at: float = 100.0) -> int:
+    """How many complaints there are when the first machine goes."""
+    history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=at)
+    return len(history.said)
+
+
+@pytest.mark.parametrize(("rooms", "said"), [({"two": "6", "three": "7"}, 0), ({"two": "6", "three": "6"}, 1)])
+def test_every_way_is_tried(rooms: Mapping[str, str], said: int) -> None:
+    """Pods of 4, 3, 3 and 3 fit into 6 and 7, though not the largest first into the fullest; and not into 6 and 6."""
+    history = with_rooms(rooms)
+    for name, cpu in (("a", "4"), ("b", "3"), ("c", "3"), ("d", "3")):
+        history.put(PODS, asking(name, cpu, on="one"))
+    assert remove_one(history) == said
+
+
+@pytest.mark.parametrize(("came", "said"), [(99.0, 0), (90.0, 1)])
+def test_who_came_after_the_last_look_is_not_held_against_it(came: float, said: int) -> None:
+    """A pod that took the room a second ago is news; one that took it ten seconds ago is not."""
+    history = with_rooms({"two": "2"})
+    history.put(PODS, asking("a", "1", on="one"))
+    thief = asking("thief", "2", on="two")
+    history.case.bound_at[thief["metadata"]["uid"]] = came
+    history.put(PODS, thief, at=came)
+    assert remove_one(history) == said
+
+
+@pytest.mark.parametrize(("came", "said"), [(99.0, 0), (90.0, 1)])
+def test_who_waits_comes_first(came: float, said: int) -> None:
+    """A pod that has waited for a while takes the room; one that was created a second ago nobody knew of."""
+    history = with_rooms({"two": "2"})
+    history.put(PODS, asking("a", "1", on="one"))
+    history.put(PODS, asking("waiting", "2"), at=came)
+    assert remove_one(history) == said
+
+
+@pytest.mark.parametrize(("closed", "said"), [(99.0, 0), (90.0, 1)])
+def test_a_node_that_closed_after_the_last_look(closed: float, said: int) -> None:
+    """A node that was tainted or taken away a second ago could take the pods when it was looked at."""
+    for taken in (False, True):
+        history = with_rooms({"two": "2"})
+        history.put(PODS, asking("a", "1", on="one"))
+        if taken:
+            history.remove(NODES, node("two"), at=closed)
+        else:
+            tainted = node("two", tainted=True)
+            tainted["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
+            history.put(NODES, tainted, at=closed)
+        assert remove_one(history) == said, taken
