@@ -28,6 +28,7 @@ from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import Facts, situated
+from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
 
 _FIRST_FIT: Final = solve.Options(packer="first-fit")
@@ -231,18 +232,35 @@ def _housed(
 
     there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
     open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
-    plan = solve.solve(open_to_them, moving, _FIRST_FIT)
-    homeless = [each.pod for each in plan.unplaced]
+    places, homeless = _places(open_to_them, moving)
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if situation.buffered and not why:
         shapes = {each.key: each.shape for each in moving}
-        moved = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
+        moved = {name: [shapes[key] for key in keys] for name, keys in places.items()}
         lost = _lost_by_buffers(situation, holding((*views, *stand_ins(move.replacements, situation)), moved))
         why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
     taken = {
         view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
     }
-    return why, frozenset({each.name for each in plan.filled} & {view.name for view in others.nodes} | taken)
+    return why, frozenset(places.keys() & {view.name for view in others.nodes} | taken)
+
+
+def _places(snapshot: Snapshot, moving: Sequence[Demand]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Which nodes take which pods, and who has no place: packed tightly, else spread as kube-scheduler would.
+
+    Decisions are rehearsed the second way, and where room is scarce each finds places that the other does not.
+    """
+    plan = solve.solve(snapshot, moving, _FIRST_FIT)
+    packed = {each.name: each.pods for each in plan.filled}
+    if not plan.unplaced:
+        return packed, ()
+    spread = Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE)
+    if spread.left:
+        return packed, [each.pod for each in plan.unplaced]
+    places: dict[str, list[str]] = {}
+    for key, name in spread.order:
+        places.setdefault(str(name), []).append(key)
+    return places, ()
 
 
 def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
