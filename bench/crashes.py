@@ -2,8 +2,9 @@
 
 Once for a NodePool of Karpenter's API and once for a growth pool.
 
-See `growth.sim.trials.owning.crashes`. Printed for each act: how many writes it takes without a crash, so how many times it
-was repeated with one, and how many of those ended with something leaked, bought twice or not running. Nothing is timed.
+See `growth.sim.trials.owning.crashes`, and `exchanges` for moves with several machines. Printed for each act: how many
+writes it takes without a crash, so how many times it was repeated with one, and how many of those ended with something
+leaked, bought twice or not running. Nothing is timed.
 """
 
 import argparse
@@ -13,6 +14,8 @@ from typing import Any, Final
 from growth.operator import logs
 from growth.ports import SystemClock
 from growth.sim.trials.owning.crashes import POOL, Act, run
+from growth.sim.trials.owning.exchanges import Exchange
+from growth.sim.trials.owning.exchanges import run as run_exchange
 from growth.sim.trials.owning.stage import Pool, ServerPool
 
 SERVERS: Final = ServerPool(nodes=4, types=(("c-4x-amd64-linux", 1, 2), ("C-8x-amd64-linux", 0, 3)))
@@ -28,6 +31,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     rows = [
         everywhere(act, seed=options.seed, every=options.every, pool=pool) for pool in (POOL, SERVERS) for act in Act
     ]
+    rows += [exchanged(each, seed=options.seed, every=options.every) for each in Exchange]
     return {"seed": options.seed, "crashes": sum(row["crashes"] for row in rows), "acts": rows}
 
 
@@ -51,6 +55,25 @@ def everywhere(act: Act, *, seed: int, every: int = 1, pool: Pool | ServerPool =
         "pool": pool.kind.api_version,
         "writes": calm.writes,
         "crashes": crashes,
+        "broken": len(broken),
+        "first": broken[0][:300] if broken else "",
+    }
+
+
+def exchanged(exchange: Exchange, *, seed: int, every: int = 1) -> dict[str, Any]:
+    """The same for a move with several machines."""
+    calm = run_exchange(exchange, seed=seed)
+    broken = []
+    numbers = range(1, calm.writes + 1, every)
+    for number in numbers:
+        try:
+            run_exchange(exchange, seed=seed, crash_after=number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other writes are tried too
+            broken.append(f"after write {number}: {type(error).__name__}: {error}")
+    return {
+        "act": f"{exchange} replaced by two",
+        "writes": calm.writes,
+        "crashes": len(numbers),
         "broken": len(broken),
         "first": broken[0][:300] if broken else "",
     }

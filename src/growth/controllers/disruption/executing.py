@@ -9,21 +9,17 @@ is taken off (`mending`), and a claim that replaces names its move, with which a
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.edits import set_annotations
 from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
-from growth.api.kinds import Json
-from growth.api.nodes import NODE
 from growth.api.pools import PoolRef
-from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
-from growth.controllers import tainting
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
 from growth.controllers.disruption.looking import Fresh, Looking
@@ -33,22 +29,19 @@ from growth.controllers.disruption.orders import ordered
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
+from growth.controllers.disruption.returning import SETTLE_SECONDS, returned, settled
 from growth.controllers.disruption.surroundings import Surroundings, look
+from growth.controllers.disruption.targets import Seen, seen
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import pods_on
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.provisioning.purchases import Purchases
-from growth.kube.changes import change
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
-from growth.planning.disruption.candidates import empty
 from growth.telemetry.logs import logger
 
 T = TypeVar("T")
 
 _log = logger("disruption")
 
-# After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
-SETTLE_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 1.0
 # Between two last looks, while a budget is closed or somebody else has the room.
 AGAIN_SECONDS: Final = 5.0
@@ -247,7 +240,7 @@ class Execution:
             for name in running.coming:
                 claim = env.state.claims.store.get(name)
                 if claim is None and env.clock.monotonic() - asked >= SHOWN_SECONDS:
-                    claim = await self._asked_for(running, name)
+                    (claim,) = await each((name,), functools.partial(self._asked_for, running), attempts=1)
                 if claim is not None and claim.metadata.deletion_timestamp is not None:
                     raise GaveUp(f"the replacement {name} was deleted", failed=True)
                 if claim is not None:
@@ -275,72 +268,66 @@ class Execution:
     # The last look, and the end.
 
     async def _last_look(self, running: Running) -> dict[str, Fresh]:
-        """What the server says now of the nodes that may go. `GaveUp` where the move may not be made any more."""
-        while True:
-            await self._synced(running)
-            fresh, why, sure = await self._looked(running)
-            if running.move.reason != names.EMPTY and why:
-                raise GaveUp(why)
-            if sure:
-                verdict = await self._confirmed(running, fresh)
-                if verdict.nodes or not verdict.again or not running.coming:
-                    break
+        """What the server says now of the nodes that may go. `GaveUp` where the move may not be made any more.
+
+        While the server does not say enough, it is asked again for as long as a move may take. Empty nodes go each for
+        itself: those of which it does not tell stay, and hold up no other.
+        """
+        await self._synced(running)
+        while (found := await self._judgement(running)) is None:
             self._check_time(running)
             for name in (*running.coming, *running.move.destinations):
                 self._env.state.nominate(name, seconds=self._env.settings.nomination)
             await asyncio.sleep(AGAIN_SECONDS)
+            await self._synced(running)
+        looked, verdict = found
         stays = [name for name in running.targets if name not in verdict.nodes]
+        why = "; ".join(part for part in (*looked.wrong.values(), _untold(looked.unsure), verdict.why) if part)
         if stays and not running.coming:
             self._report.failed_validation(running, len(stays))
         if not verdict.nodes and stays:
-            raise GaveUp("; ".join(part for part in (why, verdict.why) if part))
+            raise GaveUp(why)
         if stays:
-            _log.info("abandoning disruption of node(s)", nodes=", ".join(stays), why=why or verdict.why)
-            await self._unmark(running, stays, why=why or verdict.why)
+            _log.info("abandoning disruption of node(s)", nodes=", ".join(stays), why=why)
+            await self._unmark(running, stays, why=why)
             running.keep(verdict.nodes)
-        return {name: fresh[name] for name in running.targets}
+        return {name: looked.fresh[name] for name in running.targets}
 
-    async def _looked(self, running: Running) -> tuple[dict[str, Fresh], str, bool]:
-        """Nodes, claims and pods as they are now; those that are leaving already are dropped from the move. And what is
-        wrong with one of the others, and with what replaces them; and whether server and cache agree on who is there.
+    async def _judgement(self, running: Running) -> tuple[Seen, Verdict] | None:
+        """None where the server did not say enough, or where what was bought can be waited with."""
+        try:
+            looked = await self._looked(running)
+            if looked is None:
+                return None
+            verdict = await self._confirmed(running, looked.fresh)
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            _log.warning("the last look at a disruption is taken again", error=str(error))
+            return None
+        waits = verdict.again and running.coming and not verdict.nodes
+        return None if waits else (looked, verdict)
+
+    async def _looked(self, running: Running) -> Seen | None:
+        """The nodes as they are now; those that are leaving already are dropped from the move. None where it is not known of
+        all of them, or of what replaces them, and the move is made as a whole.
         """
-        env = self._env
-        fresh: dict[str, Fresh] = {}
-        why = ""
         for name in running.coming:
             new = await self._asked_for(running, name)
             if new is None:
-                return {}, "", False
+                return None
             if new.metadata.deletion_timestamp is not None or not is_true(new.status.conditions, names.INITIALIZED):
                 raise GaveUp(f"the replacement {name} is on its way out", failed=True)
-        for name, target in tuple(running.targets.items()):
-            try:
-                node = await env.api.get(NODE, name)
-                claim = await env.api.get(NODE_CLAIM, target.claim.metadata.name)
-            except NotFound:
-                if self._is_there(target):
-                    return {}, "", False
-                running.keep([one for one in running.targets if one != name])
-                continue
-            deleted = any(one.metadata.deletion_timestamp is not None for one in (node, claim))
-            if deleted or claim.metadata.uid != target.claim.metadata.uid:
-                # By our own request, whose answer was lost, or by somebody else's: the mark belongs there.
-                running.keep([one for one in running.targets if one != name])
-            elif node.metadata.uid != target.node.metadata.uid or node.spec.provider_id != claim.status.provider_id:
-                why = f"node {name} is another machine than was looked at"
-            elif not tainting.tainted(node):
-                why = f"the mark of node {name} was taken off, so that pods may be on their way"
-            else:
-                fresh[name] = Fresh(node=node, claim=claim, pods=tuple(await pods_on(env, name)))
-        return fresh, why, True
+        found = await seen(self._env, running.targets)
+        running.keep([name for name in running.targets if name not in found.leaving])
+        if running.move.reason != names.EMPTY:
+            for why in found.wrong.values():
+                raise GaveUp(why)
+            if found.unsure:
+                return None
+        return found
 
-    def _is_there(self, target: Target) -> bool:
-        """Whether the cache has both, and neither is on its way out."""
-        state = self._env.state
-        found = state.nodes.store.get(target.node.metadata.name), state.claims.store.get(target.claim.metadata.name)
-        return all(each is not None and each.metadata.deletion_timestamp is None for each in found)
-
-    async def _confirmed(self, running: Running, fresh: dict[str, Fresh]) -> Verdict:
+    async def _confirmed(self, running: Running, fresh: Mapping[str, Fresh]) -> Verdict:
         move = running.move
         pools: dict[str, NodePool] = {}
         growth_pools: dict[str, GrowthPool] = {}
@@ -479,50 +466,5 @@ class Execution:
         await each([running.targets[name] for name in nodes], one)
 
 
-async def returned(env: Environment, name: str) -> None:
-    """A claim that was bought for a move which is not made goes again if it is ours and empty; else it just stays."""
-    try:
-        claim = await env.api.get(NODE_CLAIM, name)
-    except NotFound:
-        return
-    if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
-        return
-    nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
-    for node in nodes:  # no pod may come between the look and the end
-        await tainting.mark(env.api, node)
-    if nodes:
-        await asyncio.sleep(SETTLE_SECONDS)
-    if await _in_use(env, claim):
-        await settled(env, name)
-        for node in nodes:
-            await tainting.unmark(env.api, node)
-        return
-    try:
-        await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid)
-        _log.info("a replacement is not needed", NodeClaim=name)
-    except NotFound:
-        return
-
-
-async def settled(env: Environment, name: str) -> None:
-    """From now on the claim replaces nobody: it is a machine like any other."""
-
-    def edit(draft: Json) -> None:
-        set_annotations(draft, {names.REPLACES_ANNOTATION: None, names.MOVE_ANNOTATION: None})
-
-    try:
-        await change(env.api, NODE_CLAIM, name, edit)
-    except NotFound:
-        return
-
-
-async def _in_use(env: Environment, claim: NodeClaim) -> bool:
-    """Whether pods are on the claim's machine. A machine whose Node we cannot tell is in use."""
-    provider_id = claim.status.provider_id
-    if not provider_id:
-        return False
-    pods: list[CachedPod] = []
-    nodes = env.state.nodes.store.find("provider", provider_id)
-    for name in {claim.status.node_name or claim.metadata.name, *(node.metadata.name for node in nodes)}:
-        pods += await pods_on(env, name)
-    return not empty(pods)
+def _untold(nodes: Collection[str]) -> str:
+    return f"the API server does not tell of {', '.join(sorted(nodes))}" if nodes else ""

@@ -112,7 +112,7 @@ async def _perform(act: Act, stage: Stage, pool: Pool | ServerPool, least: int) 
             await stage.scale("app", LEFT)
             await _replaced(stage)
             await stage.settle(pods=LEFT, machines=1, seconds=SETTLE_SECONDS)
-            await _unmarked(stage)
+            await unmarked(stage)
         case Act.DELETION:
             await stage.admin.delete(pool.kind, pool.name)
             await stage.settle(pods=None, machines=0, seconds=SETTLE_SECONDS)
@@ -138,7 +138,7 @@ async def _replaced(stage: Stage) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _unmarked(stage: Stage) -> None:
+async def unmarked(stage: Stage) -> None:
     """Nothing says of what is there that it is being disrupted, or replaced."""
     nodes = (await stage.admin.list(NODE)).items
     claims = (await stage.admin.list(NODE_CLAIM)).items
