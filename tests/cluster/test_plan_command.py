@@ -58,7 +58,7 @@ READ_ONLY: Json = listed(
 # Initialised long ago by any clock.
 LONG = 86_400.0 * 3650
 OBJECTS = (
-    node_pool(limits={"cpu": "64"}),
+    node_pool(limits={"cpu": "128"}),
     {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": KWOK_CLASS["name"]}},
     growth_pool("special", {"name": "c-4x-amd64-linux", "max": 3}),
     overlay("cheap", capacity={"example.com/dongle": 2}),
@@ -80,6 +80,20 @@ OBJECTS = (
         "metadata": {"name": "bound", "namespace": "default"},
         "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "bound"}}},
     },
+    *machine("spare", age=LONG),
+    {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "spare", "namespace": "default"},
+        "template": {"spec": pod("spare", cpu="12")["spec"]},
+    },
+    {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", "namespace": "default"},
+        "spec": {"podTemplateRef": {"name": "spare"}, "replicas": 1},
+    },
+    *machine("surplus", age=LONG),
 )
 
 
@@ -105,14 +119,15 @@ def test_a_cluster_is_planned_as_its_objects_in_a_file_are(apiserver: Plane, tmp
     kubectl(apiserver, "taint", "nodes", "--all", "node.kubernetes.io/not-ready:NoSchedule-")  # the server's own
     live = plan_of("--kubeconfig", reader)
     assert live == plan_of("-f", written(tmp_path, *OBJECTS), "--consolidate")
-    assert live["summary"]["pods"] == 8
+    assert live["summary"]["pods"] == 9
     assert len(live["unschedulable"]) == 1
     assert {each["node"]: each["reason"] for each in live["kept"]} == {
         "n": "Unmanaged",
         "idle": "Nominated",
         "bound": "PodDisruptionBudget",
+        "spare": "CapacityBuffer",
     }
-    assert live["disruptions"] == []
+    assert [(each["reason"], each["nodes"]) for each in live["disruptions"]] == [("Empty", ["surplus"])]
     alone = plan_of("--kubeconfig", reader, "--no-consolidate")
     assert alone == {key: value for key, value in live.items() if key not in {"disruptions", "kept"}}
 
@@ -121,7 +136,8 @@ def test_a_cluster_is_planned_as_its_objects_in_a_file_are(apiserver: Plane, tmp
         kubectl(
             apiserver,
             "get",
-            "nodepools.karpenter.sh,growthpools,nodeoverlays,kwoknodeclasses,nodes,nodeclaims,pods,daemonsets,pdb",
+            "nodepools.karpenter.sh,growthpools,nodeoverlays,kwoknodeclasses,nodes,nodeclaims,pods,daemonsets,pdb,"
+            "podtemplates,capacitybuffers",
             "-A",
             "-o",
             "json",

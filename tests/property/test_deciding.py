@@ -12,7 +12,7 @@ from growth.api import names
 from growth.api.kinds import Json
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
-from growth.planning.disruption.room import overdrawn, rooms
+from growth.planning.disruption.room import outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts
 from growth.planning.solve import Options as Planning
@@ -110,6 +110,7 @@ def checked(made: Situation, found: Decided) -> None:
     for reason in REASONS:
         own = [move for move in found.moves if move.reason == reason]
         assert not overdrawn(own, rooms(made, reason=reason), pool_of)
+        assert not outgrown(own, rooms(made, reason=reason), pool_of)
     # All machines together stay within a Hard limit.
     bought = collections.Counter(each.planned.pool.name for move in found.moves for each in move.replacements)
     for view in made.snapshot.pools:

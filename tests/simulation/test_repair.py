@@ -196,6 +196,22 @@ def test_budgets_for_the_reason_unhealthy_bound_it() -> None:
     assert on_stage(functools.partial(body, nodes="0", reasons=["Empty", "Drifted", "Underutilized"])).value == 2
 
 
+def test_nodes_that_are_being_disrupted_use_its_budget_up_and_do_not_hold_themselves_back() -> None:
+    """One at a time: while a move has marked another node nothing is repaired; its own mark is no reason against it."""
+
+    async def body(stage: Stage, marked: str) -> list[str]:
+        await fleet(stage, 10, disruption={"budgets": [{"nodes": "1"}]})
+        taint = {"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}
+        await stage.set_taints(f"node-of-{marked}", [taint])
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(3600)
+        return await going(stage)
+
+    assert on_stage(functools.partial(body, marked="default-2")).value == []
+    assert on_stage(functools.partial(body, marked="default-1")).value == ["default-1"]
+
+
 def test_a_pause_holds_it() -> None:
     """Nothing is repaired in a paused pool."""
 

@@ -270,8 +270,8 @@ def test_an_unknown_priority_class_is_refused() -> None:
 
 @pytest.mark.parametrize("good", [each for each in GOOD_OBJECTS if each.kind in OURS], ids=lambda each: each.name)
 def test_what_servers_accept_is_accepted(good: GoodObject) -> None:
-    """Without a word about unknown fields."""
-    assert collected(good.object).notes == ()
+    """Without a word about unknown fields; what a buffer stands for is not here, which is another matter."""
+    assert [each for each in collected(good.object).notes if "keeps no room" not in each] == []
 
 
 @pytest.mark.parametrize("bad", [each for each in BAD_OBJECTS if each.kind in OURS], ids=lambda each: each.name)

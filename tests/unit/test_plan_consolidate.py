@@ -112,6 +112,7 @@ def test_every_node_is_in_one_of_the_lists(asked: Asked) -> None:
         old("empty"),
         old("young", conditions=("Launched", "Registered")),
         old("marked", taints=({"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"},)),
+        old("ending", conditions=("Launched", "Registered", "Initialized", names.INSTANCE_TERMINATING)),
         manifests.node("foreign"),
         old("lost", of="gone"),
     )
@@ -119,6 +120,7 @@ def test_every_node_is_in_one_of_the_lists(asked: Asked) -> None:
     assert kept(found) == {
         "young": "NotInitialized",
         "marked": "Leaving",
+        "ending": "Leaving",
         "foreign": "Unmanaged",
         "lost": "NodePoolNotFound",
     }
@@ -206,3 +208,49 @@ def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     """Only a cluster is looked at for what could go without being asked."""
     assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())
     assert "No node would be disrupted." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
+
+
+# --- room that is kept
+
+
+def buffer(**spec: Any) -> Json:
+    meta = {"name": "spare", "namespace": "default"}
+    return {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": meta, "spec": spec}
+
+
+TEMPLATE: Json = {
+    "apiVersion": "v1",
+    "kind": "PodTemplate",
+    "metadata": {"name": "spare", "namespace": "default"},
+    "template": {"spec": manifests.pod("spare", cpu=8)["spec"]},
+}
+
+
+def test_room_that_a_buffer_keeps_stays(asked: Asked) -> None:
+    """Its node is not empty, and nobody is moved there; without the buffer one of the two nodes would go."""
+    cluster = flat(pool(limits={"nodes": "2"}), old("a"), pods(5, on="a"), old("b"), pods(5, on="b"))
+    assert len(asked.json(cluster)["disruptions"]) == 1
+    found = asked.json(cluster, TEMPLATE, buffer(podTemplateRef={"name": "spare"}, replicas=1))
+    assert found["disruptions"] == []
+    assert "CapacityBuffer" in kept(found).values()
+    assert found["summary"]["pods"] == 1
+
+
+def test_a_buffers_pods_are_planned_for(asked: Asked) -> None:
+    """As Growth buys room for them in advance: of a template, or of a workload by its share."""
+    web = manifests.workload("Deployment", "web", replicas=4)
+    share = buffer(scalableRef={"apiGroup": "apps", "kind": "Deployment", "name": "web"}, percentage=50)
+    assert asked.json(pool(), web, share)["summary"]["pods"] == 6
+    assert asked.json(pool(), TEMPLATE, buffer(podTemplateRef={"name": "spare"}, replicas=3))["summary"]["pods"] == 3
+
+
+def test_a_buffer_of_nothing_is_told_and_keeps_no_room(
+    asked: Asked, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    """One line says which, and why; other strategies are other programs' business and no matter."""
+    lost = buffer(podTemplateRef={"name": "missing"}, replicas=1)
+    assert run(["plan", "-f", written(tmp_path, pool(), lost)]) == 0
+    said = capsys.readouterr().err
+    assert "CapacityBuffer default/spare keeps no room: there is no PodTemplate missing in namespace default" in said
+    other = buffer(podTemplateRef={"name": "spare"}, replicas=1, provisioningStrategy="example.com/other")
+    assert asked.json(pool(), TEMPLATE, other)["summary"]["pods"] == 0

@@ -32,7 +32,9 @@ def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Op
     for pod in objects.pods:
         if pod.node_name:
             pods.setdefault(pod.node_name, []).append(pod)
-    nominated = {filled.name for filled in plan.filled}
+    of_buffers = {each.key for each in collected.buffered}
+    nominated = {filled.name for filled in plan.filled if not of_buffers.issuperset(filled.pods)}
+    holding = {filled.name for filled in plan.filled if not of_buffers.isdisjoint(filled.pods)}
     doubts = _doubts(objects)
     pools = {pool.metadata.name: pool for pool in objects.pools}
     market = Market(picture.catalogue, picture.node_classes, picture.now)
@@ -51,10 +53,17 @@ def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Op
         facts[name] = Facts(
             quiet_seconds=quiet_seconds(claim, pods.get(name, ()), picture.now),
             nominated=name in nominated,
+            holds_buffer=name in holding,
             doubt=unclear,
             drifted=drift,
         )
-    situation = situated(picture, facts=facts, pods=pods, disruption_budgets=collected.disruption_budgets)
+    situation = situated(
+        picture,
+        facts=facts,
+        pods=pods,
+        disruption_budgets=collected.disruption_budgets,
+        buffered=collected.buffered,
+    )
     return decide(situation, options)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import NAMESPACE
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
@@ -41,6 +42,7 @@ OPTIONAL: Final[tuple[Kind[Any], ...]] = (
     NODE_OVERLAY,
     GROWTH_POOL,
     NODE_REQUEST,
+    CAPACITY_BUFFER,
     *NODE_CLASSES,
 )
 
@@ -69,6 +71,9 @@ async def read_from(api: "Api", collection: Collection) -> list[str]:
             missing.append(str(kind))
             continue
         for item in items:
+            collection.take(kind, item, _refusal(kind, item))
+    for kind, namespace, name in collection.asked_for_by_buffers():
+        for item in (await api.list(kind, namespace=namespace, fields=f"metadata.name={name}")).items:
             collection.take(kind, item, _refusal(kind, item))
     return missing
 

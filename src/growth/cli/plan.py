@@ -84,8 +84,8 @@ def plan(
     """Show which machines would be bought for which pods, why, and at what price.
 
     Pods without a node are planned for, and the pods that Deployments, StatefulSets, ReplicaSets and Jobs would make;
-    Nodes, NodeClaims, both kinds of NodePool, NodeOverlays, DaemonSets, volumes, PriorityClasses and Namespaces count.
-    Nothing is changed anywhere. Pods without a place are no error. With --consolidate PodDisruptionBudgets count too.
+    Nodes, NodeClaims, both kinds of NodePool, NodeOverlays, DaemonSets, volumes, PriorityClasses and Namespaces count,
+    and the pods that CapacityBuffers keep room for. Nothing is changed anywhere. Pods without a place are no error. With --consolidate PodDisruptionBudgets count too.
     """
     if not 0 <= node_cost < MOST_NODE_COST:
         raise UsageError(f"--node-cost {node_cost}: give a price an hour from 0 to {MOST_NODE_COST:,}")
@@ -187,15 +187,16 @@ def _planned(
         note(told)
     for problem in problems:
         note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
+    demands = (*assembled.demands, *collected.buffered)
     if sys.stderr.isatty():
-        note(f"planning {len(assembled.demands):,} pods …")
-    result = solve(snapshot, assembled.demands, options)
+        note(f"planning {len(demands):,} pods …")
+    result = solve(snapshot, demands, options)
     disruptions = _disruptions(collected, picture, result, options, spot_to_spot=spot_to_spot) if consolidate else None
     return Report(
         disruptions=disruptions,
         plan=result,
         snapshot=snapshot,
-        pods=len(assembled.demands),
+        pods=len(demands),
         seconds=clock.monotonic() - begun,
         waiting=assembled.waiting,
         capped_hours=billed_hours(catalogue.cloud),

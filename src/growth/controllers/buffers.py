@@ -3,42 +3,24 @@
 Templates and workloads are read when needed and not watched: there may be thousands, and a buffer asks for one.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER, CapacityBuffer
 from growth.api.edits import set_condition
-from growth.api.kinds import Json, Kind
-from growth.api.pods import POD_TEMPLATE, PodTemplateSpec
-from growth.api.workloads import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
+from growth.api.kinds import Json
 from growth.cluster.snapshot import Demand
 from growth.controllers import headroom
 from growth.controllers.environment import Environment
-from growth.controllers.headroom import Outcome
+from growth.controllers.headroom import Outcome, Resolved
 from growth.controllers.reconciler import Reconciler
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound
 from growth.kube.store import Change, Deleted, Key
-from growth.units.errors import UnitError
 
 # How often templates and workloads are read again, as Karpenter does.
 AGAIN_SECONDS: Final = 30.0
-
-_SCALABLE: Final[dict[str, Kind[Any]]] = {kind.kind: kind for kind in (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Resolved:
-    """What a buffer stands for; `template` None is why not, in `reason` and `message`."""
-
-    template: PodTemplateSpec | None
-    reason: str
-    message: str
-    number: int = 0
-    template_name: str = ""
-    template_generation: int | None = None
 
 
 class Buffers:
@@ -101,44 +83,18 @@ class Buffers:
         await self._tell(buffer, resolved)
         return AGAIN_SECONDS
 
-    async def _resolve(self, buffer: CapacityBuffer) -> _Resolved:
-        spec, namespace = buffer.spec, buffer.metadata.namespace
-        running = None
-        generation = None
-        if spec.pod_template_ref is not None:
-            name = spec.pod_template_ref.name
-            try:
-                found = await self._env.api.get(POD_TEMPLATE, name, namespace=namespace)
-            except NotFound:
-                told = f"there is no PodTemplate {name} in namespace {namespace}: create it or name another"
-                return _Resolved(None, headroom.POD_TEMPLATE_NOT_FOUND, told)
-            template, generation = found.template, found.metadata.generation
-        elif spec.scalable_ref is not None:
-            ref = spec.scalable_ref
-            kind = _SCALABLE.get(ref.kind)
-            if kind is None or ref.api_group not in {"", "apps"}:
-                told = f"scalableRef is a {ref.kind}: it must be a {', '.join(_SCALABLE)}"
-                return _Resolved(None, headroom.RESOLUTION_FAILED, told)
-            try:
-                workload = await self._env.api.get(kind, ref.name, namespace=namespace)
-            except NotFound:
-                told = f"there is no {ref.kind} {ref.name} in namespace {namespace}: create it or name another"
-                return _Resolved(None, headroom.SCALABLE_REF_NOT_FOUND, told)
-            template, running = workload.spec.template, workload.spec.replicas
-            name = ""
-        else:
-            told = "neither podTemplateRef nor scalableRef is set: set one of them"
-            return _Resolved(None, headroom.RESOLUTION_FAILED, told)
+    async def _resolve(self, buffer: CapacityBuffer) -> Resolved:
+        asked = headroom.reference(buffer.spec)
+        if isinstance(asked, Resolved):
+            return asked
+        kind, name = asked
         try:
-            number = headroom.wanted(spec, template, running=running)
-        except UnitError as error:
-            return _Resolved(None, headroom.RESOLUTION_FAILED, f"how much room it asks for cannot be read: {error}")
-        if number > headroom.MOST_PODS:
-            told = f"it asks for room for {number} pods: at most {headroom.MOST_PODS} are kept for one buffer, ask for less"
-            return _Resolved(None, headroom.RESOLUTION_FAILED, told)
-        return _Resolved(template, headroom.RESOLVED, "Pod template resolved successfully", number, name, generation)
+            found = await self._env.api.get(kind, name, namespace=buffer.metadata.namespace)
+        except NotFound:
+            found = None
+        return headroom.resolved(buffer, kind, name, found)
 
-    async def _tell(self, buffer: CapacityBuffer, resolved: _Resolved) -> None:
+    async def _tell(self, buffer: CapacityBuffer, resolved: Resolved) -> None:
         if self._env.settings.observe:
             return
         meta = buffer.metadata

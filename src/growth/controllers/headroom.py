@@ -6,18 +6,21 @@ what the limits allow.
 
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from growth.api import names
 from growth.api.buffers import CapacityBuffer, CapacityBufferSpec
+from growth.api.kinds import Kind
 from growth.api.meta import ObjectMeta
-from growth.api.pods import Pod, PodTemplateSpec
+from growth.api.pods import POD_TEMPLATE, Pod, PodTemplateSpec
 from growth.api.requests import requests_of
+from growth.api.workloads import DEPLOYMENT, REPLICA_SET, STATEFUL_SET
 from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand
 from growth.planning.plan import Filter, Reason
+from growth.units.errors import UnitError
 from growth.units.resources import amounts
 
 RESOLVED: Final = "Resolved"
@@ -34,8 +37,21 @@ NOT_READY: Final = "NotReadyForProvisioning"
 PRIORITY: Final = -(2**31)
 # Each pod of a buffer is planned for like any other. More than this is a slip of the pen, and would take all our memory.
 MOST_PODS: Final = 10_000
+_SCALABLE: Final[dict[str, Kind[Any]]] = {kind.kind: kind for kind in (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)}
 # Reasons that pass: the others are there until somebody changes the buffer or a pool.
 _PASSING: Final = frozenset({Filter.LIMITS, Filter.UNAVAILABLE, Filter.CAPS, Filter.POOL})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a buffer stands for; `template` None is why not, in `reason` and `message`."""
+
+    template: PodTemplateSpec | None
+    reason: str
+    message: str
+    number: int = 0
+    template_name: str = ""
+    template_generation: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,6 +62,44 @@ class Outcome:
     coming: Set[str] = frozenset()
     unplaced: Mapping[str, Sequence[Reason]] = dataclasses.field(default_factory=dict)
     machines: Set[str] = frozenset()
+
+
+def reference(spec: CapacityBufferSpec) -> tuple[Kind[Any], str] | Resolved:
+    """The kind and the name of what the buffer stands for, in its namespace; or why there can be none."""
+    if spec.pod_template_ref is not None:
+        return POD_TEMPLATE, spec.pod_template_ref.name
+    ref = spec.scalable_ref
+    if ref is None:
+        return Resolved(None, RESOLUTION_FAILED, "neither podTemplateRef nor scalableRef is set: set one of them")
+    kind = _SCALABLE.get(ref.kind)
+    if kind is None or ref.api_group not in {"", "apps"}:
+        told = f"scalableRef is a {ref.kind}: it must be a {', '.join(_SCALABLE)}"
+        return Resolved(None, RESOLUTION_FAILED, told)
+    return kind, ref.name
+
+
+def resolved(buffer: CapacityBuffer, kind: Kind[Any], name: str, found: Any | None) -> Resolved:
+    """What the buffer stands for by what its `reference` has led to; None where there is no such object."""
+    own = kind is POD_TEMPLATE
+    if found is None:
+        told = f"there is no {kind.kind} {name} in namespace {buffer.metadata.namespace}: create it or name another"
+        return Resolved(None, POD_TEMPLATE_NOT_FOUND if own else SCALABLE_REF_NOT_FOUND, told)
+    template: PodTemplateSpec = found.template if own else found.spec.template
+    try:
+        number = wanted(buffer.spec, template, running=None if own else found.spec.replicas)
+    except UnitError as error:
+        return Resolved(None, RESOLUTION_FAILED, f"how much room it asks for cannot be read: {error}")
+    if number > MOST_PODS:
+        told = f"it asks for room for {number} pods: at most {MOST_PODS} are kept for one buffer, ask for less"
+        return Resolved(None, RESOLUTION_FAILED, told)
+    return Resolved(
+        template,
+        RESOLVED,
+        "Pod template resolved successfully",
+        number,
+        template_name=name if own else "",
+        template_generation=found.metadata.generation if own else None,
+    )
 
 
 def wanted(spec: CapacityBufferSpec, template: PodTemplateSpec, *, running: int | None) -> int:

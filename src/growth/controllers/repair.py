@@ -1,7 +1,8 @@
 """Node repair: a machine whose Node has been broken for longer than its cloud tolerates goes, with whatever is on it.
 
 Off unless `--node-repair` is set. Not where more than a fifth of the pool is broken: then the cause is elsewhere. Budgets
-for the reason `Unhealthy` count machines on their way out; that other nodes are broken too takes nothing off them.
+for the reason `Unhealthy` count machines on their way out or marked for a move; that other nodes are broken too takes
+nothing off them.
 """
 
 from typing import Final
@@ -12,7 +13,7 @@ from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
-from growth.controllers import ending
+from growth.controllers import ending, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
@@ -45,7 +46,7 @@ class Repair:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._policies = tuple(env.provider.repair_policies())
-        self._waits: Waits[str] = Waits(env.clock)  # by the Node's UID
+        self._waits = Waits(env.clock)
         self._ended: set[str] = set()  # UIDs of claims that we ended and the cache still shows as staying
         self._reconciler: Reconciler[str] = Reconciler("node.health", self._act, random=env.random, workers=1)
         env.state.nodes.subscribe(self._on_node)
@@ -91,7 +92,8 @@ class Repair:
 
     def _left(self, node: Node, found: Broken) -> float:
         """For how many seconds the node may still recover."""
-        return (found.due - self._waits.now(node.metadata.uid, began=found.since)).total_seconds()
+        now = self._waits.now(node.metadata.uid, (found.condition, found.since), began=found.since)
+        return (found.due - now).total_seconds()
 
     def _claim_of(self, node: Node) -> NodeClaim | None:
         """The claim of the Node's machine; None where it is not ours, in doubt, or leaving already."""
@@ -118,7 +120,7 @@ class Repair:
             return ""
         claims = [each for each in env.state.claims.store.find("pool", name) if ending.nodes_of(env, each)]
         self._ended &= {each.metadata.uid for each in claims if each.metadata.deletion_timestamp is None}
-        going = len(self._ended) + sum(each.metadata.deletion_timestamp is not None for each in claims)
+        going = sum(self._goes(each) for each in claims if each.metadata.uid != claim.metadata.uid)
         budgets = pool.spec.disruption.budgets
         allowed = allowance(budgets, nodes=len(claims), reason=names.UNHEALTHY, now=env.clock.now())
         if allowed.less(going) != 0:
@@ -126,6 +128,12 @@ class Repair:
         if allowed.faults:
             return f"NodePool {name} has a budget that cannot be read: {allowed.faults[0]}"
         return f"the budget of NodePool {name} for reason {names.UNHEALTHY} allows {allowed.nodes} at a time"
+
+    def _goes(self, claim: NodeClaim) -> bool:
+        """Whether the machine is on its way out, or somebody is disrupting it."""
+        if claim.metadata.deletion_timestamp is not None or claim.metadata.uid in self._ended:
+            return True
+        return any(map(tainting.tainted, ending.nodes_of(self._env, claim)))
 
     def _tell_blocked(self, node: Node, claim: NodeClaim, why: str) -> None:
         events = self._env.events

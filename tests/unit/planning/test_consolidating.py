@@ -183,6 +183,7 @@ def test_a_node_limit_blocks_what_is_bought_and_not_what_only_goes() -> None:
     assert gone(found(large, room=Room(None, None, buy=0))) == []
     assert gone(found(large, room=Room(None, 1, buy=1))) == ["a"]
     assert gone(found(large, owned("b", *pods(1, "y")), candidates="a", room=Room(None, 0, buy=0))) == ["a"]
+    assert gone(found(large, room=Room(None, None, grow=0))) == ["a"], "one comes for one that goes"
 
 
 def test_limits_of_the_pool_hold_for_what_is_bought() -> None:

@@ -243,7 +243,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ),
     (
         "Moves that only delete make no more nodes: they go on at a Hard limit.",
-        "test_deciding::test_at_a_hard_limit_nothing_is_replaced_and_deletions_go_on",
+        "simulation.test_worlds_at_their_limit::test_at_a_hard_limit_deletions_go_on_and_make_room",
     ),
     (
         "In mode Hard replacements for consolidation stay within the limit.",
@@ -270,10 +270,10 @@ NODE_LIMITS: list[tuple[str, str]] = [
         "In mode Soft consolidation goes on at the limit.",
         "simulation.test_disruption_rules::test_at_a_soft_limit_replacements_come_first_and_nothing_fights_them",
     ),
-    ("In mode Soft drift goes on at the limit.", "test_deciding::test_a_soft_limit_lets_replacements_come_first"),
+    ("In mode Soft drift goes on at the limit.", "simulation.test_worlds_at_their_limit::test_drift_at_the_limit"),
     (
         "In the end there are no more nodes than the limit again.",
-        "simulation.test_disruption_rules::test_at_a_soft_limit_replacements_come_first_and_nothing_fights_them",
+        "simulation.test_worlds_at_their_limit::test_a_soft_limit_holds_again_afterwards",
     ),
     (
         "In mode Soft replacements may pass it for a while.",

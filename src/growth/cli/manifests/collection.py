@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from growth.api import names
+from growth.api.buffers import CAPACITY_BUFFER, CapacityBuffer
 from growth.api.core import NAMESPACE, Namespace
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool, NodeRequest
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
@@ -16,7 +17,7 @@ from growth.api.meta import ObjectMeta, Struct
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.api.nodes import NODE, Node
 from growth.api.overlays import NODE_OVERLAY, NodeOverlay
-from growth.api.pods import POD, Pod, PodSpec
+from growth.api.pods import POD, POD_TEMPLATE, Pod, PodSpec
 from growth.api.policy import POD_DISRUPTION_BUDGET, PRIORITY_CLASS, PodDisruptionBudget, PriorityClass
 from growth.api.volumes import (
     CSI_DRIVER,
@@ -54,9 +55,11 @@ from growth.cli.manifests.workloads import Present, Workloads, missing_claims, m
 from growth.cluster.assemble import Objects
 from growth.cluster.pools import NodeClassView
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
+from growth.cluster.snapshot import Demand
+from growth.controllers import headroom
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
-OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, *NODE_CLASSES)
+OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, CAPACITY_BUFFER, *NODE_CLASSES)
 TEMPLATED: Final = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB)
 PLAIN: Final = (
     NODE,
@@ -70,6 +73,7 @@ PLAIN: Final = (
     POD_DISRUPTION_BUDGET,
     PRIORITY_CLASS,
     CRON_JOB,
+    POD_TEMPLATE,
 )
 _BY_NAME: Final = {(kind.api_version, kind.kind): kind for kind in (POD, *OURS, *TEMPLATED, *PLAIN)}
 
@@ -82,12 +86,15 @@ Refuse = Callable[[str, str], UsageError]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What planning is made from. `notes` say what was skipped or guessed."""
+    """What planning is made from. `notes` say what was skipped or guessed, `buffered` are pods that CapacityBuffers keep
+    room for.
+    """
 
     objects: Objects
     overlays: tuple[NodeOverlay, ...]
     notes: tuple[str, ...]
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    buffered: tuple[Demand, ...] = ()
 
 
 class Collection:
@@ -222,6 +229,7 @@ class Collection:
             csi_nodes=cast("tuple[CSINode, ...]", tuple(self._all(CSI_NODE))),
             attachments=cast("tuple[VolumeAttachment, ...]", tuple(self._all(VOLUME_ATTACHMENT))),
         )
+        buffered = tuple(self._buffered())
         overlays = cast("tuple[NodeOverlay, ...]", tuple(self._all(NODE_OVERLAY)))
         budgets = cast("tuple[PodDisruptionBudget, ...]", tuple(self._all(POD_DISRUPTION_BUDGET)))
         return Collected(
@@ -229,7 +237,29 @@ class Collection:
             overlays=overlays,
             notes=tuple(self._all_notes()),
             disruption_budgets=tuple(reckoned(budget, objects.pods) for budget in budgets),
+            buffered=buffered,
         )
+
+    @property
+    def _buffers(self) -> list[CapacityBuffer]:
+        found = cast("Iterable[CapacityBuffer]", self._all(CAPACITY_BUFFER))
+        return [each for each in found if headroom.strategy_is_ours(each.spec)]
+
+    def asked_for_by_buffers(self) -> list[tuple[Kind[Any], str, str]]:
+        """The templates and workloads that CapacityBuffers stand for: kind, namespace and name."""
+        asked = [(each.metadata.namespace, headroom.reference(each.spec)) for each in self._buffers]
+        return list(dict.fromkeys((at[0], namespace, at[1]) for namespace, at in asked if isinstance(at, tuple)))
+
+    def _buffered(self) -> Iterator[Demand]:
+        for buffer in self._buffers:
+            meta, asked = buffer.metadata, headroom.reference(buffer.spec)
+            if not isinstance(asked, headroom.Resolved):
+                kind, name = asked
+                asked = headroom.resolved(buffer, kind, name, self._found.get(kind, {}).get((meta.namespace, name)))
+            if asked.template is None:
+                self._notes.append(f"CapacityBuffer {meta.namespace}/{meta.name} keeps no room: {asked.message}")
+            else:
+                yield from headroom.demands(buffer, asked.template, asked.number, self._shapes)
 
     def _all_notes(self) -> Iterator[str]:
         yield from self._notes

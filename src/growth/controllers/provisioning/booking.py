@@ -17,7 +17,7 @@ from growth.api.reservations import Reservation
 from growth.cluster.machines import asked_values, machines
 from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
-from growth.cluster.replacing import being_replaced
+from growth.cluster.replacing import being_replaced, replaces
 from growth.cluster.snapshot import NODES, PoolView
 from growth.controllers.provisioning.claims import Order
 from growth.units.errors import MoneyError, QuantityError
@@ -51,13 +51,12 @@ def book_pool(
     """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh; whatever
     is reserved counts.
 
-    What replaces other machines may pass a soft limit of nodes. A pool of a fixed size gets no more than its replicas,
-    what replaces others aside.
+    What replaces other machines of the pool may pass a soft limit of nodes: what goes does not count, so that the limit
+    holds when it is gone. A pool of a fixed size gets no more than its replicas, what replaces others aside.
     """
     ref = PoolRef.karpenter(pool.metadata.name)
     known = by_name(types)
     claims = tuple(claims)
-    soft = node_limit_mode(pool) == SOFT
     try:
         limits = amounts(pool.spec.limits)
         usage = Usage(machines(nodes, claims, known), known)
@@ -73,10 +72,11 @@ def book_pool(
     booked = dict(standing)
     missing = _missing(pool, claims, standing)
     replaced = being_replaced(claims).union(*(each.replaces for each in standing.values()))
+    going = _Going(pool, claims, standing)
     for order in orders:
         capacity = _capacity(order, known)
         after = add(used, {**capacity, NODES: 1})
-        passed = {NODES} if soft and order.replaces else frozenset()
+        passed = {NODES} if going.passes(order, nodes=after[NODES], limit=limits.get(NODES)) else frozenset()
         over = [name for name, limit in limits.items() if after.get(name, 0) > limit and name not in passed]
         if missing is not None and not replaced.isdisjoint(order.replaces):
             refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
@@ -92,6 +92,7 @@ def book_pool(
             refused.append((order, f"NodePool {ref} has no room left: {told}"))
             continue
         used = after
+        going.take(order)
         taken.append(order)
         booked[order.name] = Reservation(
             at=now,
@@ -100,6 +101,33 @@ def book_pool(
             replaces=order.replaces,
         )
     return Booking(tuple(taken), tuple(refused), booked)
+
+
+class _Going:
+    """The machines of a pool in whose place others come, as a soft limit of nodes sees them."""
+
+    def __init__(self, pool: NodePool, claims: Iterable[NodeClaim], standing: Mapping[str, Reservation]) -> None:
+        own = [each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
+        self._soft = node_limit_mode(pool) == SOFT
+        self._own = {each.metadata.name for each in own}
+        coming = (*map(replaces, own), *(each.replaces for each in standing.values()))
+        self._names = self._own.intersection(name for each in coming for name in each)
+
+    def passes(self, order: Order, *, nodes: int, limit: int | None) -> bool:
+        """Whether the order may pass the limit of nodes, with which there would be so many, all that go among them.
+
+        A pool that has too many already may have one come for one that goes: that makes it no worse.
+        """
+        if not self._soft or limit is None or not order.replaces:
+            return False
+        before = nodes - 1 - len(self._names)
+        return nodes - len(self._with(order)) <= max(limit, before)
+
+    def take(self, order: Order) -> None:
+        self._names = self._with(order)
+
+    def _with(self, order: Order) -> set[str]:
+        return self._names | self._own.intersection(order.replaces)
 
 
 def _missing(pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str, Reservation]) -> int | None:

@@ -18,7 +18,7 @@ from growth.planning.disruption.consequences import absent, after, closed
 from growth.planning.disruption.continuous import of_growth, spare
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
 from growth.planning.disruption.reusing import reused
-from growth.planning.disruption.room import limit_message, overdrawn, rooms
+from growth.planning.disruption.room import growth_message, limit_message, outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
 
 # So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
@@ -87,12 +87,17 @@ class _Decision:
                 if move.reason != reason:
                     continue
                 full = overdrawn([*own, move], room, pool_of)
-                if not full:
+                grown = outgrown([*own, move], room, pool_of)
+                if full:
+                    told = _no_room(room[full], full, reason)
+                elif grown:
+                    told = growth_message(grown)
+                else:
                     own.append(move)
                     continue
-                told = _no_room(room[full], full, reason)
+                word = words.BUDGET if full else words.NODE_LIMIT
                 for name in move.nodes:
-                    self._kept[name] = Kept(name, pool_of[name], words.BUDGET, told, waits=True)
+                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=bool(full))
             taken += own
         return tuple(taken)
 
@@ -235,6 +240,10 @@ class _Decision:
         if overdrawn([move], {node.pool: room}, {node.name: node.pool}):
             told = f"it needs {len(move.replacements)} machines in its place, more than may come at a time"
             self._keep(node, words.BUDGET if room.replace == room.delete else words.NODE_LIMIT, told)
+            return None
+        grown = outgrown([move], self._open(names.DRIFTED_REASON), {node.name: node.pool})
+        if grown:
+            self._keep(node, words.NODE_LIMIT, growth_message(grown))
             return None
         return move
 

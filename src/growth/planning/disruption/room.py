@@ -3,7 +3,7 @@
 Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
 limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
 before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
-A move that only deletes needs the budget alone, and a Soft limit bounds no move.
+A move that only deletes needs the budget alone. A Soft limit may be passed until the old nodes are gone, and must hold then.
 """
 
 import collections
@@ -14,6 +14,8 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
 from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
+from growth.units.errors import QuantityError
+from growth.units.resources import amounts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def counts(situation: Situation, *, reason: str) -> Mapping[str, Count]:
 
 def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
     """The room of every pool."""
-    remaining = _remaining(situation)
+    remaining, growing = _remaining(situation), _growing(situation)
     found = {}
     for name, count in counts(situation, reason=reason).items():
         left = count.allowed.less(count.disrupting)
@@ -55,6 +57,7 @@ def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
             limited=left != 0 and replace == 0,
             blocked=_blocked(name, count, reason) if left == 0 else "",
             buy=None if limit is None else replace,
+            grow=growing.get(name),
         )
     return found
 
@@ -86,6 +89,25 @@ def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[
     return ""
 
 
+def outgrown(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:
+    """The first pool whose Soft limit would not hold after all of the moves; empty where there is none."""
+    more: collections.Counter[str] = collections.Counter()
+    for move in moves:
+        if move.replacements:
+            more.update(str(each.planned.pool) for each in move.replacements)
+            more.subtract(pool_of[name] for name in move.nodes)
+    for pool in sorted(more):
+        most = room[pool].grow if pool in room else None
+        if most is not None and more[pool] > most:
+            return pool
+    return ""
+
+
+def growth_message(pool: str) -> str:
+    """Why a node stays whose replacements another limit than its budgets forbids."""
+    return f"limits.nodes of NodePool {pool} would not hold with what would be bought there"
+
+
 def limit_message(reason: str) -> str:
     """What the event on a pool says whose node limit, and no budget, forbids to replace anything."""
     return f"No allowed disruptions for disruption reason {reason} due to node hard limit"
@@ -103,6 +125,22 @@ def _remaining(situation: Situation) -> dict[str, int]:
         pool = situation.pools.get(str(view.ref))
         if pool is not None and NODES in view.limits and node_limit_mode(pool) == HARD:
             found[str(view.ref)] = view.limits[NODES] - view.used.get(NODES, 0)
+    return found
+
+
+def _growing(situation: Situation) -> dict[str, int]:
+    """By how many machines each pool with a Soft limit may grow now; what is on its way out makes room when it is gone."""
+    found = {}
+    for view in situation.snapshot.pools:
+        pool = situation.pools.get(str(view.ref))
+        if pool is None or node_limit_mode(pool) == HARD:
+            continue
+        try:
+            limit = amounts(pool.spec.limits).get(NODES)
+        except QuantityError:
+            continue  # nothing is bought in a pool whose limits nobody can read
+        if limit is not None:
+            found[str(view.ref)] = max(0, limit - view.used.get(NODES, 0))
     return found
 
 

@@ -72,12 +72,7 @@ def situated(
     there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
     known = {name: facts.get(name, UNKNOWN) for name in there}
     others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name], pools))}
-    # A machine whose end the cloud has begun counts for no budget any more.
-    ours = {
-        name: each
-        for name, each in there.items()
-        if name not in others and not is_true(_conditions(each.machine), names.INSTANCE_TERMINATING)
-    }
+    ours = {name: each for name, each in there.items() if name not in others}
     acting = [name for name in ours if known[name].acting and views.pop(name, None) is not None]
     moving = [Demand(key_of(pod), pod.shape) for name in acting for pod in pods.get(name, ()) if _seeks(pod)]
     return Situation(
@@ -127,6 +122,8 @@ def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> 
         return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
     if not machine.initialized:
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
+    if is_true(machine.claim.status.conditions, names.INSTANCE_TERMINATING):
+        return kept(words.LEAVING, "the cloud is ending its machine", waits=True)
     if _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT):
         return kept(words.GROWTH_POOL, f"NodePool {pool} scales it down: it is empty", waits=True)
     return None

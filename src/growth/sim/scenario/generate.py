@@ -124,6 +124,8 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         limits={"nodes": str(random.between(1, 3))},
         weight=10,
         consolidate_after="60s",
+        policy=policies.choice(POLICIES),
+        limit_mode=policies.choice(("Hard", "Soft")),
     )
     return general, dedicated, preferred
 

@@ -116,6 +116,7 @@ def node_pool(
     startup_taints: tuple[Json, ...] = (),
     grace: str = "",
     policy: str = "WhenEmpty",
+    limit_mode: str = "",
 ) -> Json:
     """A NodePool of the simulated cloud, for Linux, scaled down when empty, and by its `policy` otherwise.
 
@@ -145,6 +146,8 @@ def node_pool(
     }
     if limits:
         body["limits"] = limits
+    if limit_mode:
+        body["disruption"]["nodeLimitMode"] = limit_mode
     if weight is not None:
         body["weight"] = weight
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": body}

@@ -89,9 +89,9 @@ def static_pool(replicas: int, *, limit: int | None = None, mode: str = "Hard", 
         requirements=(cores("2", "4"),),
         taints=(NOBODY,),
         limits=None if limit is None else {"nodes": str(limit)},
+        limit_mode=mode,
     )
     pool["spec"]["replicas"] = replicas
-    pool["spec"]["disruption"]["nodeLimitMode"] = mode
     return pool
 
 

@@ -32,12 +32,16 @@ class Allowance:
     def replaces(self, nodes: Sequence[OwnedNode], bought: Iterable[str] = ()) -> bool:
         """Whether these may go for machines of these pools."""
         fine = self.deletes(nodes)
-        for pool, number in _counted(node.pool for node in nodes).items():
+        going = _counted(node.pool for node in nodes)
+        for pool, number in going.items():
             fine &= self._within(self._room(pool).replace, self._replaced.get(pool, 0) + number)
         for pool, number in _counted(bought).items():
             # A pool that nothing was asked about has no limit of its own here.
             room = self._rooms.get(pool)
-            fine &= room is None or self._within(room.buy, self._bought.get(pool, 0) + number)
+            if room is not None:
+                buys = self._bought.get(pool, 0) + number
+                goes = self._replaced.get(pool, 0) + going.get(pool, 0)
+                fine &= self._within(room.buy, buys) and self._within(room.grow, buys - goes)
         return fine
 
     def take(self, nodes: Sequence[OwnedNode], bought: Sequence[str] = ()) -> None:
