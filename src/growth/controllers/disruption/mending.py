@@ -17,8 +17,8 @@ from growth.cluster.replacing import replaces
 from growth.controllers import tainting
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
-from growth.controllers.disruption.executing import returned, settled
 from growth.controllers.disruption.moving import Moves, Running, Stage, Target
+from growth.controllers.disruption.returning import returned, settled
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.kube.errors import NotFound
