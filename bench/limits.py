@@ -4,12 +4,14 @@ Each seed is a whole run of `growth.sim.trials.owning.limits`: two replicas, in 
 burst of pods many times larger than the limit allows; processes that die, freeze and come back, networks that delay, lose
 and refuse. An independent ledger counts claims together with reserved names at every revision of the server.
 
-Three rounds: `limits.nodes: 10` of the pool, `--max-nodes` and `--max-hourly` of the cluster. Nothing is timed.
+Four rounds: `limits.nodes: 10` of the pool, `--max-nodes` and `--max-hourly` of the cluster, and a growth pool with `min`,
+`max` and `limits.nodes`. Nothing is timed.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable
@@ -19,8 +21,11 @@ from growth.operator import logs
 from growth.ports import SystemClock
 from growth.sim.ledger import Caps
 from growth.sim.trials.owning.limits import LIMIT, Held, burst, prices
+from growth.sim.trials.owning.stage import ServerPool
 
 MAX_NODES: Final = 7
+GROWTH: Final = "growth pool"
+SERVERS: Final = ServerPool(nodes=7, types=(("c-4x-amd64-linux", 2, 4), ("c-8x-amd64-linux", 0, 5)))
 TOLD_EVERY: Final = 25  # seeds: a long campaign says how far it is
 # Some small machines, in billionths an hour.
 MAX_HOURLY: Final = 1_000_000_000
@@ -29,6 +34,7 @@ MAX_HOURLY: Final = 1_000_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=500, help="of the limit of the pool")
     parser.add_argument("--cap-seeds", type=int, default=100, help="of each cap of the cluster")
+    parser.add_argument("--growth-seeds", type=int, default=500, help="of the growth pool")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--workers", type=int, default=1, help="processes side by side")
 
@@ -37,7 +43,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
     result: dict[str, Any] = {}
     for name, run in ROUNDS.items():
-        count = options.seeds if name == "limits.nodes" else options.cap_seeds
+        count = {"limits.nodes": options.seeds, GROWTH: options.growth_seeds}.get(name, options.cap_seeds)
         if count:
             result[name] = _round(run, range(options.first, options.first + count), workers=options.workers)
     return result
@@ -59,10 +65,16 @@ def of_money(seed: int) -> Held:
     return burst(seed, limit=None, caps=Caps(max_hourly=MAX_HOURLY, prices=prices()))
 
 
+def of_growth_pool(seed: int) -> Held:
+    """Every other pool is optimised continuously."""
+    return burst(seed, pool=dataclasses.replace(SERVERS, optimise="Continuous" if seed % 2 else "WhenEmpty"))
+
+
 ROUNDS: Final[dict[str, Callable[[int], Held]]] = {
     "limits.nodes": of_pool,
     "--max-nodes": of_nodes,
     "--max-hourly": of_money,
+    GROWTH: of_growth_pool,
 }
 ALLOWED: Final = {"limits.nodes": LIMIT, "--max-nodes": MAX_NODES, "--max-hourly": MAX_HOURLY}
 

@@ -8,13 +8,13 @@ both. Left out: its clocks (one minute and three), and what these clusters do no
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api import names
 from growth.planning.attempts import Claim
 from growth.planning.disruption.candidates import in_order
-from growth.planning.disruption.model import Move, OwnedNode, Replacement, Situation
+from growth.planning.disruption.model import Move, OwnedNode, Replacement, Room, Situation
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.solve import Options
@@ -37,12 +37,20 @@ class Command:
 
 
 class Prefix:
-    """The rule on one situation."""
+    """The rule on one situation. Without `candidates` all nodes may go, without `rooms` any number of them."""
 
-    def __init__(self, situation: Situation) -> None:
-        self._ground = Ground(situation, situation.nodes, SearchOptions(planning=Options(packer="first-fit")))
+    def __init__(
+        self,
+        situation: Situation,
+        *,
+        candidates: Sequence[OwnedNode] | None = None,
+        rooms: Mapping[str, Room] | None = None,
+    ) -> None:
+        nodes = situation.nodes if candidates is None else candidates
+        self._ground = Ground(situation, nodes, SearchOptions(planning=Options(packer="first-fit")))
+        self._left = None if rooms is None else {pool: room.delete for pool, room in rooms.items()}
         index = self._ground.index
-        self._order = [index[node.name] for node in in_order(situation.nodes) if self._ground.evicted[index[node.name]]]
+        self._order = [index[node.name] for node in in_order(nodes) if self._ground.evicted[index[node.name]]]
 
     def command(self) -> Command:
         """The first command: of the multi-node method, else of the single-node one."""
@@ -63,7 +71,7 @@ class Prefix:
         )
 
     def _multi(self) -> Command:
-        candidates = self._order
+        candidates = self._within_budgets()
         if len(candidates) < 2:
             return Command(())
         low, high = 1, min(MOST, len(candidates))
@@ -81,11 +89,25 @@ class Prefix:
         return last
 
     def _single(self) -> Command:
-        for at in self._order:
+        for at in self._within_budgets(each=True):
             found = self._computed([at], several=False)
             if found.nodes:
                 return found
         return Command(())
+
+    def _within_budgets(self, *, each: bool = False) -> list[int]:
+        """In their order as many as budgets let go together; where `each` would go alone, all that have any budget."""
+        if self._left is None:
+            return self._order
+        left = dict(self._left)
+        found = []
+        for at in self._order:
+            pool = self._ground.owned[at].pool
+            room = left.get(pool, 0)
+            if room is None or room > 0:
+                found.append(at)
+                left[pool] = room if room is None or each else room - 1
+        return found
 
     def _computed(self, going: Sequence[int], *, several: bool) -> Command:
         trial = self._ground.with_purchase(going)

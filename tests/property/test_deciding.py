@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from growth.api import names
 from growth.api.kinds import Json
+from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
-from growth.planning.disruption.room import overdrawn, rooms
+from growth.planning.disruption.room import outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts
 from growth.planning.solve import Options as Planning
@@ -90,6 +91,8 @@ def checked(made: Situation, found: Decided) -> None:
     assert set(going) | {each.node for each in found.kept} == set(owned) | {each.node for each in made.others}
     assert not set(going) & {each.node for each in found.kept}
     assert all(each.reason and each.message for each in found.kept)
+    # What passes by itself is no news: nobody is told of it.
+    assert all(each.waits for each in found.kept if each.reason in words.PASSING)
     # What is protected, promised, leaving or of no pool is never moved; what takes pods stays.
     for name in going:
         node = owned[name]
@@ -110,6 +113,7 @@ def checked(made: Situation, found: Decided) -> None:
     for reason in REASONS:
         own = [move for move in found.moves if move.reason == reason]
         assert not overdrawn(own, rooms(made, reason=reason), pool_of)
+        assert not outgrown(own, rooms(made, reason=reason), pool_of)
     # All machines together stay within a Hard limit.
     bought = collections.Counter(each.planned.pool.name for move in found.moves for each in move.replacements)
     for view in made.snapshot.pools:

@@ -128,6 +128,20 @@ def test_what_replaces_others_may_pass_a_soft_limit_only(mode: str, rules: list[
     assert story.rules == [*rules, "limit"]
 
 
+def test_a_move_that_is_taken_back_buys_nothing() -> None:
+    """What came for it stays and counts from then on: that is no breach, and the next purchase is one."""
+    story = Story()
+    story.pool(nodes="1", mode="Soft")
+    story.whole("one")
+    story.claim("two", replaces="one")
+    story.machine("two")
+    story.claim("two", "MODIFIED")
+    story.pool(nodes="1", mode="Soft")
+    assert story.rules == []
+    story.claim("three")
+    assert story.rules == ["limit"]
+
+
 def test_machines_count_even_when_their_claims_are_hidden() -> None:
     """Claims that go while their machines stay do not make room."""
     story = Story()

@@ -88,6 +88,26 @@ def test_a_clock_that_is_set_forward_takes_no_time_from_a_machine() -> None:
     assert on_stage(body).value == [(True, True), (True, False), (True, False), (False, False)]
 
 
+def test_a_clock_that_was_ahead_gives_a_machine_no_time_either() -> None:
+    """A launch that was dated by a clock which is set back afterwards: the machine has its quarter of an hour from then."""
+
+    async def body(stage: Stage) -> list[bool]:
+        clock = SimClock(stage.kernel, skew_seconds=3600)
+        await stage.start(Lifecycle(dataclasses.replace(stage.env, clock=clock)))
+        await stage.add_claim("web-1")
+        await asyncio.sleep(10)
+        clock.jump(-3600)
+        seen = []
+        for seconds in (880, 60):
+            await asyncio.sleep(seconds)
+            await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"labels": {"looked": f"at-{seconds}"}}})
+            await asyncio.sleep(5)
+            seen.append(await stage.has_claim("web-1"))
+        return seen
+
+    assert on_stage(body).value == [True, False]
+
+
 def test_a_node_that_never_becomes_usable_is_given_up_after_a_quarter_of_an_hour() -> None:
     """Counted from the registration; deleting goes through the claim, so that what runs there is drained."""
 

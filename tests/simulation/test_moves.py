@@ -63,6 +63,7 @@ def test_what_replaces_is_up_before_anything_goes() -> None:
             (names.DISRUPTION_TERMINATING, "NodeClaim", "Disrupting NodeClaim: Underutilized"),
         ):
             assert (reason, kind, message) in {(one.reason, one.involved_object.kind, one.message) for one in events}
+        assert {one.count for one in events} == {1}, "five minutes of waiting are told once"
         return [before, holder[0].done[len(before) :], sorted(set(await claims(stage)) - {new})]
 
     before, after, left = on_stage(body, api=api).value
@@ -90,7 +91,7 @@ def test_a_move_waits_and_is_checked_again() -> None:
 
 
 def test_after_a_failed_check_the_next_best_follows() -> None:
-    """One of two nodes was to go to the other and is protected while it waits: the other goes to it, soon after."""
+    """Two nodes were to go for a smaller one, and one is protected while they wait: the other goes to it, soon after."""
 
     async def body(stage: Stage) -> tuple[float, list[str], list[str]]:
         pool = await add_ready_pool(stage)
@@ -101,10 +102,10 @@ def test_after_a_failed_check_the_next_best_follows() -> None:
         annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
         await stage.admin.patch(NODE, "node-of-web-1", annotation)
         await asyncio.sleep(60)
-        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="multi")
         return failed, await tainted(stage), sorted(set(await claims(stage)) - set(await coming(stage)))
 
-    assert on_stage(body).value == (1.0, ["node-of-web-2"], ["web-1"])
+    assert on_stage(body).value == (2.0, ["node-of-web-2"], ["web-1"])
 
 
 def test_types_that_are_sold_no_more_end_the_move() -> None:

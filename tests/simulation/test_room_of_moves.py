@@ -15,7 +15,7 @@ from growth.controllers.disruption import Disruption, surroundings
 from growth.kube.api import Api
 from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_pod
-from tests.simulation.moving import add_large, add_ready_pool, claims, tainted
+from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, tainted
 from tests.simulation.owning import Stage, on_stage
 
 
@@ -173,3 +173,47 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(left) == 1
     assert "" in lists
     assert "spec.nodeName=" not in lists
+
+
+def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:
+    """Pods spread over two zones, and one that waits for a machine in the emptier one: until it is there, those in the
+    other zone have no second place there. Room on a node that is up is another matter.
+    """
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": names.ZONE_LABEL,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    zones = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-a", "test-zone-b"]}
+    either = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
+    web: dict[str, Any] = {
+        "containers": asks("1"),
+        "topologySpreadConstraints": [spread],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": either}},
+    }
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage, limits={"nodes": "4"})
+        protected = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
+        for name, where, own in (("web-1", "a", {}), ("web-2", "a", protected), ("web-3", "b", protected)):
+            await add_large(stage, name, pool=pool, pods=0)
+            meta = {"labels": {names.ZONE_LABEL: f"test-zone-{where}"}, "annotations": own}
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": meta})
+        for name in ("web-1", "web-2"):
+            labels = {"app": "web"}
+            await add_pod(stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", labels=labels, **web)
+        await add_pod(stage, "full", node="node-of-web-3", owner="StatefulSet", containers=asks("15500m"))
+        zone = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-b"]}
+        kind = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}
+        await stage.add_claim("web-4", pool=pool, requirements=[zone, kind])
+        waiting = {"metadata": {"name": "waiting", "labels": {"app": "web"}}, "spec": web}
+        await stage.admin.create(POD, waiting, namespace="default")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        seen = ["web-1" in await claims(stage)]
+        await stage.admin.delete(POD, "full", namespace="default", grace_seconds=0)
+        await asyncio.sleep(120)
+        return [*seen, "web-1" in await claims(stage)]
+
+    assert on_stage(body).value == [True, False]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,15 @@ from growth.api.kinds import Json
 from growth.api.pools import PoolRef
 from growth.api.reservations import RELEASE, Reservation, ReservationError, live, parse, printed
 from growth.cluster.snapshot import PoolView
-from growth.controllers.provisioning.booking import Caps, Prices, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning.booking import (
+    Caps,
+    Prices,
+    UnknownUsage,
+    afforded,
+    book_caps,
+    book_pool,
+    spending,
+)
 from growth.controllers.provisioning.claims import Order
 from growth.planning.plan import PlannedClaim
 from growth.providers.catalogues import builtin
@@ -143,9 +152,9 @@ def test_an_annotation_that_cannot_be_read_is_an_error(text: str) -> None:
 def capped(
     *orders: Order, claims: tuple[NodeClaim, ...] = (), reserved: int = 0, **caps: int
 ) -> tuple[list[str], list[str]]:
-    booking = book_caps(
+    spent = book_caps(
         Caps(**caps),
-        orders,
+        [spending(each) for each in orders],
         reserved={f"r{at}": Reservation(at=NOW, price=100) for at in range(reserved)},
         claims=claims,
         pools=VIEWS,
@@ -153,6 +162,7 @@ def capped(
         currency="USD",
         now=NOW,
     )
+    booking = afforded(orders, spent)
     return [f"{each.name}@{each.max_price}" for each in booking.orders], [why for _, why in booking.refused]
 
 
@@ -267,6 +277,30 @@ def test_only_what_replaces_may_pass_a_soft_limit(mode: str, bought: list[str]) 
     pool = convert(full, NodePool)
     assert book(pool, replacing_order("new", "old"), claims=(existing("old"),)) == bought
     assert book(pool, order("x"), claims=(existing("old"),)) == []
+
+
+def replacement(name: str, gone: str, **metadata: Any) -> NodeClaim:
+    return existing(name, metadata={"annotations": {names.REPLACES_ANNOTATION: gone}, "labels": OWN, **metadata})
+
+
+def test_a_soft_limit_is_passed_by_what_goes_and_no_more() -> None:
+    """One machine comes for one that goes: no second one while the first that failed is there, none for another pool's."""
+    pool = convert(node_pool(limits={"nodes": "2"}, disruption={"nodeLimitMode": "Soft"}), NodePool)
+    old, other = existing("old"), existing("other")
+    leaving = {"deletionTimestamp": "2026-01-01T11:00:00Z"}
+    assert book(pool, replacing_order("new", "old"), claims=(old, other)) == ["new"]
+    assert book(pool, replacing_order("x", "old"), replacing_order("y", "old"), claims=(old, other)) == ["x"]
+    assert book(pool, replacing_order("x", "old"), replacing_order("y", "other"), claims=(old, other)) == ["x", "y"]
+    failed = replacement("failed", "old", **leaving)
+    assert book(pool, replacing_order("new", "old"), claims=(old, other, failed)) == []
+    assert book(pool, replacing_order("new", "other"), claims=(old, other, failed)) == ["new"]
+    done = replacement("done", "old")
+    gone = existing("old", metadata={**leaving, "labels": OWN})
+    assert book(pool, replacing_order("new", "other"), claims=(gone, other, done)) == ["new"]
+    assert book(pool, replacing_order("new", "elsewhere"), claims=(old, other)) == []
+    assert book(pool, replacing_order("new", "elsewhere"), claims=(old,)) == ["new"]
+    crowded = (old, other, existing("third"))
+    assert book(pool, replacing_order("new", "old"), claims=crowded) == ["new"], "it makes it no worse"
 
 
 def test_a_soft_limit_is_passed_for_the_pools_own_machines_alone() -> None:

@@ -72,7 +72,7 @@ def test_columns_point_at_fields_that_exist(definition: Definition) -> None:
     """No column of `kubectl get` stays empty because of a typing error."""
     fields = {path for path, _ in nodes(schema_of(definition))}
     for column in definition.columns:
-        path = column.path.replace("[*]", "[]")
+        path = column.path.replace("[*]", "[]").replace("[-1]", "[]")
         if ".metadata." in path:
             continue
         if "[?(" in path:

@@ -6,13 +6,30 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 
 from growth.api import names
-from growth.api.karpenter import LABEL_VALUE, MANY, Duration, NodeClassReference, Taints
+from growth.api.karpenter import LABEL_VALUE, MANY, Duration, NodeClassReference, Requirement, Taints
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Struct
 from growth.api.schema import Rule, Schema
 
 WHEN_EMPTY: Final = "WhenEmpty"
 CONTINUOUS: Final = "Continuous"
+
+# Phases of a NodeRequest; a new one has none yet and counts as Pending.
+PENDING: Final = "Pending"
+PROVISIONING: Final = "Provisioning"
+READY: Final = "Ready"
+UNMET: Final = "Unmet"
+DEPROVISIONING: Final = "Deprovisioning"
+
+# Phases of a NodeRemovalRequest, beside Pending and Deprovisioning.
+COULD_NOT_REMOVE: Final = "CouldNotRemove"
+REMOVAL_FAILED: Final = "RemovalFailed"
+
+# Why a machine is to go.
+EMPTY: Final = "Empty"
+NOT_READY: Final = "NotReady"
+UNDERUTILIZED: Final = "Underutilized"
+OVER_LIMIT: Final = "OverLimit"
 
 
 class ServerType(Struct, frozen=True):
@@ -157,6 +174,14 @@ class NodeRequestSpec(Struct, frozen=True):
         ),
     ]
     pool: Annotated[str, Schema("The growth NodePool for which it is asked.", min_length=1, max_length=253)]
+    requirements: Annotated[
+        tuple[Requirement, ...],
+        Schema(
+            "What else the pods need of the machine, such as a zone; without it any machine of the type will do.",
+            max_items=MANY,
+            list_type="atomic",
+        ),
+    ] = ()
 
 
 class NodeRequestStatus(Struct, frozen=True):
@@ -164,7 +189,7 @@ class NodeRequestStatus(Struct, frozen=True):
         str,
         Schema(
             "How far the request has come.",
-            enum=("Pending", "Provisioning", "Ready", "Unmet", "Deprovisioning"),
+            enum=(PENDING, PROVISIONING, READY, UNMET, DEPROVISIONING),
         ),
     ] = ""
     node_id: Annotated[str, Schema("The machine, as the cloud and the Node call it.")] = msgspec.field(
@@ -195,9 +220,7 @@ class NodeRemovalRequestSpec(Struct, frozen=True):
         ),
     )
 
-    reason: Annotated[
-        str, Schema("Why the machine is to go.", enum=("Empty", "NotReady", "Underutilized", "OverLimit"))
-    ]
+    reason: Annotated[str, Schema("Why the machine is to go.", enum=(EMPTY, NOT_READY, UNDERUTILIZED, OVER_LIMIT))]
     node_name: Annotated[str | None, Schema("The Node, where the machine has registered one.", min_length=1)] = None
     node_claim_name: Annotated[str | None, Schema("The NodeClaim that owns the machine.", min_length=1)] = None
 
@@ -207,7 +230,7 @@ class NodeRemovalRequestStatus(Struct, frozen=True):
         str,
         Schema(
             "How far the removal has come.",
-            enum=("Pending", "Deprovisioning", "CouldNotRemove", "RemovalFailed"),
+            enum=(PENDING, DEPROVISIONING, COULD_NOT_REMOVE, REMOVAL_FAILED),
         ),
     ] = ""
     removal_attempt: Annotated[int, Schema("How often the cloud was asked.", format="int32", minimum=0)] = 0

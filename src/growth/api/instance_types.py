@@ -30,7 +30,8 @@ class Offering:
 class InstanceType:
     """One type. `labels` are the values that a node's label may have: one, or several where the buyer may choose.
 
-    Zone and capacity type belong to the offerings. `volume_limits` is how many volumes of a CSI driver fit.
+    Zone and capacity type belong to the offerings. `volume_limits` is how many volumes of a CSI driver fit. `owned` are
+    machines that people own and no API sells: only a growth pool that names the type gets one.
     """
 
     name: str
@@ -39,6 +40,7 @@ class InstanceType:
     offerings: tuple[Offering, ...]
     overhead: Amounts = dataclasses.field(default_factory=dict)
     volume_limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    owned: bool = False
 
     @functools.cached_property
     def allocatable(self) -> Amounts:

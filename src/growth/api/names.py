@@ -112,6 +112,8 @@ BACK_OFF_ANNOTATION: Final = "growth.dev/backoff"
 SCALE_DOWN_AT_ANNOTATION: Final = "growth.dev/scale-down-at"
 PAUSED_ANNOTATION: Final = "growth.dev/paused"
 NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
+NODE_REQUEST_ANNOTATION: Final = "growth.dev/node-request"  # on a claim: the uid of the NodeRequest that it fulfils
+RELEASING_ANNOTATION: Final = "growth.dev/releasing"  # on a growth pool: claims whose removal is about to be asked for
 REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
 MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 
@@ -152,6 +154,11 @@ NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
 REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
+
+# --- Conditions: pools of growth.dev
+
+SERVER_TYPES_ORDERABLE: Final = "ServerTypesOrderable"
+ONE_ARCHITECTURE: Final = "OneArchitecture"
 
 # --- Conditions: NodeClaim
 
@@ -251,6 +258,13 @@ INVALID_DO_NOT_DISRUPT_ANNOTATION: Final = "InvalidDoNotDisruptAnnotation"
 NO_NODE_POOL: Final = "NoNodePool"
 NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
+UNMET: Final = "Unmet"
+NODE_NOT_COMING: Final = "NodeNotComing"
+SCALE_DOWN_SCHEDULED: Final = "ScaleDownScheduled"
+SCALE_DOWN_CANCELLED: Final = "ScaleDownCancelled"
+COULD_NOT_REMOVE: Final = "CouldNotRemove"
+REMOVAL_FAILED: Final = "RemovalFailed"
+LOST_WITH_MACHINE: Final = "LostWithMachine"
 DELETION_REQUESTED: Final = "Deletion requested"
 DELETION_FAILED: Final = "Deletion failed"
 LAUNCH_TIMEOUT: Final = "LaunchTimeout"

@@ -1,16 +1,28 @@
-"""NodeRequests that no NodeClaim fulfils yet: machines in flight all the same, and types that the cloud had none of."""
+"""NodeRequests as everybody counts them: machines in flight all the same, and types that the cloud had none of."""
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from growth.api import names
-from growth.api.growthpools import GrowthPool, NodeRequest
+from growth.api.growthpools import DEPROVISIONING, PENDING, PROVISIONING, UNMET, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference, Requirement
 from growth.api.meta import ObjectMeta
 
-_IN_FLIGHT = frozenset({"", "Pending", "Provisioning"})
-_UNMET = "Unmet"
-_NO_CLASS = NodeClassReference(group=names.GROWTH, kind="", name="")
+# Phases in which a request stands for a machine whether or not its claim is there.
+COUNTED: Final = frozenset({"", PENDING, PROVISIONING, DEPROVISIONING})
+_IN_FLIGHT: Final = frozenset({"", PENDING, PROVISIONING})
+_NO_CLASS: Final = NodeClassReference(group=names.GROWTH, kind="", name="")
+# A claim's name becomes a Node's name and a label's value.
+_CLAIM_NAME: Final = 63
+_UUID: Final = 36
+_DIGEST: Final = 10
+
+
+def offering_name(cloud: str, server_type: str) -> str:
+    """As requests name what they ask for: `hetzner-cax11`. The cloud is the catalogue's, not who plays it."""
+    return f"{cloud}-{server_type.lower()}"
 
 
 def server_type(request: NodeRequest) -> str:
@@ -18,30 +30,53 @@ def server_type(request: NodeRequest) -> str:
     return request.spec.target_offering.partition("-")[2]
 
 
+def cloud_of(request: NodeRequest) -> str:
+    return request.spec.target_offering.partition("-")[0]
+
+
+def claim_name(request: str) -> str:
+    """The name of the claim that fulfils the request of this name: the same, shortened at the front where it is too long.
+
+    Derived, so that a repeated attempt finds the first claim. A long name keeps its uuid, or gets a digest.
+    """
+    if len(request) <= _CLAIM_NAME:
+        return request
+    ending = request[-(_UUID + 1) :]
+    if not ending.startswith("-"):
+        ending = f"-{hashlib.sha256(request.encode()).hexdigest()[:_DIGEST]}"
+    return f"{request[: _CLAIM_NAME - len(ending)].rstrip('-.')}{ending}"
+
+
 def claims_to_come(
     requests: Iterable[NodeRequest], claims: Iterable[NodeClaim], pools: Mapping[str, GrowthPool]
 ) -> Iterator[NodeClaim]:
-    """The claims that will fulfil the requests, as far as they are not there: exactly the type, in any place."""
+    """The claims that will fulfil the requests, as far as they are not there."""
     known = {claim.metadata.name for claim in claims}
     for request in requests:
         if request.status.phase not in _IN_FLIGHT or request.status.node_claim_name in known:
             continue
-        template = pools[request.spec.pool].spec.template if request.spec.pool in pools else None
-        wanted = Requirement(key=names.INSTANCE_TYPE_LABEL, operator="In", values=(server_type(request),))
-        labels = {**(template.labels if template else {}), names.POOL_LABEL: request.spec.pool}
-        yield NodeClaim(
-            metadata=ObjectMeta(
-                name=request.metadata.name,
-                labels=labels,
-                deletion_timestamp=request.metadata.deletion_timestamp,
-            ),
-            spec=NodeClaimSpec(
-                node_class_ref=_NO_CLASS,
-                requirements=(wanted,),
-                taints=template.taints if template else (),
-                startup_taints=template.startup_taints if template else (),
-            ),
-        )
+        if claim_name(request.metadata.name) not in known:
+            yield claim_to_come(request, pools.get(request.spec.pool))
+
+
+def claim_to_come(request: NodeRequest, pool: GrowthPool | None) -> NodeClaim:
+    """What the request's claim will ask for: exactly the type, in any place that its pods can use."""
+    template = pool.spec.template if pool is not None else None
+    wanted = Requirement(key=names.INSTANCE_TYPE_LABEL, operator="In", values=(server_type(request),))
+    labels = {**(template.labels if template else {}), names.POOL_LABEL: request.spec.pool}
+    return NodeClaim(
+        metadata=ObjectMeta(
+            name=claim_name(request.metadata.name),
+            labels=labels,
+            deletion_timestamp=request.metadata.deletion_timestamp,
+        ),
+        spec=NodeClaimSpec(
+            node_class_ref=_NO_CLASS,
+            requirements=(*request.spec.requirements, wanted),
+            taints=template.taints if template else (),
+            startup_taints=template.startup_taints if template else (),
+        ),
+    )
 
 
 def unmet_types(requests: Iterable[NodeRequest], now: dt.datetime) -> dict[str, set[str]]:
@@ -49,6 +84,6 @@ def unmet_types(requests: Iterable[NodeRequest], now: dt.datetime) -> dict[str, 
     found: dict[str, set[str]] = {}
     for request in requests:
         until = request.status.unmet_until
-        if request.status.phase == _UNMET and until is not None and until > now:
+        if request.status.phase == UNMET and until is not None and until > now:
             found.setdefault(request.spec.pool, set()).add(server_type(request).lower())
     return found

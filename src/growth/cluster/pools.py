@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue, InstanceType
-from growth.api.karpenter import NodeClassReference, NodePool
+from growth.api.karpenter import NodeClassReference, NodePool, Requirement
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation, ReservationError, ReservedName
@@ -127,7 +127,11 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         limits, problem = {}, problem or f"its limits cannot be read: {error}"
     return PoolView(
         ref=ref,
-        instance_types=market.types_for(template.spec.node_class_ref),
+        instance_types=tuple(
+            kind
+            for kind in market.types_for(template.spec.node_class_ref)
+            if not kind.owned or _named(kind, template.spec.requirements)
+        ),
         weight=pool.spec.weight or 0,
         requirements=template.spec.requirements,
         labels=template.metadata.labels,
@@ -136,6 +140,16 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         limits=limits,
         used=usage.of(ref),
         problem=problem,
+    )
+
+
+def _named(kind: InstanceType, requirements: Iterable[Requirement]) -> bool:
+    """Whether one of them lists the type's own name."""
+    return any(
+        kind.name.lower() == value.lower()
+        for each in requirements
+        if each.key == names.INSTANCE_TYPE_LABEL and each.operator == "In"
+        for value in each.values
     )
 
 

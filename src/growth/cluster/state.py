@@ -13,7 +13,7 @@ from typing import Any, Final
 from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import NAMESPACE
-from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUEST, GrowthPool
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
@@ -29,7 +29,7 @@ from growth.cluster.census import Census, CensusStatistics, host_of
 from growth.cluster.counting import Counted
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
 from growth.cluster.machines import Machine
-from growth.cluster.node_requests import claims_to_come
+from growth.cluster.node_requests import claim_name, claims_to_come
 from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
 from growth.cluster.reserved_names import ReservedNames
@@ -76,6 +76,7 @@ class State:
             indexes={
                 "provider": lambda claim: (claim.status.provider_id,),
                 "pool": lambda claim: (claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),),
+                "growth pool": lambda claim: (claim.metadata.labels.get(names.POOL_LABEL, ""),),
                 "host": lambda claim: (host_of(claim),),
             },
         )
@@ -83,7 +84,15 @@ class State:
         self.overlays = informers.watch(NODE_OVERLAY, optional=True)
         self.buffers = informers.watch(CAPACITY_BUFFER, optional=True)
         self.growth_pools = informers.watch(GROWTH_POOL, optional=True)
-        self.node_requests = informers.watch(NODE_REQUEST, optional=True)
+        self.node_requests = informers.watch(
+            NODE_REQUEST,
+            optional=True,
+            indexes={
+                "pool": lambda request: (request.spec.pool,),
+                "claim": lambda request: (claim_name(request.metadata.name),),
+            },
+        )
+        self.node_removals = informers.watch(NODE_REMOVAL_REQUEST, optional=True)
         self.daemon_sets = informers.watch(DAEMON_SET)
         self.namespaces = informers.watch(NAMESPACE)
         self.disruption_budgets = informers.watch(POD_DISRUPTION_BUDGET)
@@ -295,7 +304,8 @@ class State:
         self.csi_nodes.subscribe(self._on_attachment)
         self.namespaces.subscribe(self._on_namespace)
         others: tuple[Informer[Any, Any], ...] = (
-            *(self.nodes, self.pools, self.overlays, self.growth_pools, self.node_requests, self.daemon_sets),
+            *(self.nodes, self.pools, self.overlays, self.growth_pools, self.node_requests, self.node_removals),
+            self.daemon_sets,
             *self.node_classes.values(),
         )
         for informer in others:

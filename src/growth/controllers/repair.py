@@ -46,7 +46,7 @@ class Repair:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._policies = tuple(env.provider.repair_policies())
-        self._waits: Waits[str] = Waits(env.clock)  # by the Node's UID
+        self._waits = Waits(env.clock)
         self._ended: set[str] = set()  # UIDs of claims that we ended and the cache still shows as staying
         self._reconciler: Reconciler[str] = Reconciler("node.health", self._act, random=env.random, workers=1)
         env.state.nodes.subscribe(self._on_node)
@@ -92,7 +92,8 @@ class Repair:
 
     def _left(self, node: Node, found: Broken) -> float:
         """For how many seconds the node may still recover."""
-        return (found.due - self._waits.now(node.metadata.uid, began=found.since)).total_seconds()
+        now = self._waits.now(node.metadata.uid, (found.condition, found.since), began=found.since)
+        return (found.due - now).total_seconds()
 
     def _claim_of(self, node: Node) -> NodeClaim | None:
         """The claim of the Node's machine; None where it is not ours, in doubt, or leaving already."""

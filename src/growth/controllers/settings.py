@@ -51,6 +51,17 @@ class ControllerSettings:
     collection_share: float = 0.2
     collection_few: int = 3
 
+    # Pools of growth.dev.
+    unplaceable_passes: int = 3  # a pod without a place so often in a row backs off
+    back_off: float = 10.0  # at first; doubled until the ceiling
+    back_off_ceiling: float = 300.0  # at which a pod is marked and left out
+    back_off_recheck: float = 3600.0  # after which a marked pod is looked at again whatever happened
+    unmet_ttl: float = 600.0  # how long nobody asks for a type that the cloud had none of
+    ready_ttl: float = 3600.0  # how long a NodeRequest that was fulfilled is kept
+    readiness_wait: float = 600.0  # a machine that is not ready after so long goes
+    removal_retry_after: float = 120.0
+    max_removal_attempts: int = 5
+
     decisions_kept: int = 200
 
 

@@ -32,7 +32,7 @@ def chosen(settings: Settings, *, clock: Clock, random: Random) -> MakeCloud:
 def kwok_catalogue(process: ProcessSettings) -> Catalogue:
     """What the simulated machines are: a built-in list, or a file."""
     if not process.instance_types:
-        return builtin(process.kwok_catalogue)
+        return builtin(process.kwok_catalogue, dedicated=True)
     try:
         cloud = process.kwok_catalogue
         return load(pathlib.Path(process.instance_types), cloud=cloud, currency=currency_of(cloud))

@@ -12,11 +12,18 @@ from growth.controllers.disruption import Disruption
 from growth.controllers.drifting import Drifting
 from growth.controllers.environment import Environment
 from growth.controllers.expiration import Expiration
+from growth.controllers.growth import backing
+from growth.controllers.growth.backing import BackOffs
+from growth.controllers.growth.pools import GrowthPools
+from growth.controllers.growth.purchases import Requesting
+from growth.controllers.growth.removals import Removals
+from growth.controllers.growth.requests import NodeRequests
+from growth.controllers.growth.reserving import GrowthReserving
+from growth.controllers.growth.scaling import ScaleDown
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.overlays import Overlays
 from growth.controllers.pools import Pools
-from growth.controllers.pools.unserved import UnservedPools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.repair import Repair
@@ -44,6 +51,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *disruption.METRICS,
             *collection.METRICS,
             *disrupted.METRICS,
+            *backing.METRICS,
             *repair.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
@@ -59,17 +67,24 @@ def acting(environment: Environment) -> Sequence[Part]:
     health = RegistrationHealth()
     decisions = Decisions(environment)
     buffers = Buffers(environment)
+    reserving = GrowthReserving(environment)
+    requesting = Requesting(environment, reserving)
+    back_offs = BackOffs(environment)
     return (
         reader,
         decisions,
         buffers,
         Overlays(environment),
-        Provisioner(environment, decisions=decisions, headroom=buffers),
+        Provisioner(environment, decisions=decisions, headroom=buffers, requesting=requesting, back_offs=back_offs),
+        back_offs,
+        NodeRequests(environment, reserving),
+        GrowthPools(environment, requesting),
+        ScaleDown(environment),
+        Removals(environment),
         Lifecycle(environment, health=health, catalogue=reader),
         Pools(environment, health=health),
-        UnservedPools(environment),
         Termination(environment),
-        Disruption(environment, decisions=decisions),
+        Disruption(environment, decisions=decisions, requesting=requesting),
         Collection(environment),
         Drifting(environment),
         Expiration(environment),

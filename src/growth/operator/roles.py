@@ -24,7 +24,7 @@ def _rule(group: str, resources: Sequence[str], *verbs: str) -> Json:
 GROWTH: Final = (
     _rule("", ("namespaces", "persistentvolumes", "persistentvolumeclaims"), *_READ),
     _rule("", ("podtemplates",), "get"),  # what a CapacityBuffer keeps room for
-    _rule("", ("pods",), *_READ, "delete"),
+    _rule("", ("pods",), *_READ, "patch", "delete"),
     _rule("", ("pods/eviction",), "create"),
     _rule("", ("nodes",), *_READ, "patch", "delete"),
     _rule("", ("events",), "create", "patch"),
@@ -41,8 +41,10 @@ GROWTH: Final = (
     _rule(names.KARPENTER, ("nodepools/finalizers", "nodeclaims/finalizers"), "update"),
     _rule(names.AUTOSCALING, ("capacitybuffers",), *_READ),
     _rule(names.AUTOSCALING, ("capacitybuffers/status",), "patch"),
-    _rule(names.GROWTH, ("growthpools", "noderequests"), *_READ),
-    _rule(names.GROWTH, ("growthpools/status",), "patch"),
+    _rule(names.GROWTH, ("growthpools",), *_READ, "patch"),
+    _rule(names.GROWTH, ("noderequests", "noderemovalrequests"), *_READ, "create", "patch", "delete"),
+    _rule(names.GROWTH, ("growthpools/status", "noderequests/status", "noderemovalrequests/status"), "patch"),
+    _rule(names.GROWTH, ("growthpools/finalizers",), "update"),
     _rule(names.GROWTH, ("decisions",), "list", "create", "delete"),
     _rule(names.KWOK_CLASS_GROUP, ("kwoknodeclasses",), *_READ),
 )

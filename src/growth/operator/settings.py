@@ -299,6 +299,20 @@ def _sections() -> Iterator[Section]:
             _of(made, "collectionFew", COUNT, "So many may be taken whatever their share."),
         ),
     )
+    yield Section(
+        "Pools of growth.dev",
+        (
+            _of(made, "unplaceablePasses", POSITIVE, "A pod backs off that has no place so often in a row."),
+            _of(made, "backOff", PERIOD, "How long it is left out at first; doubled each time."),
+            _of(made, "backOffCeiling", PERIOD, "A pod that would be left out for so long is marked and waits."),
+            _of(made, "backOffRecheck", PERIOD, "A marked pod is looked at again after so long at the latest."),
+            _of(made, "unmetTTL", PERIOD, "A type that the cloud had none of is not asked for during so long."),
+            _of(made, "readyTTL", PERIOD, "A NodeRequest that was fulfilled is kept for so long."),
+            _of(made, "readinessWait", PERIOD, "A machine that is not ready after so long goes."),
+            _of(made, "removalRetryAfter", PERIOD, "How long after one attempt to remove a machine the next is made."),
+            _of(made, "maxRemovalAttempts", POSITIVE, "After so many attempts people must look at it."),
+        ),
+    )
     yield Section("Records", (_of(made, "decisionsKept", POSITIVE, "How many Decisions are kept."),))
     yield Section(
         "The KWOK cloud",

@@ -3,8 +3,10 @@
 It shares nothing with the controllers that it watches: raw objects in, complaints out. What it holds against them:
 
 - *limit*: a pool's claims, and the names that it has reserved, are never more than `limits.nodes` once they grew; nor are
-  the machines that were ever bought for it. The same for the whole cluster under `max_nodes`. A machine whose claim
-  somebody else took away counts no more: until it is found and collected nobody can know of it.
+  the machines that were ever bought for it. The same for the whole cluster under `max_nodes`, and for a growth pool's
+  `max` of each type. A machine whose claim somebody else took away counts no more: until it is found and collected
+  nobody can know of it.
+- *min*: a machine of a growth pool is taken down by our own decision only while as many as `min` of its type stay.
 - *money*: under `max_hourly`, what runs plus the least that the claims under way can cost stays within it.
 - *bought twice*: a claim never has a second machine, at no time and under no name.
 - *leaked*: a claim does not go while its machine is there.
@@ -25,6 +27,7 @@ from growth.kube.memory.store import Watch
 
 MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
+GROWTH_POOL_LABEL: Final = "growth.dev/pool"
 RESERVED: Final = "growth.dev/reserved"
 REPLACES: Final = "growth.dev/replaces"
 SOFT: Final = "Soft"
@@ -35,9 +38,10 @@ CAPS: Final = "growth-caps"
 
 CLAIMS: Final = ("karpenter.sh", "v1", "nodeclaims")
 POOLS: Final = ("karpenter.sh", "v1", "nodepools")
+GROWTH_POOLS: Final = ("growth.dev", "v1alpha1", "growthpools")
 NODES: Final = ("", "v1", "nodes")
 CONFIG_MAPS: Final = ("", "v1", "configmaps")
-FOLLOWED: Final = (CLAIMS, POOLS, NODES, CONFIG_MAPS)
+FOLLOWED: Final = (CLAIMS, POOLS, GROWTH_POOLS, NODES, CONFIG_MAPS)
 
 # (type, zone, capacity type) → billionths of the catalogue's currency per hour
 Prices = Mapping[tuple[str, str, str], int]
@@ -80,12 +84,15 @@ NO_CAPS: Final = Caps()
 class Ledger:
     """Feed it with `see`, or `attach` it to a server that has our kinds already."""
 
-    def __init__(self, *, caps: Caps = NO_CAPS, late_writes: bool = False) -> None:
+    def __init__(self, *, caps: Caps = NO_CAPS, late_writes: bool = False, minima: bool = True) -> None:
+        """Without `minima` nobody asks after `min`: where machines vanish, it cannot always hold."""
+        self._minima = minima
         self.complaints: list[Complaint] = []
         self._caps = caps
         self._late_writes = late_writes
         self._claims: dict[str, Json] = {}
         self._pools: dict[str, Json] = {}
+        self._growth_pools: dict[str, Json] = {}
         self._nodes: dict[str, Json] = {}
         self._machines: dict[str, Json] = {}
         self._reserved_caps: frozenset[str] = frozenset()
@@ -122,14 +129,17 @@ class Ledger:
         name = body["metadata"]["name"]
         gone = change == "DELETED"
         # What is there already and only says something new of itself changes no count.
-        known = False
+        known, excused = False, False
         if which == CLAIMS:
             known = not gone and name in self._claims
+            excused = known and _replaces(self._claims[name]) != _replaces(body)
             self._see_claim(name, body, revision, gone=gone)
             if gone and by_others:
                 self._lost[body["metadata"]["uid"]] = None
         elif which == POOLS:
             _keep(self._pools, name, body, gone=gone)
+        elif which == GROWTH_POOLS:
+            _keep(self._growth_pools, name, body, gone=gone)
         elif which == NODES:
             _keep(self._nodes, name, body, gone=gone)
             return
@@ -142,6 +152,9 @@ class Ledger:
             return
         if not known:
             self._check_counts(revision)
+        elif excused:
+            # A move that passed a Soft limit was taken back, and what came for it stays: there are no more than before.
+            self._check_counts(revision, bought=False)
 
     def _see_claim(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
         uid = body["metadata"]["uid"]
@@ -154,8 +167,15 @@ class Ledger:
 
     def _see_machine(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
         claim = body["data"]["claimUID"]
-        new = name not in self._machines
+        before = self._machines.get(name)
+        new = before is None
         _keep(self._machines, name, body, gone=gone)
+        if (
+            self._minima
+            and before is not None
+            and before["data"].get("state") != "deleting" == body["data"].get("state")
+        ):
+            self._check_least(body, revision)
         if gone or not new:
             return
         records = self._bought.setdefault(claim, {})
@@ -167,7 +187,7 @@ class Ledger:
 
     # Limits.
 
-    def _check_counts(self, revision: int) -> None:
+    def _check_counts(self, revision: int, *, bought: bool = True) -> None:
         # Pools are asked first: what one has reserved is not yet granted by the cluster.
         everything = set(self._claims) | self._reserved_caps
         known = [uid for each in self._machines.values() if (uid := each["data"]["claimUID"]) not in self._lost]
@@ -184,10 +204,12 @@ class Ledger:
                 reserved -= _replacing_in(pool)
             count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
-            self._check_limit(f"NodePool {name}", count, int(limit), revision)
+            self._check_limit(f"NodePool {name}", count, int(limit), revision, bought=bought)
             uids = {own[claim]["metadata"]["uid"] for claim in passed}
             machines = sum(self._pool_of.get(uid, "") == name and uid not in uids for uid in known)
-            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision)
+            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision, bought=bought)
+        for name, pool in self._growth_pools.items():
+            self._check_growth(name, pool, revision)
         if self._caps.max_nodes is not None:
             self._most = max(self._most, len(everything))
             self._check_limit("the cluster", len(everything), self._caps.max_nodes, revision)
@@ -199,13 +221,56 @@ class Ledger:
             if grew and hourly > self._caps.max_hourly:
                 self._complain("money", revision, f"{hourly} billionths an hour, of {self._caps.max_hourly} allowed")
 
+    def _check_growth(self, name: str, pool: Json, revision: int) -> None:
+        text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
+        types = {
+            claim: _type_of(body)
+            for claim, body in self._claims.items()
+            if body["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL) == name
+        }
+        reserved = json.loads(text) if text else {}
+        types = {claim: each["instanceType"].lower() for claim, each in reserved.items()} | types
+        limit = pool["spec"].get("limits", {}).get("nodes")
+        self._most = max(self._most, len(types))
+        most = len(types) if limit is None else int(limit)
+        self._check_limit(f"growth NodePool {name}", len(types), most, revision)
+        for asked in pool["spec"]["serverTypes"]:
+            kind = asked["name"].lower()
+            count = sum(each == kind for each in types.values())
+            self._check_limit(f"type {kind} of growth NodePool {name}", count, int(asked["max"]), revision)
+
+    def _check_least(self, machine: Json, revision: int) -> None:
+        """The machine is being taken down. Where its claim goes too somebody else has decided so."""
+        claims = {body["metadata"]["uid"]: body for body in self._claims.values()}
+        claim = claims.get(machine["data"]["claimUID"])
+        if claim is None or claim["metadata"].get("deletionTimestamp"):
+            return
+        name = claim["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL, "")
+        kind = machine["data"]["instanceType"].lower()
+        spec = self._growth_pools.get(name, {"spec": {"serverTypes": []}})["spec"]
+        limit, least = spec.get("limits", {}).get("nodes"), spec["serverTypes"]
+        if limit is not None and self._counts[f"growth NodePool {name}"] > int(limit):
+            return  # a limit that was lowered counts more
+        wanted = sum(int(each.get("min", 0)) for each in least if each["name"].lower() == kind)
+        staying = sum(
+            record["data"].get("state") != "deleting"
+            and record["data"]["instanceType"].lower() == kind
+            and record["data"]["claimUID"] in claims
+            and not claims[record["data"]["claimUID"]]["metadata"].get("deletionTimestamp")
+            and claims[record["data"]["claimUID"]]["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL) == name
+            for record in self._machines.values()
+        )
+        if staying < wanted:
+            said = f"a {kind} of growth NodePool {name} is taken down and {staying} are left, of {wanted} to be kept"
+            self._complain("min", revision, said)
+
     def _is_of(self, claim: Json, pool: str) -> bool:
         return bool(claim["metadata"].get("labels", {}).get(POOL_LABEL) == pool)
 
-    def _check_limit(self, what: str, count: int, limit: int, revision: int) -> None:
+    def _check_limit(self, what: str, count: int, limit: int, revision: int, *, bought: bool = True) -> None:
         # A limit that was lowered is exceeded until the surplus is gone; only growth breaks it.
         grew, self._counts[what] = count > self._counts[what], count
-        if grew and count > limit:
+        if grew and bought and count > limit:
             self._complain("limit", revision, f"{what}: {count} of {limit}")
 
     def _cost(self) -> int:
@@ -277,6 +342,14 @@ def _keep(kept: dict[str, Json], name: str, body: Json, *, gone: bool) -> None:
         kept[name] = body
 
 
+def _type_of(claim: Json) -> str:
+    """The type that a claim of a growth pool is for: it lists one."""
+    for each in claim["spec"].get("requirements", ()):
+        if each["key"] == INSTANCE_TYPE and each["operator"] == "In":
+            return str(each["values"][0]).lower()
+    return ""
+
+
 def _reserved_in(pool: Json) -> set[str]:
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
     return set(json.loads(text)) if text else set()
@@ -291,7 +364,11 @@ def _replacing_in(pool: Json) -> set[str]:
 def _replaced(claims: Mapping[str, Json]) -> Iterator[str]:
     """The names of those that another of them replaces."""
     for body in claims.values():
-        yield from body["metadata"].get("annotations", {}).get(REPLACES, "").split(",")
+        yield from _replaces(body).split(",")
+
+
+def _replaces(claim: Json) -> str:
+    return str(claim["metadata"].get("annotations", {}).get(REPLACES, ""))
 
 
 def _names_in(caps: Json) -> Iterator[str]:

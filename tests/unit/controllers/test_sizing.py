@@ -124,6 +124,15 @@ def test_replacements_come_first_within_budget_and_limit() -> None:
     assert renewal(pool(), machine("a"), machine("b"), machine("c")) == ([], "")
 
 
+def test_a_soft_limit_is_passed_once_for_each_that_goes() -> None:
+    """A replacement that failed and is still there holds up the next for the same machine, and no other."""
+    asked = pool(nodes=3, mode="Soft")
+    assert renewal(asked, *OLD) == (["a", "b", "c"], "")
+    failed = machine("n", replaces="a", up=False, leaving=True)
+    assert renewal(asked, *OLD, failed) == (["b", "c"], "")
+    assert renewal(pool(nodes=4, mode="Soft"), *OLD, failed) == (["a", "b", "c"], "")
+
+
 def test_a_full_hard_limit_deletes_one_and_waits() -> None:
     """Only while nothing leaves, nothing is being replaced, and all that stay are up."""
     assert renewal(pool(nodes=3), *OLD) == ([], "a")

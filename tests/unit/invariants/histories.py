@@ -28,7 +28,7 @@ class History:
     def put(self, which: tuple[str, str], body: Json, *, by: Actor = ADMIN, verb: str = "", at: float = 0.0) -> None:
         """The object as it is from now on; a verb other than what it looks like is said."""
         key = _key(body)
-        old = self.case.books.objects[which].get(key)
+        old = self.case.books.objects.get(which, {}).get(key)
         self._step(which, key, old, body, by=by, verb=verb or ("create" if old is None else "patch"), at=at)
 
     def remove(

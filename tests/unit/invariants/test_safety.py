@@ -3,8 +3,8 @@
 import msgspec
 
 from growth.api.kinds import Json
-from growth.sim.invariants import pods, safety
-from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS, Books
+from growth.sim.invariants import moves, pods, safety
+from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS, REMOVALS, Books
 from growth.sim.invariants.counts import Limits, Money
 from growth.sim.ledger import NO_CAPS, Caps
 from tests.unit.invariants.histories import (
@@ -200,6 +200,27 @@ def test_what_is_well_is_marked_before_it_goes() -> None:
             history.remove(CONFIG_MAPS, machine())
         history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
         assert len(history.said) == said, (tainted, ready, there)
+
+
+def test_a_removal_that_is_asked_for_is_judged_as_the_end_of_its_machine() -> None:
+    """In growth pools: the node is marked, its pods have a place; of machines that are ill or too many nobody asks."""
+    for invariant, tainted, reason, by, said in (
+        (safety.Unknown(), False, "Underutilized", GROWTH, 1),
+        (safety.Unknown(), False, "Empty", GROWTH, 1),
+        (safety.Unknown(), True, "Underutilized", GROWTH, 0),
+        (safety.Unknown(), False, "Underutilized", ADMIN, 0),
+        (safety.Unknown(), False, "NotReady", GROWTH, 0),
+        (moves.Replacement(), True, "Underutilized", GROWTH, 1),
+        (moves.Replacement(), True, "OverLimit", GROWTH, 0),
+    ):
+        history = running(invariant, tainted=tainted)
+        history.put(PODS, pod())
+        removal = {
+            "metadata": {"name": "one", "uid": "uid-removal"},
+            "spec": {"nodeClaimName": "one", "reason": reason},
+        }
+        history.put(REMOVALS, removal, by=by, at=100.0)
+        assert len(history.said) == said, (invariant.name, tainted, reason)
 
 
 def test_limits_and_caps_hold() -> None:

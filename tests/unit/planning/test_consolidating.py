@@ -90,7 +90,7 @@ def test_a_large_node_with_one_pod_becomes_a_small_one() -> None:
 
 def test_a_node_of_unknown_price_is_never_moved() -> None:
     """Nobody can say what a move would save."""
-    made = found(owned("a", *pods(1, "x"), price=None), owned("b", *pods(4, "y")))
+    made = found(owned("a", *pods(1, "x"), price=None), owned("b", *pods(4, "y")), candidates="a")
     assert (made.moves, why(made)["a"]) == ((), words.PRICE_UNKNOWN)
 
 
@@ -144,18 +144,39 @@ def test_machines_are_not_bought_for_next_to_nothing() -> None:
     assert gone(found(full, sold=(MEDIUM, cheaper), options=dataclasses.replace(FREELY, least_percent=3))) == []
 
 
-def test_pods_that_were_moved_a_moment_ago_keep_out_of_moves_that_buy() -> None:
-    """No A→B→A: a pod that was moved stays, unless its node goes for nothing; later it may be moved again."""
+def test_pods_that_were_moved_a_moment_ago_are_moved_again_only_for_a_real_part() -> None:
+    """What buys must save a fifth of what goes; later, or where the node goes for nothing, less will do."""
     since = NOW - dt.timedelta(minutes=1)
-    moved = {"uid-x-00": since}
-    large = owned("a", *pods(1, "x"), of=LARGE, since=since)
-    made = found(large, moved=moved)
+    moved = {f"uid-x-0{at}": since for at in range(4)}
+    full = owned("a", *pods(4, "x"), since=since)
+    tenth, third = kind("tenth", 4, "16Gi", price=0.36), kind("third", 4, "16Gi", price=0.27)
+    made = found(full, moved=moved, sold=(MEDIUM, tenth))
     assert (made.moves, why(made)["a"]) == ((), words.RECENTLY_MOVED)
     assert made.kept[0].waits
-    assert gone(found(large, owned("b", *pods(1, "y")), candidates="a", moved=moved)) == ["a"]
-    assert gone(found(large, moved={"uid-x-00": NOW - dt.timedelta(hours=1)})) == ["a"]
-    # Another pod of its owner was moved, and this one has been there all the time.
-    assert gone(found(owned("a", *pods(1, "x"), of=LARGE), moved=moved)) == ["a"]
+    assert gone(found(full, moved=moved, sold=(MEDIUM, third))) == ["a"]
+    assert gone(found(full, owned("b"), candidates="a", moved=moved, sold=(MEDIUM,))) == ["a"]
+    long_ago = dict.fromkeys(moved, NOW - dt.timedelta(hours=1))
+    assert gone(found(full, moved=long_ago, sold=(MEDIUM, tenth))) == ["a"]
+    # Other pods of their owners were moved, and these have been there all the time.
+    assert gone(found(owned("a", *pods(4, "x")), moved=moved, sold=(MEDIUM, tenth))) == ["a"]
+
+
+def test_a_destination_that_would_be_replaced_next_is_replaced_first() -> None:
+    """Nobody is sent to a machine that is far too large even for everybody: it goes, and the others stay."""
+    huge = kind("huge", 64, "256Gi", price=6.4)
+    nodes = [owned(f"n{at}", *pods(3, f"p{at}")) for at in range(3)]
+    made = found(owned("x", *pods(4, "x"), of=huge), *nodes, sold=(MEDIUM, huge))
+    assert gone(made) == ["x"]
+    assert [each.planned.instance_type for each in only(made).replacements] == ["medium"]
+
+
+def test_a_budget_takes_first_of_the_end_what_saves_most() -> None:
+    """With room for one node the dear one goes first, and nobody is sent to it before."""
+    huge = kind("huge", 64, "256Gi", price=6.4)
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(3)]
+    made = found(owned("x", *pods(4, "x"), of=huge), *nodes, sold=(MEDIUM, huge), room=Room(1, 1))
+    assert gone(made) == ["x"]
+    assert set(why(made).values()) <= {words.BUDGET, words.DESTINATION, words.IN_USE}
 
 
 def test_a_machine_that_was_bought_for_moved_pods_stays() -> None:

@@ -216,6 +216,27 @@ def test_a_soft_limit_lets_replacements_come_first() -> None:
     assert moves(too_large) == [("Underutilized", ("a",), 1)]
 
 
+def test_a_soft_limit_holds_when_the_old_nodes_are_gone() -> None:
+    """A node that needs three machines in its place goes only where the limit leaves two more."""
+    for limit, going in ((1, []), (2, []), (3, [("Drifted", ("a",), 3)])):
+        soft = {**STILL["disruption"], "nodeLimitMode": "Soft"}
+        of = pool(types=("c-8x-amd64-linux",), limits={"nodes": limit}, disruption=soft)
+        made = decide(cluster(of, full("a"), facts=drifted("a")))
+        assert moves(made) == going
+        assert kept(made) == ({} if going else {"a": words.NO_PLACE})
+
+
+def test_a_soft_limit_holds_for_what_other_pools_nodes_need() -> None:
+    """Nothing of the pool goes for it, so that it counts as every other purchase."""
+    for limit, going in ((1, []), (2, [("Drifted", ("a",), 1)])):
+        # The pool that is to take the pods sells what they need; their own does not any more.
+        old = pool("old", types=("c-1x-amd64-linux",), **STILL)
+        of = limited(limit, "Soft", consolidateAfter="Never")
+        made = decide(cluster(old, of, full("a", of="old"), full("b"), facts=drifted("a")))
+        assert moves(made) == going
+        assert kept(made).get("a", "") == ("" if going else words.NO_PLACE)
+
+
 def test_a_soft_limit_holds_for_other_pools_nodes() -> None:
     """Their machines would stay beyond it for good: they are bought where there is room, or not at all."""
     liked = pool("liked", limits={"nodes": "1"}, weight=10, disruption={"nodeLimitMode": "Soft", **STILL["disruption"]})

@@ -21,6 +21,8 @@ from growth.controllers.disruption.moving import Market, Moves, Running, Target
 from growth.controllers.disruption.question import Answer, answered
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.environment import Environment
+from growth.controllers.growth.purchases import Requesting
+from growth.controllers.growth.reserving import GrowthReserving
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.planning import solve
 from growth.planning.disruption import words
@@ -43,13 +45,23 @@ MOST_DROPPED: Final = 3
 class Disruption:
     """Runs until cancelled, or until the gate is closed. With the setting `observe` it only says what it would do."""
 
-    def __init__(self, env: Environment, *, decisions: Decisions | None = None) -> None:
+    def __init__(
+        self, env: Environment, *, decisions: Decisions | None = None, requesting: Requesting | None = None
+    ) -> None:
+        """`requesting` is who asks for machines of growth pools, where the process has one already."""
         self._env = env
         self._moves = Moves()
         self._memory = Memory(env.clock)
         self._looking = Looking(env, self._memory)
         self._report = Report(env, decisions)
-        self._execution = Execution(env, self._moves, self._looking, self._memory, self._report)
+        self._execution = Execution(
+            env,
+            self._moves,
+            self._looking,
+            self._memory,
+            self._report,
+            requesting=requesting or Requesting(env, GrowthReserving(env)),
+        )
         self._mending = Mending(env, self._moves)
         self._wake = asyncio.Event()
         self._seen: tuple[int, int] | None = (

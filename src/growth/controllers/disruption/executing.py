@@ -9,19 +9,17 @@ is taken off (`mending`), and a claim that replaces names its move, with which a
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.edits import set_annotations
+from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
-from growth.api.kinds import Json
-from growth.api.nodes import NODE
-from growth.cluster.shapes import CachedPod
+from growth.api.pools import PoolRef
 from growth.cluster.wanting import key_of
-from growth.controllers import tainting
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
 from growth.controllers.disruption.looking import Fresh, Looking
@@ -30,21 +28,20 @@ from growth.controllers.disruption.moving import VALIDATED, Moves, Running, Stag
 from growth.controllers.disruption.orders import ordered
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
+from growth.controllers.disruption.requesting import GrowthMoves, by_request
+from growth.controllers.disruption.returning import SETTLE_SECONDS, returned, settled
 from growth.controllers.disruption.surroundings import Surroundings, look
+from growth.controllers.disruption.targets import Seen, seen
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import pods_on
+from growth.controllers.growth.purchases import Requesting
 from growth.controllers.provisioning.purchases import Purchases
-from growth.kube.changes import change
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
-from growth.planning.disruption.candidates import empty
 from growth.telemetry.logs import logger
 
 T = TypeVar("T")
 
 _log = logger("disruption")
 
-# After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
-SETTLE_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 1.0
 # Between two last looks, while a budget is closed or somebody else has the room.
 AGAIN_SECONDS: Final = 5.0
@@ -71,13 +68,23 @@ class GaveUp(Exception):
 class Execution:
     """Carries moves out, any number of them side by side."""
 
-    def __init__(self, env: Environment, moves: Moves, looking: Looking, memory: Memory, report: Report) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        moves: Moves,
+        looking: Looking,
+        memory: Memory,
+        report: Report,
+        *,
+        requesting: Requesting,
+    ) -> None:
         self._env = env
         self._moves = moves
         self._looking = looking
         self._memory = memory
         self._report = report
         self._purchases = Purchases(env)
+        self._growth = GrowthMoves(env, requesting)
 
     async def carry_out(self, running: Running) -> None:
         """Until the claims are deleted or everything is taken back. A closed gate ends it where it is."""
@@ -108,9 +115,13 @@ class Execution:
                 await self._validate(running)
             running.stage = Stage.STARTING
             await self._mark(running)
-            await self._buy(running)
+            await self._growth.spare(running)
+            if running.move.replacements:
+                await (self._ask(running) if by_request(running) else self._buy(running))
+                self._report.bought(running)
         await self._initialized(running)
-        await self._delete(running, await self._last_look(running))
+        fresh = await self._last_look(running)
+        await (self._release(running, fresh) if by_request(running) else self._delete(running, fresh))
 
     # Before anything is done.
 
@@ -162,8 +173,6 @@ class Execution:
     async def _buy(self, running: Running) -> None:
         """Creates the claims that replace, all or none. Their names are known before the first is asked for."""
         move, market, env = running.move, running.market, self._env
-        if not move.replacements:
-            return
         assert market is not None
         taken: set[str] = set()
         named = [self._purchases.new_name(one.planned.pool.name, taken) for one in move.replacements]
@@ -198,7 +207,22 @@ class Execution:
         if len(done.created) < len(orders):
             told = "; ".join(dict.fromkeys(why for _, why in done.refused)) or done.again
             raise GaveUp(f"what replaces them cannot be bought: {told}", failed=True)
-        self._report.bought(running)
+
+    async def _ask(self, running: Running) -> None:
+        """The same by NodeRequests."""
+        env = self._env
+        try:
+            wanted = self._growth.wanted(running)
+        except NotFound as error:
+            raise GaveUp(str(error), failed=True) from None
+        running.requests = tuple(each.name for each in wanted)
+        running.coming = tuple(each.claim for each in wanted)
+        for name in running.coming:
+            env.state.nominate(name, seconds=env.settings.nomination)
+        self._promise(running)
+        why = await self._growth.ask(wanted)
+        if why:
+            raise GaveUp(f"what replaces them cannot be asked for: {why}", failed=True)
 
     def _promise(self, running: Running) -> None:
         """The pods that the plan puts on each new machine keep their room there."""
@@ -210,16 +234,18 @@ class Execution:
         """Waits until everything that was bought is up. `GaveUp` where one of them is gone, or it takes too long."""
         env = self._env
         asked = env.clock.monotonic()
+        told: set[str] = set()
         while True:
             for name in (*running.coming, *running.move.destinations):
                 env.state.nominate(name, seconds=env.settings.nomination)
             for name in running.coming:
                 claim = env.state.claims.store.get(name)
                 if claim is None and env.clock.monotonic() - asked >= SHOWN_SECONDS:
-                    claim = await self._asked_for(name)
+                    (claim,) = await each((name,), functools.partial(self._asked_for, running), attempts=1)
                 if claim is not None and claim.metadata.deletion_timestamp is not None:
                     raise GaveUp(f"the replacement {name} was deleted", failed=True)
-                if claim is not None:
+                if claim is not None and name not in told:
+                    told.add(name)
                     self._report.launching(running, claim, up=self._is_up(name))
             if all(map(self._is_up, running.coming)):
                 return
@@ -230,92 +256,92 @@ class Execution:
         claim = self._env.state.claims.store.get(name)
         return claim is not None and is_true(claim.status.conditions, names.INITIALIZED)
 
-    async def _asked_for(self, name: str) -> NodeClaim | None:
-        """None where the server says that it is gone and the cache that it is not: one of the two is late."""
+    async def _asked_for(self, running: Running, name: str) -> NodeClaim | None:
+        """None where the server says that it is gone and the cache that it is not: one of the two is late. And while the
+        claim may yet come of its request.
+        """
         try:
             return await self._env.api.get(NODE_CLAIM, name)
         except NotFound:
-            if self._env.state.claims.store.get(name) is not None:
+            if self._env.state.claims.store.get(name) is not None or await self._growth.is_asked_for(running, name):
                 return None
             raise GaveUp(f"the replacement {name} was deleted", failed=True) from None
 
     # The last look, and the end.
 
     async def _last_look(self, running: Running) -> dict[str, Fresh]:
-        """What the server says now of the nodes that may go. `GaveUp` where the move may not be made any more."""
-        while True:
-            await self._synced(running)
-            fresh, why, sure = await self._looked(running)
-            if running.move.reason != names.EMPTY and why:
-                raise GaveUp(why)
-            if sure:
-                verdict = await self._confirmed(running, fresh)
-                if verdict.nodes or not verdict.again or not running.coming:
-                    break
+        """What the server says now of the nodes that may go. `GaveUp` where the move may not be made any more.
+
+        While the server does not say enough, it is asked again for as long as a move may take. Empty nodes go each for
+        itself: those of which it does not tell stay, and hold up no other.
+        """
+        await self._synced(running)
+        while (found := await self._judgement(running)) is None:
             self._check_time(running)
             for name in (*running.coming, *running.move.destinations):
                 self._env.state.nominate(name, seconds=self._env.settings.nomination)
             await asyncio.sleep(AGAIN_SECONDS)
+            await self._synced(running)
+        looked, verdict = found
         stays = [name for name in running.targets if name not in verdict.nodes]
+        why = "; ".join(part for part in (*looked.wrong.values(), _untold(looked.unsure), verdict.why) if part)
         if stays and not running.coming:
             self._report.failed_validation(running, len(stays))
         if not verdict.nodes and stays:
-            raise GaveUp("; ".join(part for part in (why, verdict.why) if part))
+            raise GaveUp(why)
         if stays:
-            _log.info("abandoning disruption of node(s)", nodes=", ".join(stays), why=why or verdict.why)
-            await self._unmark(running, stays, why=why or verdict.why)
+            _log.info("abandoning disruption of node(s)", nodes=", ".join(stays), why=why)
+            await self._unmark(running, stays, why=why)
             running.keep(verdict.nodes)
-        return {name: fresh[name] for name in running.targets}
+        return {name: looked.fresh[name] for name in running.targets}
 
-    async def _looked(self, running: Running) -> tuple[dict[str, Fresh], str, bool]:
-        """Nodes, claims and pods as they are now; those that are leaving already are dropped from the move. And what is
-        wrong with one of the others, and with what replaces them; and whether server and cache agree on who is there.
+    async def _judgement(self, running: Running) -> tuple[Seen, Verdict] | None:
+        """None where the server did not say enough, or where what was bought can be waited with."""
+        try:
+            looked = await self._looked(running)
+            if looked is None:
+                return None
+            verdict = await self._confirmed(running, looked.fresh)
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            _log.warning("the last look at a disruption is taken again", error=str(error))
+            return None
+        waits = verdict.again and running.coming and not verdict.nodes
+        return None if waits else (looked, verdict)
+
+    async def _looked(self, running: Running) -> Seen | None:
+        """The nodes as they are now; those that are leaving already are dropped from the move. None where it is not known of
+        all of them, or of what replaces them, and the move is made as a whole.
         """
-        env = self._env
-        fresh: dict[str, Fresh] = {}
-        why = ""
         for name in running.coming:
-            new = await self._asked_for(name)
+            new = await self._asked_for(running, name)
             if new is None:
-                return {}, "", False
+                return None
             if new.metadata.deletion_timestamp is not None or not is_true(new.status.conditions, names.INITIALIZED):
                 raise GaveUp(f"the replacement {name} is on its way out", failed=True)
-        for name, target in tuple(running.targets.items()):
-            try:
-                node = await env.api.get(NODE, name)
-                claim = await env.api.get(NODE_CLAIM, target.claim.metadata.name)
-            except NotFound:
-                if self._is_there(target):
-                    return {}, "", False
-                running.keep([one for one in running.targets if one != name])
-                continue
-            deleted = any(one.metadata.deletion_timestamp is not None for one in (node, claim))
-            if deleted or claim.metadata.uid != target.claim.metadata.uid:
-                # By our own request, whose answer was lost, or by somebody else's: the mark belongs there.
-                running.keep([one for one in running.targets if one != name])
-            elif node.metadata.uid != target.node.metadata.uid or node.spec.provider_id != claim.status.provider_id:
-                why = f"node {name} is another machine than was looked at"
-            elif not tainting.tainted(node):
-                why = f"the mark of node {name} was taken off, so that pods may be on their way"
-            else:
-                fresh[name] = Fresh(node=node, claim=claim, pods=tuple(await pods_on(env, name)))
-        return fresh, why, True
+        found = await seen(self._env, running.targets)
+        running.keep([name for name in running.targets if name not in found.leaving])
+        if running.move.reason != names.EMPTY:
+            for why in found.wrong.values():
+                raise GaveUp(why)
+            if found.unsure:
+                return None
+        return found
 
-    def _is_there(self, target: Target) -> bool:
-        """Whether the cache has both, and neither is on its way out."""
-        state = self._env.state
-        found = state.nodes.store.get(target.node.metadata.name), state.claims.store.get(target.claim.metadata.name)
-        return all(each is not None and each.metadata.deletion_timestamp is None for each in found)
-
-    async def _confirmed(self, running: Running, fresh: dict[str, Fresh]) -> Verdict:
+    async def _confirmed(self, running: Running, fresh: Mapping[str, Fresh]) -> Verdict:
         move = running.move
         pools: dict[str, NodePool] = {}
-        for name in move.pools:
+        growth_pools: dict[str, GrowthPool] = {}
+        for ref in map(PoolRef.parse, move.pools):
             try:
-                pools[name] = await self._env.api.get(NODE_POOL, name)
+                if ref.group == names.GROWTH:
+                    growth_pools[ref.name] = await self._env.api.get(GROWTH_POOL, ref.name)
+                else:
+                    pools[ref.name] = await self._env.api.get(NODE_POOL, ref.name)
             except NotFound:
                 if running.targets:
-                    raise GaveUp(f"NodePool {name} is gone") from None
+                    raise GaveUp(f"NodePool {ref} is gone") from None
         asked = dataclasses.replace(
             move,
             nodes=tuple(name for name in move.nodes if name in fresh),
@@ -325,7 +351,9 @@ class Execution:
         acting = self._moves.nodes(but=running)
 
         async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:
-            question = self._looking.question(acting, fresh=fresh, pools=pools, around=around)
+            question = self._looking.question(
+                acting, fresh=fresh, pools=pools, growth_pools=growth_pools, around=around
+            )
             return await self._env.compute.run(judge, question, asked, known)
 
         if move.reason == names.EMPTY:
@@ -359,11 +387,32 @@ class Execution:
         found = (self._env.state.claims.store.get(name) for name in claims)
         return {claim.status.node_name for claim in found if claim is not None and claim.status.node_name}
 
-    async def _delete(self, running: Running, fresh: dict[str, Fresh]) -> None:
+    def _leave(self, running: Running) -> None:
+        """From now on the pods are on their way."""
         running.stage = Stage.LEAVING
-        env = self._env
         for name in (*running.coming, *running.move.destinations):
-            env.state.nominate(name, seconds=env.settings.nomination)
+            self._env.state.nominate(name, seconds=self._env.settings.nomination)
+
+    async def _release(self, running: Running, fresh: dict[str, Fresh]) -> None:
+        """Asks for the removal of the nodes; what a minimum needs stays after all."""
+        self._leave(running)
+        released = await self._growth.release(fresh, until=running.sure_until)
+        stays = tuple(name for name in fresh if name not in released)
+        why = "its pool needs it for the minimum of its type, or what was seen of it is too old"
+        if not released:
+            raise GaveUp(why)
+        if stays:
+            await self._unmark(running, stays, why=why)
+            running.keep(released)
+        for name in released:
+            self._report.removed(running, fresh[name])
+            self._memory.remember(fresh[name].pods, self._env.state.pods.store)
+        self._memory.succeeded(running.move.reason, running.move.pools)
+        self._report.made(running)
+
+    async def _delete(self, running: Running, fresh: dict[str, Fresh]) -> None:
+        self._leave(running)
+        env = self._env
 
         async def one(name: str) -> str | None:
             looked = fresh[name]
@@ -401,7 +450,9 @@ class Execution:
         for name in running.coming:
             self._env.state.promises.withdraw(name)
         begun = running.stage is Stage.LEAVING  # then pods may be on their way to what was bought
-        await each(running.coming, self._settle if begun else self._return)
+        if not begun:
+            await each(running.requests, self._growth.withdraw)
+        await each(running.coming, self._settle if begun or running.requests else self._return)
         await self._unmark(running, tuple(running.targets), why=why)
 
     async def _return(self, name: str) -> None:
@@ -417,50 +468,5 @@ class Execution:
         await each([running.targets[name] for name in nodes], one)
 
 
-async def returned(env: Environment, name: str) -> None:
-    """A claim that was bought for a move which is not made goes again if it is ours and empty; else it just stays."""
-    try:
-        claim = await env.api.get(NODE_CLAIM, name)
-    except NotFound:
-        return
-    if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
-        return
-    nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
-    for node in nodes:  # no pod may come between the look and the end
-        await tainting.mark(env.api, node)
-    if nodes:
-        await asyncio.sleep(SETTLE_SECONDS)
-    if await _in_use(env, claim):
-        await settled(env, name)
-        for node in nodes:
-            await tainting.unmark(env.api, node)
-        return
-    try:
-        await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid)
-        _log.info("a replacement is not needed", NodeClaim=name)
-    except NotFound:
-        return
-
-
-async def settled(env: Environment, name: str) -> None:
-    """From now on the claim replaces nobody: it is a machine like any other."""
-
-    def edit(draft: Json) -> None:
-        set_annotations(draft, {names.REPLACES_ANNOTATION: None, names.MOVE_ANNOTATION: None})
-
-    try:
-        await change(env.api, NODE_CLAIM, name, edit)
-    except NotFound:
-        return
-
-
-async def _in_use(env: Environment, claim: NodeClaim) -> bool:
-    """Whether pods are on the claim's machine. A machine whose Node we cannot tell is in use."""
-    provider_id = claim.status.provider_id
-    if not provider_id:
-        return False
-    pods: list[CachedPod] = []
-    nodes = env.state.nodes.store.find("provider", provider_id)
-    for name in {claim.status.node_name or claim.metadata.name, *(node.metadata.name for node in nodes)}:
-        pods += await pods_on(env, name)
-    return not empty(pods)
+def _untold(nodes: Collection[str]) -> str:
+    return f"the API server does not tell of {', '.join(sorted(nodes))}" if nodes else ""

@@ -1,12 +1,13 @@
 """What is known of the machines at this moment, put into a question. Reads the cache only; a fresh look can be laid over it."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
 from growth.api import names
 from growth.api.conditions import find
+from growth.api.growthpools import EMPTY, GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
@@ -16,6 +17,7 @@ from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
 from growth.controllers.disruption.surroundings import Surroundings
 from growth.controllers.environment import Environment
+from growth.controllers.growth.sparing import Sparing
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
 from growth.planning.disruption.situating import Facts
@@ -37,6 +39,7 @@ class Looking:
         self._env = env
         self._memory = memory
         self._quiet = Quiet(env)
+        self._sparing = Sparing(env)
         self._began = env.clock.monotonic()
         self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
 
@@ -50,13 +53,15 @@ class Looking:
         *,
         fresh: Mapping[str, Fresh] | None = None,
         pools: Mapping[str, NodePool] | None = None,
+        growth_pools: Mapping[str, GrowthPool] | None = None,
         around: Surroundings | None = None,
     ) -> Question:
         """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
         env = self._env
-        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {})
+        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {}, growth_pools or {})
         if around is not None:
             picture = self._corrected(picture, around)
+        acting = {*acting, *self._being_removed()}
         facts = {name: self._facts(counted.machine, acting=name in acting) for name, counted in picture.counted.items()}
         pods = {name: env.state.pods.store.find("node", name) for name in facts}
         pods |= {} if around is None else around.pods
@@ -70,7 +75,14 @@ class Looking:
             buffered=env.state.buffered,
             paused=env.settings.paused,
             served=self._served,
+            spared=self._sparing.nodes(),
         )
+
+    def _being_removed(self) -> Iterator[str]:
+        """Nodes of growth pools whose pods are asked to leave: their moves are over, and they are on their way out."""
+        for each in self._env.state.node_removals.store:
+            if each.spec.reason != EMPTY and each.spec.node_name:
+                yield each.spec.node_name
 
     def _corrected(self, picture: Picture, around: Surroundings) -> Picture:
         """The picture with the room that there really is, and those who wait for some."""
@@ -133,7 +145,12 @@ class Looking:
         return env.state.nominated(node) or env.state.nominated(claim)
 
 
-def _overlaid(picture: Picture, fresh: Mapping[str, Fresh], pools: Mapping[str, NodePool]) -> Picture:
+def _overlaid(
+    picture: Picture,
+    fresh: Mapping[str, Fresh],
+    pools: Mapping[str, NodePool],
+    growth_pools: Mapping[str, GrowthPool],
+) -> Picture:
     """The picture with what the server said a moment ago of some nodes and pools."""
     counted = dict(picture.counted)
     for name, each in fresh.items():
@@ -144,4 +161,5 @@ def _overlaid(picture: Picture, fresh: Mapping[str, Fresh], pools: Mapping[str, 
         picture,
         counted=counted,
         pools=tuple(pools.get(pool.metadata.name, pool) for pool in picture.pools),
+        growth_pools=tuple(growth_pools.get(pool.metadata.name, pool) for pool in picture.growth_pools),
     )

@@ -10,14 +10,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from growth.api import moves as intents
 from growth.api import names
+from growth.api.growthpools import NODE_REMOVAL_REQUEST
 from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
 from growth.api.nodes import NODE, Node
 from growth.cluster.replacing import replaces
 from growth.controllers import tainting
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
-from growth.controllers.disruption.executing import returned, settled
 from growth.controllers.disruption.moving import Moves, Running, Stage, Target
+from growth.controllers.disruption.returning import returned, settled
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.kube.errors import NotFound
@@ -38,12 +39,14 @@ class Begun:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Left:
     """`strays` are claims that replace what is not being replaced; `marks` are claims, with their Nodes, that nobody
-    disrupts and that say or show otherwise.
+    disrupts and that say or show otherwise. `plain` are claims of growth pools that were asked for in the place of others
+    which stay: they are machines like any other.
     """
 
     moves: tuple[Begun, ...]
     strays: tuple[NodeClaim, ...]
     marks: tuple[tuple[Node | None, NodeClaim], ...]
+    plain: tuple[str, ...] = ()
 
 
 def left_behind(
@@ -53,12 +56,16 @@ def left_behind(
     there = {claim.metadata.name: claim for claim in claims if claim.metadata.deletion_timestamp is None}
     moves: dict[tuple[str, ...], Begun] = {}
     strays: list[NodeClaim] = []
+    plain: list[str] = []
     going: set[str] = set()
     for claim in there.values():
         intent = intents.intent_of(claim.metadata)
-        if intent is None or claim.metadata.name in known:
+        if claim.metadata.name in known:
             continue
         alive = [there[name] for name in replaces(claim) if name in there]
+        if intent is None:
+            plain += [claim.metadata.name] if alive else []
+            continue
         targets = [Target(nodes[0], each) for each in alive if (nodes := _staying(nodes_of(each)))]
         if not alive:
             continue  # all of them went: it was made
@@ -75,7 +82,7 @@ def left_behind(
         for nodes in (_staying(nodes_of(claim)),)
         if marking.marked(claim) or any(map(tainting.tainted, nodes))
     ]
-    return Left(tuple(moves.values()), tuple(strays), tuple(marks))
+    return Left(tuple(moves.values()), tuple(strays), tuple(marks), tuple(plain))
 
 
 def _staying(nodes: Sequence[Node]) -> list[Node]:
@@ -99,10 +106,13 @@ class Mending:
         )
         await each(left.strays, self._return)
         await each(left.marks, self._unmark)
+        await each(left.plain, self._settle)
         return [self._resumed(begun) for begun in left.moves]
 
     def _is_ours(self, claim: NodeClaim) -> bool:
         pool = self._pool_of(claim)
+        if self._env.state.node_removals.store.get(claim.metadata.name) is not None:
+            return False  # it goes by a NodeRemovalRequest, whoever asked for that
         return serves(self._env.provider, claim.spec.node_class_ref) and (pool is None or pool.spec.replicas is None)
 
     def _pool_of(self, claim: NodeClaim) -> NodePool | None:
@@ -158,11 +168,26 @@ class Mending:
         else:  # some of them go, and their pods may be on their way to it
             await settled(self._env, stray.metadata.name)
 
+    async def _settle(self, name: str) -> None:
+        await settled(self._env, name)
+
     async def _unmark(self, mark: tuple[Node | None, NodeClaim]) -> None:
         node, claim = mark
         try:
             fresh = await self._env.api.get(NODE_CLAIM, claim.metadata.name)
         except NotFound:
             return
+        if await self._is_being_removed(fresh):
+            return
         if fresh.metadata.deletion_timestamp is None and fresh.metadata.uid == claim.metadata.uid:
             await marking.unmark(self._env, node, fresh, why="nobody is disrupting it")
+
+    async def _is_being_removed(self, claim: NodeClaim) -> bool:
+        """Whether a NodeRemovalRequest has it; the cache may be late to know."""
+        if names.POOL_LABEL not in claim.metadata.labels:
+            return False
+        try:
+            await self._env.api.get(NODE_REMOVAL_REQUEST, claim.metadata.name)
+        except NotFound:
+            return False
+        return True

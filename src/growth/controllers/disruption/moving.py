@@ -47,7 +47,8 @@ class Market:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Running:
-    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it.
+    """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it, and `requests` those of
+    the NodeRequests that ask for them, where it is of growth pools.
 
     `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods.
     """
@@ -59,6 +60,7 @@ class Running:
     market: Market | None = None
     stage: Stage = Stage.WAITING
     coming: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
     number: int = 0
     resumed: bool = False
     sure_until: float = float("inf")

@@ -8,6 +8,7 @@ counts, and whatever only says «not yet» of the nodes themselves is no reason 
 import collections
 import dataclasses
 import datetime as dt
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -17,16 +18,18 @@ from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
-from growth.controllers.provisioning.passes import judged
+from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons
 from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.search.believing import left_over, orders
 from growth.planning.disruption.situating import Facts, situated
+from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
 
 _FIRST_FIT: Final = solve.Options(packer="first-fit")
@@ -40,7 +43,8 @@ _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEA
 class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
-    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes machines of.
+    `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes
+    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come.
     """
 
     picture: Picture
@@ -51,6 +55,7 @@ class Question:
     buffered: tuple[Demand, ...] = ()
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
+    spared: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,6 +109,9 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
+        nodes=tuple(
+            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
+        ),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
     return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
@@ -156,7 +164,7 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = "; ".join(_changed_offers(move, situation))
+    why = too_few(going, situation) or "; ".join(_changed_offers(move, situation))
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
     why, places = _housed(move, situation, bought=bought, known=known)
@@ -197,7 +205,8 @@ def _housed(
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not. Those of buffers take what the others leave.
+    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold.
+    Those of buffers take what the others leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -214,37 +223,53 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    views, taken = _filled(others, situation.waiting)
-    open_to_them = dataclasses.replace(
-        others,
-        nodes=(
-            *(
-                view
-                if view.initialized and view.name not in closed and (known is None or view.name in known)
-                else _full(view)
-                for view in views
-            ),
-            *stand_ins(move.replacements, situation),
-        ),
-    )
-    plan = solve.solve(open_to_them, moving, _FIRST_FIT)
-    homeless = [each.pod for each in plan.unplaced]
+    views = _filled(others, situation.waiting)
+
+    def offered(before: NodeView, filled: NodeView) -> NodeView:
+        if not filled.initialized:
+            return _full(before)
+        shut = filled.name in closed or (known is not None and filled.name not in known)
+        return _full(filled) if shut else filled
+
+    there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
+    open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
+    places, homeless = _places(open_to_them, moving)
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if situation.buffered and not why:
         lost = _lost_by_buffers(move, situation, moving)
         why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
-    there = {view.name for view in others.nodes}
-    return why, frozenset({each.name for each in plan.filled} & there | taken)
+    taken = {
+        view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
+    }
+    return why, frozenset(places.keys() & {view.name for view in others.nodes} | taken)
 
 
-def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[tuple[NodeView, ...], frozenset[str]]:
-    """The nodes with the pods that have no place yet, where those find one; and which nodes take some of them."""
+def _places(snapshot: Snapshot, moving: Sequence[Demand]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Which nodes take which pods, and who has no place: packed tightly, else spread as kube-scheduler would.
+
+    Decisions are rehearsed the second way, and where room is scarce each finds places that the other does not.
+    """
+    plan = solve.solve(snapshot, moving, _FIRST_FIT)
+    packed = {each.name: each.pods for each in plan.filled}
+    if not plan.unplaced:
+        return packed, ()
+    spread = Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE)
+    if spread.left:
+        return packed, [each.pod for each in plan.unplaced]
+    places: dict[str, list[str]] = {}
+    for key, name in spread.order:
+        places.setdefault(str(name), []).append(key)
+    return places, ()
+
+
+def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ...]:
+    """The nodes with the pods that have no place yet, where those find one."""
     if not demands:
-        return snapshot.nodes, frozenset()
+        return snapshot.nodes
     shapes = {each.key: each.shape for each in demands}
     plan = solve.solve(snapshot, demands, _FIRST_FIT)
     filled = {each.name: [shapes[key] for key in each.pods] for each in plan.filled}
-    return holding(snapshot.nodes, filled), frozenset(filled)
+    return holding(snapshot.nodes, filled)
 
 
 def _lost_by_buffers(move: Move, situation: Situation, moving: Sequence[Demand]) -> int:

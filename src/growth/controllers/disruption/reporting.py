@@ -8,8 +8,11 @@ from typing import Final
 
 from growth.api import names
 from growth.api.events import NORMAL, regarding
+from growth.api.growthpools import CONTINUOUS, GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
+from growth.api.meta import ObjectReference
 from growth.api.nodes import NODE
+from growth.api.pools import PoolRef
 from growth.controllers import disrupted
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics, story
@@ -29,7 +32,7 @@ _log = logger("disruption")
 _SILENT: Final = frozenset(
     {words.UNMANAGED, words.NOT_INITIALIZED, words.LEAVING, words.UP_TO_DATE, words.IN_USE, words.GROWTH_POOL}
 )
-_NO_GAIN: Final = frozenset({words.NO_PLACE, words.BALANCED, words.PRICE_UNKNOWN})
+_NO_GAIN: Final = frozenset({words.NO_PLACE, words.BALANCED, words.TOO_LITTLE, words.PRICE_UNKNOWN})
 # What was told of a node is told again after this long, if it is still so and something else changed.
 REPEAT_SECONDS: Final = 6 * 3600.0
 
@@ -86,13 +89,22 @@ class Report:
         """A pool whose budgets allow nothing at all, with what is wrong where one is at fault; or its node limit does."""
         blocked = dict(_blocked_pools(answer))
         for (pool, reason), message in blocked.items():
-            found = self._env.state.pools.store.get(pool)
+            found = self._about(pool)
             if found is None or self._blocked.get((pool, reason)) == message:
                 continue
             if "(" in message:
                 _log.error("detected disruption budget errors", NodePool=pool, error=message)
-            self._env.events.event(regarding(NODE_POOL, found.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
+            self._env.events.event(found, names.DISRUPTION_BLOCKED, message, type=NORMAL)
         self._blocked = blocked
+
+    def _about(self, pool: str) -> ObjectReference | None:
+        """The pool that decisions call so; None where it is gone."""
+        ref = PoolRef.parse(pool)
+        if ref.group == names.GROWTH:
+            growth = self._env.state.growth_pools.store.get(ref.name)
+            return None if growth is None else regarding(GROWTH_POOL, growth.metadata)
+        found = self._env.state.pools.store.get(ref.name)
+        return None if found is None else regarding(NODE_POOL, found.metadata)
 
     def worth_telling(self, kept: Sequence[Kept]) -> tuple[Kept, ...]:
         """Nodes that are kept and should perhaps not be: not those that only wait, that their pool wants to stay, or that are
@@ -151,7 +163,7 @@ class Report:
         self._record(story.replaces(running, self._env))
 
     def launching(self, running: Running, claim: NodeClaim, *, up: bool) -> None:
-        """A replacement is on its way; the recorder tells repetitions from news."""
+        """A replacement is on its way."""
         about = regarding(NODE_CLAIM, claim.metadata)
         events = self._env.events
         events.event(about, names.DISRUPTION_LAUNCHING, f"Launching NodeClaim: {running.move.reason}", type=NORMAL)
@@ -166,6 +178,8 @@ class Report:
             env.events.event(regarding(kind, meta), names.DISRUPTION_TERMINATING, message, type=NORMAL)
         pool = env.state.pools.store.get(fresh.claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
         policy = pool.spec.disruption.consolidation_policy if pool is not None else ""
+        if names.POOL_LABEL in fresh.claim.metadata.labels:
+            policy = CONTINUOUS
         pods = sum(map(occupants.reschedulable, fresh.pods))
         disrupted.count_disrupted(env.metrics, fresh.claim, reason=reason.lower(), pods=pods, policy=policy)
 

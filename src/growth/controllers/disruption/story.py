@@ -12,6 +12,7 @@ from growth.controllers.decisions import ACTED, BLOCKED, NOTHING, WOULD_ACT
 from growth.controllers.disruption.moving import Running
 from growth.controllers.disruption.question import Answer
 from growth.controllers.environment import Environment
+from growth.controllers.ownership import pool_of
 from growth.planning.disruption.model import Kept, Move, OwnedNode
 from growth.units.money import NANO
 
@@ -86,7 +87,7 @@ def _acted(running: Running, env: Environment, verb: str) -> DecisionSpec:
             DecisionAction(
                 verb="delete",
                 object=f"NodeClaim/{target.claim.metadata.name}",
-                node_pool=target.claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),
+                node_pool=str(pool_of(target.claim) or ""),
                 instance_type=labels.get(names.INSTANCE_TYPE_LABEL, ""),
                 price=None if price is None else price / NANO,
                 why=f"node {name} is {_WORDS.get(move.reason, move.reason)}",

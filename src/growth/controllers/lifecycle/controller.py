@@ -143,7 +143,8 @@ class Lifecycle:
         provider_id = claim.status.provider_id
         nodes = self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
         paused = bool(why_paused(self._env, pool_of(claim))) or any(marked_paused(node.metadata) for node in nodes)
-        now, tried = self._memory.now(claim), self._memory.tried(claim)
+        stage, began = decide.stage(claim)
+        now, tried = self._memory.now(claim, stage, began=began), self._memory.tried(claim)
         return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused, tried=tried)
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:

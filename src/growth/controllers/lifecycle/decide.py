@@ -152,6 +152,14 @@ def launched(claim: NodeClaim) -> bool:
     return bool(claim.status.provider_id) and is_true(claim.status.conditions, names.LAUNCHED)
 
 
+def stage(claim: NodeClaim) -> tuple[str, dt.datetime | None]:
+    """The condition that the claim reached last, empty for a new one, and since when it waits for the next."""
+    if not launched(claim):
+        return "", claim.metadata.creation_timestamp
+    reached = names.REGISTERED if is_true(claim.status.conditions, names.REGISTERED) else names.LAUNCHED
+    return reached, _began(claim, reached)
+
+
 def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
     """What keeps the node from being initialised, in Karpenter's order; None when nothing does."""
     if node is None:

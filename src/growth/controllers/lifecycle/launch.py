@@ -26,6 +26,8 @@ _log = logger("nodeclaim.lifecycle")
 
 # A claim whose pool is gone is about to be collected; until then, or until its time is over, it is looked at now and then.
 ORPHAN_SECONDS: Final = 30.0
+# A claim of a NodeRequest that has no stock is ended by its request; where nobody does it is tried again after so long.
+UNMET_SECONDS: Final = 60.0
 
 
 class Launcher:
@@ -93,10 +95,14 @@ class Launcher:
             f"NodeClaim {claim.metadata.name} event: {failure.message}",
             type=WARNING,
         )
-        if failure.then is Then.END and self._catalogue is not None and self._catalogue.refused(claim):
+        short = failure.then is Then.END and self._catalogue is not None and self._catalogue.refused(claim)
+        if failure.then is Then.END and names.NODE_REQUEST_ANNOTATION in claim.metadata.annotations:
+            # Its NodeRequest says first that the cloud has none, and ends it then.
+            seconds = self._memory.postpone(claim, seconds=UNMET_SECONDS)
+        elif short:
             await self._end(claim, failure)
             return None
-        if failure.then in {Then.END, Then.END_LATER}:
+        elif failure.then in {Then.END, Then.END_LATER}:
             seconds = delay_before_end(self._memory.refused(claim))
             if not seconds:
                 await self._end(claim, failure)

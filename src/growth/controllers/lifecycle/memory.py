@@ -44,11 +44,11 @@ class Memory:
         self._written: dict[str, Json] = {}
         self._obstacles: dict[str, tuple[str, float]] = {}
         self._refusals: dict[PoolRef | None, int] = {}
-        self._waits: Waits[str] = Waits(clock)
+        self._waits = Waits(clock)
 
-    def now(self, claim: NodeClaim) -> dt.datetime:
-        """The time by which the claim's stages are judged."""
-        return self._waits.now(claim.metadata.uid, began=claim.metadata.creation_timestamp)
+    def now(self, claim: NodeClaim, stage: str, *, began: dt.datetime | None) -> dt.datetime:
+        """The time by which it is judged how long the claim has been in its stage."""
+        return self._waits.now(claim.metadata.uid, stage, began=began)
 
     def trying(self, claim: NodeClaim) -> None:
         """A launch begins; it may yet turn out that none is wanted."""

@@ -51,9 +51,8 @@ def book_pool(
     """Books the orders within the pool's limits, in their order. `pool`, `claims` and `reserved` must be fresh; whatever
     is reserved counts.
 
-    What replaces machines of the pool may pass a Soft limit of nodes, as those will be gone: for such orders what is being
-    replaced does not count, and a pool that is beyond its limit may keep its number. A pool of a fixed size gets no more
-    than its replicas, what replaces others aside.
+    What replaces other machines of the pool may pass a soft limit of nodes: what goes does not count, so that the limit
+    holds when it is gone. A pool of a fixed size gets no more than its replicas, what replaces others aside.
     """
     ref = PoolRef.karpenter(pool.metadata.name)
     known = by_name(types)
@@ -169,9 +168,47 @@ MAX_NODES: Final = "--max-nodes"
 MAX_HOURLY: Final = "--max-hourly"
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """A machine that is to be bought: at least and at most what it costs an hour, in billionths."""
+
+    name: str
+    instance_type: str
+    least: int
+    most: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spent:
+    """What each may cost that may be bought, why the others may not, by name; and what is reserved if that is done."""
+
+    prices: Mapping[str, int]
+    refused: Mapping[str, str]
+    reserved: Mapping[str, Reservation]
+
+
+def spending(order: Order) -> Spending:
+    """What a machine that is ordered costs."""
+    least = order.max_price if order.repriced else order.planned.price
+    return Spending(name=order.name, instance_type=order.planned.instance_type, least=least, most=order.max_price)
+
+
+def afforded(orders: Sequence[Order], spent: Spent) -> Booking:
+    """The orders that the caps allow, each at what it may cost."""
+    return Booking(
+        tuple(
+            dataclasses.replace(order, max_price=spent.prices[order.name])
+            for order in orders
+            if order.name in spent.prices
+        ),
+        tuple((order, spent.refused[order.name]) for order in orders if order.name in spent.refused),
+        spent.reserved,
+    )
+
+
 def book_caps(
     caps: Caps,
-    orders: Sequence[Order],
+    wanted: Sequence[Spending],
     *,
     reserved: Mapping[str, Reservation],
     claims: Sequence[NodeClaim],
@@ -179,8 +216,8 @@ def book_caps(
     types: Sequence[InstanceType],
     currency: str,
     now: dt.datetime,
-) -> Booking:
-    """Books the orders within the caps, in their order. `claims` are all of the cluster's, and fresh.
+) -> Spent:
+    """Books machines within the caps, in their order. `claims` are all of the cluster's, and fresh.
 
     A machine is booked at the most that it may cost. Where that is more than is left but its planned price is not, the
     claim may cost what is left and no more; one whose prices the cloud does not know cannot be told so, and waits.
@@ -191,29 +228,28 @@ def book_caps(
     nodes = len(existing) + len(standing)
     hourly = sum(prices.of(each) for each in claims)
     hourly += sum(prices.dearest if each.price is None else each.price for each in standing.values())
-    taken: list[Order] = []
-    refused: list[tuple[Order, str]] = []
+    taken: dict[str, int] = {}
+    refused: dict[str, str] = {}
     booked = dict(standing)
-    for order in orders:
+    for each in wanted:
         if caps.nodes is not None and nodes + 1 > caps.nodes:
             told = f"{nodes} machines exist or are on their way"
-            refused.append((order, f"the cluster's cap {MAX_NODES} {caps.nodes} is reached: {told}"))
+            refused[each.name] = f"the cluster's cap {MAX_NODES} {caps.nodes} is reached: {told}"
             continue
-        price = order.max_price
+        price = each.most
         if caps.hourly is not None:
             left = caps.hourly - hourly
-            least = order.max_price if order.repriced else order.planned.price
-            if least > left:
-                cap, spent, wanted = (Money(each, currency) for each in (caps.hourly, hourly, least))
-                told = f"{spent}/h is spent or promised, and another {wanted}/h would be"
-                refused.append((order, f"the cluster's cap {MAX_HOURLY} {cap} is reached: {told}"))
+            if each.least > left:
+                cap, spent, more = (Money(amount, currency) for amount in (caps.hourly, hourly, each.least))
+                told = f"{spent}/h is spent or promised, and another {more}/h would be"
+                refused[each.name] = f"the cluster's cap {MAX_HOURLY} {cap} is reached: {told}"
                 continue
             price = min(price, left)
         nodes += 1
         hourly += price
-        taken.append(dataclasses.replace(order, max_price=price))
-        booked[order.name] = Reservation(at=now, instance_type=order.planned.instance_type, price=price)
-    return Booking(tuple(taken), tuple(refused), booked)
+        taken[each.name] = price
+        booked[each.name] = Reservation(at=now, instance_type=each.instance_type, price=price)
+    return Spent(taken, refused, booked)
 
 
 class Prices:

@@ -1,6 +1,7 @@
 """What of a plan still holds when it is acted upon: the world has moved on meanwhile. Pure, but for the cache it reads."""
 
 from growth.api import names
+from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.shapes import CachedPod
@@ -21,7 +22,7 @@ def vanished(key: str, answer: Answer, pods: Store[CachedPod]) -> bool:
     )
 
 
-def buys_the_same(old: NodePool, new: NodePool) -> bool:
+def buys_the_same(old: NodePool | GrowthPool, new: NodePool | GrowthPool) -> bool:
     """Whether a plan with the one is a plan with the other."""
     return (
         old.metadata.uid == new.metadata.uid
@@ -32,7 +33,7 @@ def buys_the_same(old: NodePool, new: NodePool) -> bool:
     )
 
 
-def _ready(pool: NodePool) -> str:
+def _ready(pool: NodePool | GrowthPool) -> str:
     return next((each.status for each in pool.status.conditions if each.type == names.READY), "Unknown")
 
 

@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from growth.api import names
+from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NodePool
 from growth.api.policy import PodDisruptionBudget
 from growth.api.pools import PoolRef
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
-from growth.cluster.snapshot import Demand, PoolView, Snapshot
+from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.controllers.provisioning.claims import affordable, dearest, short_list
 from growth.controllers.provisioning.demand import Marked, ripe
@@ -27,7 +28,8 @@ class Question:
     """What is to be planned. `held` are pods whose place is found already, by key; `virtual` are pods of buffers.
 
     `served` are the (group, kind) of node classes that our cloud makes machines of. `paused` is why nothing may be
-    bought anywhere; empty when it may.
+    bought anywhere; empty when it may. `resting` are pods that are left out for now, by key. `spared` are nodes whose
+    scale-down ends as soon as somebody needs them.
     """
 
     picture: Picture
@@ -37,6 +39,8 @@ class Question:
     virtual: tuple[Demand, ...] = ()
     served: Set[tuple[str, str]] = frozenset()
     paused: str = ""
+    resting: Set[str] = frozenset()
+    spared: Set[str] = frozenset()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     options: Options = dataclasses.field(default_factory=Options)
 
@@ -70,6 +74,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
     bounds: tuple[Bounds, ...] = ()
+    growth_pools: Mapping[str, GrowthPool] = dataclasses.field(default_factory=dict)
     note: str = ""  # what else people should know of how the plan was made
 
     @property
@@ -80,16 +85,24 @@ class Answer:
 def answered(question: Question) -> Answer:
     """Plans. Equal questions have equal answers."""
     found, soonest = ripe(question.picture.pending, question.marked, question.sort)
-    picture = dataclasses.replace(question.picture, pending=[pod for pod in found if key_of(pod) not in question.held])
+    left_out = question.held | question.resting
+    picture = dataclasses.replace(question.picture, pending=[pod for pod in found if key_of(pod) not in left_out])
     assembled = composed(picture)
     pods = {key_of(pod): pod for pod in picture.pending}
     for each in picture.counted.values():
         pods.update((key_of(pod), pod) for pod in each.moving)
     pools = {pool.metadata.name: pool for pool in picture.pools}
+    growth_pools = {pool.metadata.name: pool for pool in picture.growth_pools}
     snapshot = dataclasses.replace(
         assembled.snapshot,
         pools=tuple(
-            judged(view, pools, served=question.served, paused=question.paused) for view in assembled.snapshot.pools
+            judged(view, pools, served=question.served, paused=question.paused)
+            if view.ref.group == names.KARPENTER
+            else _judged_growth(view, growth_pools[view.ref.name], question)
+            for view in assembled.snapshot.pools
+        ),
+        nodes=tuple(
+            without_scale_down(node) if node.name in question.spared else node for node in assembled.snapshot.nodes
         ),
     )
     listed = snapshot
@@ -108,6 +121,7 @@ def answered(question: Question) -> Answer:
         warnings=assembled.warnings,
         overlay_problems=problems,
         bounds=bounds,
+        growth_pools=growth_pools,
     )
 
 
@@ -171,7 +185,12 @@ def bounds_of(
     for each in plan.claims:
         key = (each.pool, each.price, each.instance_types, id(each.requirements))
         if key not in known:
-            view, pool = views[each.pool], pools[each.pool.name]
+            view = views[each.pool]
+            if each.pool.group == names.GROWTH:  # a request names one type, whatever it costs where it is had
+                known[key] = Bounds(dearest=dearest(each, view), types=(each.instance_type,))
+                found.append(known[key])
+                continue
+            pool = pools[each.pool.name]
             repriced = not touched[each.pool].isdisjoint(each.instance_types)
             flexible = any(need.min_values for need in each.requirements.values())
             machine = each
@@ -201,17 +220,17 @@ def _repriced(before: PoolView, after: PoolView) -> Set[str]:
 def judged(
     view: PoolView, pools: Mapping[str, NodePool], *, served: Set[tuple[str, str]], paused: str = ""
 ) -> PoolView:
-    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are Karpenter's, by name.
+    """The pool with what keeps us from buying there, beyond what it says of itself. `pools` are by the PoolRef in words.
 
-    For pools of `growth.dev` nothing is bought: pods that could only go there are told.
+    In a pool that is not among them nothing is bought. One of `growth.dev` without a node class has the cloud's own.
     """
-    if view.ref.group != names.KARPENTER:
-        return dataclasses.replace(view, problem="growth run does not serve pools of growth.dev yet")
-    uses = pools[view.ref.name].spec.template.spec.node_class_ref
+    if str(view.ref) not in pools:
+        return dataclasses.replace(view, problem="no machine is replaced by one of this pool (optimise: WhenEmpty)")
+    uses = pools[str(view.ref)].spec.template.spec.node_class_ref
     problem = view.problem
     if paused:
         problem = paused
-    elif not problem and (uses.group, uses.kind) not in served:
+    elif not problem and uses.kind and (uses.group, uses.kind) not in served:
         problem = (
             f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which this cloud does not serve"
         )
@@ -221,6 +240,20 @@ def judged(
         except RequirementError as error:
             problem = f"its requirements cannot be read: {error}"
     return view if problem == view.problem else dataclasses.replace(view, problem=problem)
+
+
+def _judged_growth(view: PoolView, pool: GrowthPool, question: Question) -> PoolView:
+    """A pool of `growth.dev` with what keeps us from buying there; one without a class has the cloud's own."""
+    uses = pool.spec.node_class_ref
+    problem = question.paused or view.problem
+    if not problem and uses is not None and (uses.group, uses.kind) not in question.served:
+        problem = f"its node class is a {uses.kind} of {uses.group}, which this cloud does not serve"
+    return view if problem == view.problem else dataclasses.replace(view, problem=problem)
+
+
+def without_scale_down(node: NodeView) -> NodeView:
+    """As the node would be if its scale-down were cancelled, which costs nothing."""
+    return dataclasses.replace(node, taints=tuple(each for each in node.taints if each.key != names.SCALE_DOWN_TAINT))
 
 
 def _ignored(pending: Sequence[CachedPod]) -> int:

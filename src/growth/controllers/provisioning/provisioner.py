@@ -6,15 +6,23 @@ were bound or deleted are dropped from the plan, and a pool that is another one 
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final, Protocol
 
+from growth.api import names
+from growth.api.growthpools import UNMET, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
+from growth.controllers.growth.backing import BackOffs
+from growth.controllers.growth.matching import missing_pool
+from growth.controllers.growth.purchases import Asked, Asking, Requesting
+from growth.controllers.growth.reserving import GrowthReserving
+from growth.controllers.growth.solutions import solution_of
+from growth.controllers.growth.sparing import Sparing
 from growth.controllers.headroom import Outcome
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.batching import Batch
@@ -30,7 +38,7 @@ from growth.controllers.slicing import slices
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted
-from growth.planning.plan import Filter, Plan, Reason, Unplaced
+from growth.planning.plan import Filter, Plan, PlannedClaim, Reason, Unplaced
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 from growth.telemetry.metrics import Reading
@@ -88,8 +96,20 @@ class NoHeadroom:
 class Provisioner:
     """`run` works until cancelled, or until the gate is closed."""
 
-    def __init__(self, env: Environment, *, decisions: Decisions, headroom: Headroom | None = None) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        decisions: Decisions,
+        headroom: Headroom | None = None,
+        requesting: Requesting | None = None,
+        back_offs: BackOffs | None = None,
+    ) -> None:
         self._env = env
+        self._requesting = requesting or Requesting(env, GrowthReserving(env))
+        self._sparing = Sparing(env)
+        self._back_offs = BackOffs(env) if back_offs is None else back_offs
+        self._rested: asyncio.TimerHandle | None = None
         self._decisions = decisions
         self._headroom = headroom or NoHeadroom()
         settings, state = env.settings, env.state
@@ -120,10 +140,13 @@ class Provisioner:
         env.metrics.read(metrics.QUEUE_DEPTH, self._queue_depth)
         env.metrics.read(metrics.UNFINISHED_WORK, self._unfinished_work)
         self._headroom.subscribe(self.trigger)
+        self._back_offs.subscribe(self.trigger)
         state.pods.subscribe(self._pending.hear)
         state.pools.subscribe(self._on_pool)
         state.claims.subscribe(self._on_claim)
         state.nodes.subscribe(self._on_node)
+        state.growth_pools.subscribe(self._on_growth_pool)
+        state.node_requests.subscribe(self._on_request)
 
     def trigger(self, why: str) -> None:
         """Something else than a pod calls for a pass."""
@@ -139,6 +162,18 @@ class Provisioner:
             return
         if not isinstance(change, Deleted) and len(self._pending):
             self.trigger("pool")
+
+    def _on_growth_pool(self, change: Change[GrowthPool]) -> None:
+        if isinstance(change, Changed) and buys_the_same(change.old, change.new):
+            return
+        if not isinstance(change, Deleted) and len(self._pending):
+            self.trigger("growth pool")
+
+    def _on_request(self, change: Change[NodeRequest]) -> None:
+        """A machine that does not come is planned again at once, and a type that nobody asked for may be had again."""
+        ended = isinstance(change, Changed) and change.old.status.phase != change.new.status.phase == UNMET
+        if (ended or isinstance(change, Deleted)) and len(self._pending):
+            self.trigger("request")
 
     def _on_claim(self, change: Change[NodeClaim]) -> None:
         going = isinstance(change, Changed) and begins_to_go(change.old, change.new)
@@ -212,13 +247,24 @@ class Provisioner:
             virtual=tuple(each for each in virtual if each.key not in sifted.keys),
             served=self._served,
             paused="everything is paused by the setting `paused`" if env.settings.paused else "",
+            resting=self._back_offs.left_out(),
+            spared=self._sparing.nodes(),
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=self._options,
         )
         answer = await self._planned(question, waiting=len(marked.since))
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
-        await self._perform(answer, sifted, virtual)
+        await self._perform(answer, sifted, virtual, spared=question.spared)
+        self._come_back()
+
+    def _come_back(self) -> None:
+        """A pass is due when the next pod that rests may be looked at again."""
+        if self._rested is not None:
+            self._rested.cancel()
+        due = self._back_offs.next_due()
+        loop = asyncio.get_running_loop()
+        self._rested = None if due is None else loop.call_later(due, self.trigger, "back-off")
 
     def _tell_waiting(self, what: list[str]) -> None:
         """When it begins or changes, and then now and then: the watchdog tells the rest."""
@@ -245,7 +291,11 @@ class Provisioner:
         if answer.pods and answer.plan is not None:
             found = sorted(answer.pods)
             _log.info(
-                "found provisionable pod(s)", Pods=story.listed(found), pods=len(found), duration=f"{seconds:.3f}s"
+                "found provisionable pod(s)",
+                Pods=story.listed(found),
+                pods=len(found),
+                duration=f"{seconds:.3f}s",
+                solution=str(solution_of(answer.plan)),
             )
         self._count_zones(answer.plan)
         return answer
@@ -285,7 +335,9 @@ class Provisioner:
 
     # Acting.
 
-    async def _perform(self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand]) -> None:
+    async def _perform(
+        self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand], *, spared: Set[str] = frozenset()
+    ) -> None:
         env, plan = self._env, answer.plan
         pods = list(answer.pods.values())
         async for slice_ in slices(pods):
@@ -294,42 +346,67 @@ class Provisioner:
             self._open, self._recheck = bool(sifted.keys or virtual), RECHECK_SECONDS
             self._headroom.placed(_for_headroom(virtual, sifted))
             return
-        orders = await self._purchases.orders(plan, answer)
+        orders, wanted = await self._wanted(plan, answer)
         if env.settings.observe:
-            done = Done(created=tuple(orders))
+            done, asked = Done(created=tuple(orders)), Asked(created=tuple(wanted))
         else:
             done = await self._purchases.buy(orders, views=answer.views, currency=answer.snapshot.currency)
+            asked = await self._requesting.ask(wanted)
         unplaced = [each for each in plan.unplaced if not vanished(each.pod, answer, env.state.pods.store)]
         for order, why in done.refused:
             unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in order.pods]
+        for refused, why in asked.refused:
+            unplaced += [Unplaced(pod, (Reason(None, Filter.CAPS, why),)) for pod in refused.pods]
+        coming = {each.name: each.pods for each in done.created} | {each.claim: each.pods for each in asked.created}
         left = frozenset(each.pod for each in unplaced)
         async for slice_ in slices(pods):
             self._journeys.planned(slice_, unplaced=left)
         if not env.settings.observe:
-            await self._nominate(plan, done.created, answer, virtual)
+            await self._nominate(plan, coming, answer, virtual)
+            await self._sparing.keep(each.name for each in plan.filled if each.name in spared)
+            served = {pod for each in asked.created for pod in each.pods}
+            self._back_offs.looked(answer.pods, unplaced, bought=served)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
-                    self._teller.failed(pod, each.reasons)
-        self._headroom.placed(_for_headroom(virtual, sifted, plan, done.created, unplaced))
-        self._open = bool(sifted.keys or unplaced or done.created or plan.filled or virtual)
+                    missing = missing_pool(pod.shape.spec, answer.growth_pools.keys(), karpenter=bool(answer.pools))
+                    self._teller.failed(pod, each.reasons, instead=missing)
+        self._headroom.placed(_for_headroom(virtual, sifted, plan, coming, unplaced))
+        self._open = bool(sifted.keys or unplaced or coming or plan.filled or virtual)
         real = any(key in answer.pods for each in plan.filled for key in each.pods)
         self._recheck = FILLED_SECONDS if real else RECHECK_SECONDS
         if done.futile:
             self._recheck = self._refused.next()
         elif done.created:
             self._refused.reset()
-        self._decide(answer, plan, done, unplaced)
-        if done.again:
-            _log.info("the plan is made again", reason=done.again)
+        bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
+        bought += [(each.name, each.planned, len(each.pods)) for each in asked.created if each.planned is not None]
+        self._decide(answer, plan, bought, unplaced)
+        if done.again or asked.again:
+            _log.info("the plan is made again", reason=done.again or asked.again)
             self.trigger("again")
+
+    async def _wanted(self, plan: Plan, answer: Answer) -> tuple[list[Order], list[Asking]]:
+        """What of the plan is still wanted: claims of Karpenter's pools, and requests of ours."""
+        pairs = list(zip(plan.claims, answer.bounds, strict=True))
+        ours = [(claim, bounds) for claim, bounds in pairs if claim.pool.group == names.GROWTH]
+        theirs = [(claim, bounds) for claim, bounds in pairs if claim.pool.group != names.GROWTH]
+        orders = await self._purchases.orders(
+            dataclasses.replace(plan, claims=tuple(claim for claim, _ in theirs)),
+            dataclasses.replace(answer, bounds=tuple(bounds for _, bounds in theirs)),
+        )
+        prices = [bounds.dearest for _, bounds in ours]
+        return orders, self._requesting.wanted([claim for claim, _ in ours], prices, answer)
 
     # Telling.
 
-    async def _nominate(self, plan: Plan, created: Sequence[Order], answer: Answer, virtual: Sequence[Demand]) -> None:
+    async def _nominate(
+        self, plan: Plan, coming: Mapping[str, Sequence[str]], answer: Answer, virtual: Sequence[Demand]
+    ) -> None:
+        """`coming` are pods by the name of the claim that is made for them."""
         env = self._env
         shapes = {each.key: each for each in virtual}
-        async for slice_ in slices([(key, order.name) for order in created for key in order.pods]):
+        async for slice_ in slices([(key, name) for name, pods in coming.items() for key in pods]):
             for key, name in slice_:
                 pod = answer.pods.get(key)
                 if pod is not None:
@@ -350,8 +427,13 @@ class Provisioner:
                         pod, claim="" if node is not None else filled.name, node=filled.name if node is not None else ""
                     )
 
-    def _decide(self, answer: Answer, plan: Plan, done: Done, unplaced: Sequence[Unplaced]) -> None:
-        bought = [(order.name, order.planned, len(order.pods)) for order in done.created]
+    def _decide(
+        self,
+        answer: Answer,
+        plan: Plan,
+        bought: Sequence[tuple[str, PlannedClaim, int]],
+        unplaced: Sequence[Unplaced],
+    ) -> None:
         if not bought and not unplaced:
             return
         self._decisions.record(
@@ -363,7 +445,7 @@ class Provisioner:
                 placed=sum(len(each.pods) for each in plan.filled) if bought else 0,
                 unplaced=unplaced,
                 observing=self._env.settings.observe,
-                note=answer.note,
+                note="; ".join(filter(None, (str(solution_of(plan)) if answer.growth_pools else "", answer.note))),
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
@@ -380,7 +462,7 @@ def _for_headroom(
     virtual: Sequence[Demand],
     sifted: Sifted,
     plan: Plan | None = None,
-    created: Sequence[Order] = (),
+    created: Mapping[str, Sequence[str]] | None = None,
     unplaced: Sequence[Unplaced] = (),
 ) -> Outcome:
     """What became of the pods of buffers."""
@@ -388,11 +470,12 @@ def _for_headroom(
     held = wanted & sifted.keys
     filled = plan.filled if plan is not None else ()
     machines = {each.name for each in filled if wanted & set(each.pods)}
-    machines |= {order.name for order in created if wanted & set(order.pods)}
+    made = created or {}
+    machines |= {name for name, pods in made.items() if wanted & set(pods)}
     machines |= set(sifted.shapes) if held else set()
     return Outcome(
         there=frozenset(wanted & {key for each in filled for key in each.pods}),
-        coming=frozenset(held | (wanted & {key for order in created for key in order.pods})),
+        coming=frozenset(held | (wanted & {key for pods in made.values() for key in pods})),
         unplaced={each.pod: each.reasons for each in unplaced if each.pod in wanted},
         machines=frozenset(machines),
     )

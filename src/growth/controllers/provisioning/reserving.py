@@ -2,8 +2,7 @@
 
 A pool's limits are reserved in its annotation, the caps of the whole cluster in a ConfigMap, both with the read
 object's resourceVersion as precondition. The object is read before the claims are listed: a name that somebody else has
-taken off the books meanwhile stands in the list as a claim, and any later change of the books refuses our write. A name
-that nobody created is free again once we have seen it stand for a minute by our own clock: clocks of two machines differ.
+taken off the books meanwhile stands in the list as a claim, and any later change of the books refuses our write.
 """
 
 import dataclasses
@@ -18,13 +17,23 @@ from growth.api.reservations import Reservation, ReservationError
 from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
-from growth.controllers.provisioning.booking import Booking, Caps, UnknownUsage, book_caps, book_pool
+from growth.controllers.provisioning import books
+from growth.controllers.provisioning.booking import (
+    Booking,
+    Caps,
+    Spending,
+    Spent,
+    UnknownUsage,
+    afforded,
+    book_caps,
+    book_pool,
+    spending,
+)
+from growth.controllers.provisioning.books import Standing
 from growth.controllers.provisioning.claims import Order
 from growth.kube.errors import AlreadyExists, Conflict, Gone, NotFound, OutcomeUnknown
 
 ATTEMPTS: Final = 5
-# Longer than a reservation that nobody uses stands, on any clock.
-GIVEN_UP_SECONDS: Final = 300.0
 _PAGE: Final = 500
 _RESERVED_KEY: Final = "reserved"
 
@@ -47,22 +56,20 @@ class Reserving:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        # Names that we reserved and shall not create, and until when (monotonic) others believe them to come.
-        self._given_up: dict[str, float] = {}
+        self._standing = Standing(env)
         settings = env.settings
         self._caps = Caps(nodes=settings.max_nodes, hourly=settings.max_hourly)
 
     def give_up(self, wanted: Set[str]) -> None:
         """These names will not be created: whoever reserves next may use their room."""
-        now = self._env.clock.monotonic()
-        self._given_up = {name: until for name, until in self._given_up.items() if until > now}
-        self._given_up |= dict.fromkeys(wanted, now + GIVEN_UP_SECONDS)
+        self._standing.give_up(wanted)
 
     def expected_refusals(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
         """What the caps will refuse as far as the cache knows. Nothing is written where nothing can be bought."""
         if not self._caps:
             return Booking(tuple(orders), (), {})
-        return self._book_caps(orders, {}, list(self._env.state.claims.store), pools)
+        wanted = [spending(order) for order in orders]
+        return afforded(orders, self._spent(wanted, {}, list(self._env.state.claims.store), pools))
 
     async def reserve(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Reserved:
         """Books the orders with their pools and the cluster's caps. `PlanAgain`, `UnknownUsage`, `KubeError`."""
@@ -98,15 +105,12 @@ class Reserving:
         for _ in range(ATTEMPTS):
             pool = await self._fresh_pool(planned)
             claims = await self._claims(f"{names.NODE_POOL_LABEL}={name}")
-            try:
-                reserved = reservations.parse(pool.metadata.annotations.get(names.RESERVED_ANNOTATION, ""))
-            except ReservationError as error:
-                raise UnknownUsage(f"NodePool {name}: annotation {names.RESERVED_ANNOTATION} {error}") from error
+            reserved = books.read(PoolRef.karpenter(name), pool, names.RESERVED_ANNOTATION)
             catalogue = env.state.catalogue
             booking = book_pool(
                 pool,
                 orders,
-                reserved=self._others(reserved, own),
+                reserved=self._standing.others(reserved, own),
                 claims=claims,
                 nodes=[node for node in env.state.nodes.store if names.NODE_POOL_LABEL in node.metadata.labels],
                 types=catalogue.types if catalogue is not None else (),
@@ -114,18 +118,8 @@ class Reserving:
             )
             if not booking.orders:
                 return booking
-            text = reservations.printed(booking.reserved)
-            try:
-                await env.api.patch(
-                    NODE_POOL,
-                    name,
-                    {"metadata": {"annotations": {names.RESERVED_ANNOTATION: text}}},
-                    revision=pool.metadata.resource_version,
-                    uid=pool.metadata.uid,
-                )
-            except (Conflict, OutcomeUnknown):
-                continue  # somebody was first, or perhaps we were: look again
-            return booking
+            if await books.write(env.api, NODE_POOL, pool, names.RESERVED_ANNOTATION, booking.reserved):
+                return booking
         raise PlanAgain(f"NodePool {name} changed {ATTEMPTS} times while its limits were being reserved")
 
     async def _fresh_pool(self, planned: NodePool) -> NodePool:
@@ -140,30 +134,48 @@ class Reserving:
         return pool
 
     async def _reserve_caps(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Booking:
+        """The orders that the caps allow."""
+        wanted = [spending(order) for order in orders]
+        return afforded(orders, await self._reserve_together(wanted, pools))
+
+    async def over_caps(self, wanted: Sequence[Spending]) -> Mapping[str, str]:
+        """Reserves machines that no order is for; which of them the caps do not allow, and why, by name."""
+        if not self._caps or not wanted:
+            return {}
+        try:
+            spent = await self._reserve_together(wanted, {})
+        except BaseException:
+            self.give_up({each.name for each in wanted})
+            raise
+        self.give_up(spent.refused.keys())
+        return spent.refused
+
+    async def _reserve_together(self, wanted: Sequence[Spending], pools: Mapping[PoolRef, PoolView]) -> Spent:
+        """Books the machines with the caps, until nobody was first."""
         env = self._env
-        own = {order.name for order in orders}
+        own = {each.name for each in wanted}
         for _ in range(ATTEMPTS):
-            books = await self._books()
+            caps = await self._books()
             claims = await self._claims("")
             try:
-                reserved = reservations.parse(books.data.get(_RESERVED_KEY, ""))
+                reserved = reservations.parse(caps.data.get(_RESERVED_KEY, ""))
             except ReservationError as error:
                 raise UnknownUsage(f"ConfigMap {names.CAPS_CONFIG_MAP}: {_RESERVED_KEY} {error}") from error
-            booking = self._book_caps(orders, self._others(reserved, own), claims, pools)
-            if not booking.orders:
-                return booking
+            spent = self._spent(wanted, self._standing.others(reserved, own), claims, pools)
+            if not spent.prices:
+                return spent
             try:
                 await env.api.patch(
                     CONFIG_MAP,
                     names.CAPS_CONFIG_MAP,
-                    {"data": {_RESERVED_KEY: reservations.printed(booking.reserved)}},
+                    {"data": {_RESERVED_KEY: reservations.printed(spent.reserved)}},
                     namespace=env.settings.namespace,
-                    revision=books.metadata.resource_version,
-                    uid=books.metadata.uid,
+                    revision=caps.metadata.resource_version,
+                    uid=caps.metadata.uid,
                 )
             except (Conflict, OutcomeUnknown):
                 continue
-            return booking
+            return spent
         raise PlanAgain(f"ConfigMap {names.CAPS_CONFIG_MAP} changed {ATTEMPTS} times while caps were being reserved")
 
     async def _books(self) -> ConfigMap:
@@ -178,17 +190,17 @@ class Reserving:
         except AlreadyExists:
             return await api.get(CONFIG_MAP, names.CAPS_CONFIG_MAP, namespace=namespace)
 
-    def _book_caps(
+    def _spent(
         self,
-        orders: Sequence[Order],
+        wanted: Sequence[Spending],
         reserved: Mapping[str, Reservation],
         claims: Sequence[NodeClaim],
         pools: Mapping[PoolRef, PoolView],
-    ) -> Booking:
+    ) -> Spent:
         catalogue = self._env.state.catalogue
         return book_caps(
             self._caps,
-            orders,
+            wanted,
             reserved=reserved,
             claims=claims,
             pools=pools,
@@ -196,19 +208,6 @@ class Reserving:
             currency=catalogue.currency if catalogue is not None else "",
             now=self._env.clock.now(),
         )
-
-    def _others(self, reserved: Mapping[str, Reservation], own: Set[str]) -> dict[str, Reservation]:
-        """What others have reserved, and we ourselves before: without what we gave up or ask for now, and without what
-        has stood for so long that nobody will create it any more.
-        """
-        known = self._env.state.reserved_names
-        known.see(reserved)
-        given_up = known.given_up()
-        return {
-            name: each
-            for name, each in reserved.items()
-            if name not in self._given_up and name not in own and (name, each.at) not in given_up
-        }
 
     async def _claims(self, labels: str) -> list[NodeClaim]:
         """All of them, as the server has them now. A list that breaks off is begun again, and never taken for whole."""

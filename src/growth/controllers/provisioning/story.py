@@ -4,6 +4,7 @@ import collections
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
+from growth.api import names
 from growth.api.decisions import DecisionAction, DecisionCost, DecisionReason, DecisionSpec, UnschedulablePods
 from growth.cluster.snapshot import Snapshot
 from growth.controllers.decisions import ACTED, BLOCKED, NOTHING, WOULD_ACT
@@ -25,7 +26,7 @@ def decision(
     note: str = "",
     lower_bound: int | None = None,
 ) -> DecisionSpec:
-    """The pass in one object. `bought` are (name of the claim, what was planned, number of its pods).
+    """The pass in one object. `bought` are (name of the claim or request, what was planned, number of its pods).
 
     `lower_bound` is what machines for the planned pods cost at least; `note` stands behind the summary.
     """
@@ -52,7 +53,7 @@ def decision(
         actions=tuple(
             DecisionAction(
                 verb="create",
-                object="" if observing else f"nodeclaim/{name}",
+                object="" if observing else f"{_kind(planned)}/{name}",
                 node_pool=str(planned.pool),
                 instance_type=planned.instance_type,
                 price=planned.price / NANO,
@@ -87,6 +88,10 @@ def summary(
     if unplaced:
         parts.append(f"{unplaced} pods cannot be placed")
     return "; ".join(parts) or "nothing to do"
+
+
+def _kind(planned: PlannedClaim) -> str:
+    return "noderequest" if planned.pool.group == names.GROWTH else "nodeclaim"
 
 
 def _why(planned: PlannedClaim, currency: str) -> str:

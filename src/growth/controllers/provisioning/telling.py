@@ -1,5 +1,6 @@
 """Events on pods: where they will go, or why they cannot. Modest: a burst of thousands of pods is not told one by one."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,9 +19,11 @@ NOMINATIONS_AT_ONCE: Final = 10.0
 # Failures are worth more: people look for them.
 FAILURES_PER_SECOND: Final = 10.0
 FAILURES_AT_ONCE: Final = 100.0
-# What is told of a pod is told again after this long, whatever it is then, as Karpenter does.
+# What is told of a pod is told again after this long, as Karpenter does; of a place only where it is another one.
 NOMINATION_SECONDS: Final = 120.0
 FAILURE_SECONDS: Final = 300.0
+# A place that was not planned for so long is forgotten. A drain that waits for a budget is planned for every minute.
+REMEMBERED_SECONDS: Final = 600.0
 
 
 class _Bucket:
@@ -43,6 +46,15 @@ class _Bucket:
         return True
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Placed:
+    """Where a pod was told to go and when, and when that was last planned."""
+
+    place: str
+    told: float
+    planned: float
+
+
 class Teller:
     """Tells through the recorder, which never blocks."""
 
@@ -52,29 +64,33 @@ class Teller:
         self._nominations = _Bucket(clock, rate=NOMINATIONS_PER_SECOND, burst=NOMINATIONS_AT_ONCE)
         self._failures = _Bucket(clock, rate=FAILURES_PER_SECOND, burst=FAILURES_AT_ONCE)
         self._failed: dict[str, float] = {}  # by the pod's uid, when it was told
-        self._placed: dict[str, float] = {}
+        self._placed: dict[str, _Placed] = {}
 
     def nominated(self, pod: CachedPod, *, claim: str = "", node: str = "") -> None:
         """The pod has a place on this claim's machine or this node."""
         now = self._clock.monotonic()
-        if now - self._placed.get(pod.uid, -NOMINATION_SECONDS) < NOMINATION_SECONDS or not self._nominations.take():
-            return
-        self._placed = {uid: at for uid, at in self._placed.items() if now - at < NOMINATION_SECONDS}
-        self._placed[pod.uid] = now
         places = [f"nodeclaim/{claim}"] if claim else []
         places += [f"node/{node}"] if node else []
-        self._recorder.event(
-            _about(pod), names.NOMINATED, f"Room is there or on its way on {', '.join(places)}", type=NORMAL
-        )
+        place = ", ".join(places)
+        known = self._placed.get(pod.uid)
+        if known is not None and now - known.planned < REMEMBERED_SECONDS and known.place == place:
+            self._placed[pod.uid] = dataclasses.replace(known, planned=now)
+            return
+        if (known is not None and now - known.told < NOMINATION_SECONDS) or not self._nominations.take():
+            return
+        self._placed = {uid: each for uid, each in self._placed.items() if now - each.planned < REMEMBERED_SECONDS}
+        self._placed[pod.uid] = _Placed(place, told=now, planned=now)
+        self._recorder.event(_about(pod), names.NOMINATED, f"Room is there or on its way on {place}", type=NORMAL)
 
-    def failed(self, pod: CachedPod, reasons: Sequence[Reason]) -> None:
-        """The pod has no place; told once in a while."""
+    def failed(self, pod: CachedPod, reasons: Sequence[Reason], *, instead: tuple[str, str] | None = None) -> None:
+        """The pod has no place; told once in a while. `instead` is another reason and message for it."""
         now = self._clock.monotonic()
         if now - self._failed.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
             return
         self._failed = {uid: at for uid, at in self._failed.items() if now - at < FAILURE_SECONDS}
         self._failed[pod.uid] = now
-        self._recorder.event(_about(pod), names.FAILED_SCHEDULING, failure(reasons), type=WARNING)
+        reason, message = instead or (names.FAILED_SCHEDULING, failure(reasons))
+        self._recorder.event(_about(pod), reason, message, type=WARNING)
 
 
 def _about(pod: CachedPod) -> ObjectReference:

@@ -14,7 +14,7 @@ from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.pools import SOFT, node_limit_mode
-from growth.cluster.replacing import being_replaced, replaces
+from growth.cluster.replacing import being_replaced, excused, replaces
 from growth.cluster.snapshot import NODES
 from growth.units.errors import QuantityError
 from growth.units.resources import amounts
@@ -125,8 +125,10 @@ def renewal(pool: NodePool, found: Standing, drifted: Sequence[NodeClaim], *, bu
         return Renewal()  # a pool that grows or shrinks does that first
     number = len(drifted) if budget is None else min(budget, len(drifted))
     limit = limit_of(pool)
-    if limit is None or node_limit_mode(pool) == SOFT:
+    if limit is None:
         return Renewal(first=tuple(drifted[:number]))
+    if node_limit_mode(pool) == SOFT:
+        return Renewal(first=_beside(found, drifted, limit)[:number])
     room = limit - found.count
     if room > 0:
         return Renewal(first=tuple(drifted[: min(number, room)]))
@@ -134,6 +136,23 @@ def renewal(pool: NodePool, found: Standing, drifted: Sequence[NodeClaim], *, bu
     if found.leaving or found.replaced or not settled or not in_place(pool):
         return Renewal()
     return Renewal(gone=drifted[0])
+
+
+def _beside(found: Standing, drifted: Sequence[NodeClaim], limit: int) -> tuple[NodeClaim, ...]:
+    """Those for which others may come beside a Soft limit: what goes does not count, but for one machine only.
+
+    Where a replacement failed and is still there, the next one counts.
+    """
+    claims = (*found.staying, *found.replaced, *found.leaving)
+    going = excused(claims)
+    room = limit - (len(claims) - len(going))
+    chosen: list[NodeClaim] = []
+    for claim in drifted:
+        free = claim.metadata.name not in going
+        if free or room > 0:
+            chosen.append(claim)
+            room -= not free
+    return tuple(chosen)
 
 
 def refill_names(

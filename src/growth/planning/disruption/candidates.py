@@ -14,6 +14,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
 from growth.planning import occupants
 from growth.planning.disruption import words
+from growth.planning.disruption.continuous import of_growth
 from growth.planning.disruption.model import Kept, OwnedNode, Situation
 from growth.units import DurationError, parse_or_never
 
@@ -56,6 +57,8 @@ def may_receive(node: OwnedNode, situation: Situation) -> bool:
     """
     if node.leaving or node.view is None:
         return False
+    if of_growth(node.pool) and empty(node.pods):
+        return True  # it would be scaled down, and another bought
     pool = situation.pools.get(node.pool)
     if pool is None:
         return True
@@ -77,6 +80,8 @@ def _reasons(node: OwnedNode, situation: Situation, *, reason: str, graceful: bo
         yield kept(words.LEAVING, "it is being removed already", waits=True)
     if reason == names.EMPTY and not empty(node.pods):
         yield kept(words.IN_USE, "pods run there that would need another place")
+    if reason != names.UNDERUTILIZED and of_growth(node.pool):
+        yield kept(words.GROWTH_POOL, f"NodePool {node.pool} removes its nodes by rules of its own", disabled=True)
     if reason == names.DRIFTED_REASON and not node.drifted:
         yield kept(words.UP_TO_DATE, f"it is what NodePool {node.pool} asks for")
     if pool is None:

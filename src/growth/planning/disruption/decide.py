@@ -15,9 +15,10 @@ from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
 from growth.planning.disruption.consequences import absent, after, closed
+from growth.planning.disruption.continuous import of_growth, spare
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
 from growth.planning.disruption.reusing import reused
-from growth.planning.disruption.room import limit_message, overdrawn, rooms
+from growth.planning.disruption.room import growth_message, limit_message, outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
 
 # So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
@@ -86,12 +87,17 @@ class _Decision:
                 if move.reason != reason:
                     continue
                 full = overdrawn([*own, move], room, pool_of)
-                if not full:
+                grown = outgrown([*own, move], room, pool_of)
+                if full:
+                    told = _no_room(room[full], full, reason)
+                elif grown:
+                    told = growth_message(grown)
+                else:
                     own.append(move)
                     continue
-                told = _no_room(room[full], full, reason)
+                word = words.BUDGET if full else words.NODE_LIMIT
                 for name in move.nodes:
-                    self._kept[name] = Kept(name, pool_of[name], words.BUDGET, told, waits=True)
+                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=bool(full))
             taken += own
         return tuple(taken)
 
@@ -103,7 +109,8 @@ class _Decision:
 
     def _keep(self, node: OwnedNode, word: str, message: str) -> None:
         """A budget is the pool's business, which says so once; to the node it is a matter of time."""
-        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=word == words.BUDGET)
+        waits = word == words.BUDGET or word in words.PASSING
+        self._kept[node.name] = Kept(node.name, node.pool, word, message, waits=waits)
 
     def _stay(self, kept: Kept) -> None:
         """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
@@ -243,14 +250,11 @@ class _Decision:
 
     def _underutilized(self) -> None:
         room = self._open(names.UNDERUTILIZED)
-        touched = self._touched()
         may_go: list[OwnedNode] = []
         for node in self._situation.nodes:
             if node.leaving or empty(node.pods):
                 continue
             stays = self._why_kept(node, names.UNDERUTILIZED)
-            if stays is None and node.name in touched:
-                stays = Kept(node.name, node.pool, words.DESTINATION, _TAKES)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
@@ -258,9 +262,22 @@ class _Decision:
                 may_go.append(node)
             else:
                 self._stay(stays)
-        if not may_go or self._stopped():
+        # What is replaced is replaced by machines of the same API.
+        self._consolidate([node for node in may_go if not of_growth(node.pool)])
+        beyond, needed = spare(in_order(node for node in may_go if of_growth(node.pool)), self._situation)
+        for each in needed:
+            self._stay(each)
+        self._consolidate(beyond)
+
+    def _consolidate(self, nodes: Sequence[OwnedNode]) -> None:
+        touched = self._touched()
+        for node in nodes:
+            if node.name in touched:
+                self._stay(Kept(node.name, node.pool, words.DESTINATION, _TAKES, waits=True))
+        free = [node for node in nodes if node.name not in touched]
+        if not free or self._stopped():
             return
-        found = consolidate(self._situation, in_order(may_go), room, self._options.search)
+        found = consolidate(self._situation, in_order(free), self._open(names.UNDERUTILIZED), self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete
         for each in found.kept:

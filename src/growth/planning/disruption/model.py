@@ -17,7 +17,7 @@ from growth.planning.pod_budgets import PodBudgets
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedNode:
-    """An initialised node of a Karpenter pool, with its claim.
+    """An initialised node of a pool whose nodes may be moved, with its claim. `pool` is the PoolRef in words.
 
     `view` is the node as planning sees it, None while it is on its way out. `quiet_seconds` is how long no pod has come or
     gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
@@ -56,9 +56,10 @@ class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
     `demands` are pods without a place: whatever is decided must leave them theirs. Those in `buffered`, by key, are such as
-    CapacityBuffers stand for. `nodes` are all that we own and that
-    are initialised, whether or not they may go; `others` are the rest, and why they are none of ours to move. `moved` is
-    when pods were last moved by us, by the UID of their owner (or their own where they have none).
+    CapacityBuffers stand for. `nodes` are all that we own and that are initialised, whether or not they may go; `others` are
+    the rest, and why they are none of ours to move. `pools` are Karpenter's and those growth pools whose nodes may be moved,
+    each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` is when pods
+    were last moved by us, by the UID of their owner (or their own where they have none).
     """
 
     snapshot: Snapshot
@@ -71,6 +72,7 @@ class Situation:
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
+    minima: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def soft(self) -> frozenset[str]:
@@ -142,7 +144,8 @@ class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
     `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
-    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come.
+    this pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
+    how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
     """
 
@@ -151,6 +154,7 @@ class Room:
     limited: bool = False
     blocked: str = ""
     buy: int | None = None
+    grow: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

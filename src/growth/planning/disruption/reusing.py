@@ -21,7 +21,7 @@ def reused(moves: Sequence[Move], situation: Situation) -> tuple[tuple[Move, ...
     if not any(move.replacements for move in moves):
         return tuple(moves), frozenset()
     owned = {node.name: node for node in situation.nodes}
-    pools = {view.ref.name: view for view in situation.snapshot.pools if view.ref.group == names.KARPENTER}
+    pools = {str(view.ref): view for view in situation.snapshot.pools}
     free = sorted(
         (owned[name] for move in moves if move.reason == names.EMPTY for name in move.nodes if _usable(owned[name])),
         key=lambda node: (node.price or 0, node.name),

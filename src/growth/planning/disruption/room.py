@@ -3,14 +3,13 @@
 Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
 limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
 before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
-A move that only deletes needs the budget alone, and a Soft limit bounds no move.
+A move that only deletes needs the budget alone. A Soft limit may be passed until the old nodes are gone, and must hold then.
 """
 
 import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from growth.api import names
 from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
@@ -44,7 +43,7 @@ def counts(situation: Situation, *, reason: str) -> Mapping[str, Count]:
 
 def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
     """The room of every pool."""
-    remaining = _remaining(situation)
+    remaining, growing = _remaining(situation), _growing(situation)
     found = {}
     for name, count in counts(situation, reason=reason).items():
         left = count.allowed.less(count.disrupting)
@@ -56,6 +55,7 @@ def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
             limited=left != 0 and replace == 0,
             blocked=_blocked(name, count, reason) if left == 0 else "",
             buy=None if limit is None else replace,
+            grow=growing.get(name),
         )
     return found
 
@@ -75,7 +75,7 @@ def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[
         if move.replacements:
             replaced += own
             named = (each.planned.pool for each in move.replacements)
-            bought += collections.Counter(ref.name for ref in named if ref.group == names.KARPENTER and ref.name in own)
+            bought += collections.Counter(str(ref) for ref in named if str(ref) in own)
     for pool in sorted(deleted):
         each = room[pool]
         if each.delete is not None and deleted[pool] > each.delete:
@@ -85,6 +85,25 @@ def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[
         if each.buy is not None and bought[pool] > each.buy:
             return pool
     return ""
+
+
+def outgrown(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:
+    """The first pool whose Soft limit would not hold after all of the moves; empty where there is none."""
+    more: collections.Counter[str] = collections.Counter()
+    for move in moves:
+        if move.replacements:
+            more.update(str(each.planned.pool) for each in move.replacements)
+            more.subtract(pool_of[name] for name in move.nodes)
+    for pool in sorted(more):
+        most = room[pool].grow if pool in room else None
+        if most is not None and more[pool] > most:
+            return pool
+    return ""
+
+
+def growth_message(pool: str) -> str:
+    """Why a node stays whose replacements another limit than its budgets forbids."""
+    return f"limits.nodes of NodePool {pool} would not hold with what would be bought there"
 
 
 def limit_message(reason: str) -> str:
@@ -101,10 +120,19 @@ def _remaining(situation: Situation) -> dict[str, int]:
     """How many more machines each pool with a Hard limit may have; negative where it has too many."""
     found = {}
     for view in situation.snapshot.pools:
-        pool = situation.pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+        pool = situation.pools.get(str(view.ref))
         if pool is not None and NODES in view.limits and node_limit_mode(pool) == HARD:
-            found[view.ref.name] = view.limits[NODES] - view.used.get(NODES, 0)
+            found[str(view.ref)] = view.limits[NODES] - view.used.get(NODES, 0)
     return found
+
+
+def _growing(situation: Situation) -> dict[str, int]:
+    """By how many machines each pool with a Soft limit may grow now, when all that is being replaced is gone."""
+    return {
+        str(view.ref): max(0, view.limits[NODES] - view.used.get(NODES, 0))
+        for view in situation.snapshot.pools
+        if str(view.ref) in situation.soft and NODES in view.limits
+    }
 
 
 def _blocked(pool: str, count: Count, reason: str) -> str:

@@ -25,6 +25,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning.disruption import words
+from growth.planning.disruption.continuous import minima, optimised
 from growth.planning.disruption.model import Kept, OwnedNode, Situation
 from growth.planning.overlays import overlaid
 
@@ -67,12 +68,12 @@ def situated(
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     views = {view.name: view for view in snapshot.nodes}
-    pools = {pool.metadata.name: pool for pool in picture.pools}
+    pools = {pool.metadata.name: pool for pool in picture.pools} | optimised(picture.growth_pools)
     claims = [each.machine.claim for each in picture.counted.values() if each.machine.claim is not None]
     # A claim whose machine is still to come is no node yet.
     there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
     known = {name: facts.get(name, UNKNOWN) for name in there}
-    others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name]))}
+    others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name], pools))}
     ours = {name: each for name, each in there.items() if name not in others}
     acting = [name for name in ours if known[name].acting and views.pop(name, None) is not None]
     moving = [Demand(key_of(pod), pod.shape) for name in acting for pod in pods.get(name, ()) if _seeks(pod)]
@@ -91,6 +92,7 @@ def situated(
         moved=moved or {},
         paused=paused,
         others=tuple(others.values()),
+        minima=minima(picture.growth_pools),
     )
 
 
@@ -99,7 +101,7 @@ def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[N
 
     What a move itself takes away is given back by the search.
     """
-    pool = pools.get(view.ref.name) if view.ref.group == names.KARPENTER else None
+    pool = pools.get(str(view.ref))
     if pool is None or NODES not in view.limits or node_limit_mode(pool) == HARD:
         return view
     used = view.used.get(NODES, 0)
@@ -108,7 +110,7 @@ def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[N
     return dataclasses.replace(view, limits={**view.limits, NODES: most})
 
 
-def _not_ours(machine: Machine, known: Facts) -> Kept | None:
+def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> Kept | None:
     """Why a node is no candidate and counts for no budget; None where it is ours."""
     pool = machine.pool
     named = "" if pool is None else str(pool)
@@ -124,12 +126,14 @@ def _not_ours(machine: Machine, known: Facts) -> Kept | None:
         return kept(words.UNMANAGED, "no NodeClaim is of this machine: it is not ours", disabled=True)
     if pool is None:
         return kept(words.UNMANAGED, f"NodeClaim {machine.claim.metadata.name} belongs to no NodePool", disabled=True)
-    if pool.group != names.KARPENTER:
+    if pool.group != names.KARPENTER and named not in pools:
         return kept(words.GROWTH_POOL, f"NodePool {pool} removes its nodes by rules of its own", disabled=True)
     if not machine.initialized:
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     if is_true(machine.claim.status.conditions, names.INSTANCE_TERMINATING):
         return kept(words.LEAVING, "the cloud is ending its machine", waits=True)
+    if _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT):
+        return kept(words.GROWTH_POOL, f"NodePool {pool} scales it down: it is empty", waits=True)
     return None
 
 
@@ -139,10 +143,9 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
     assert node is not None
     assert claim is not None
     assert pool is not None
-    marked = any(each.key == names.DISRUPTED_TAINT and each.effect == NO_SCHEDULE for each in node.spec.taints)
     return OwnedNode(
         name=machine.name,
-        pool=pool.name,
+        pool=str(pool),
         claim=claim.metadata.name,
         view=view,
         pods=pods,
@@ -151,7 +154,7 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         created=claim.metadata.creation_timestamp,
         drifted=_drift(machine) if known.drifted is None else known.drifted,
         ready=node.is_ready,
-        leaving=known.acting or marked or machine.leaving,
+        leaving=known.acting or _tainted(machine, names.DISRUPTED_TAINT) or machine.leaving,
         nominated=known.nominated,
         protected=any(_annotated(each.metadata, names.DO_NOT_DISRUPT_ANNOTATION, "true") for each in (node, claim)),
         paused=any(
@@ -160,6 +163,11 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         holds_buffer=known.holds_buffer,
         ends=claim.spec.termination_grace_period is not None,
     )
+
+
+def _tainted(machine: Machine, key: str) -> bool:
+    taints = machine.node.spec.taints if machine.node is not None else ()
+    return any(each.key == key and each.effect == NO_SCHEDULE for each in taints)
 
 
 def _annotated(meta: ObjectMeta, key: str, value: str) -> bool:

@@ -15,6 +15,7 @@ PAUSED: Final = "Paused"
 DO_NOT_DISRUPT: Final = "DoNotDisrupt"
 POD_BUDGET: Final = "PodDisruptionBudget"
 STATIC: Final = "StaticNodePool"
+MINIMUM: Final = "Minimum"  # its growth pool keeps so many of its type
 BUFFER: Final = "CapacityBuffer"
 DISABLED: Final = "ConsolidationDisabled"
 MALFORMED: Final = "Malformed"  # a rule of its pool that cannot be read
@@ -25,6 +26,8 @@ CONSOLIDATE_AFTER: Final = "ConsolidateAfter"
 BACK_OFF: Final = "BackOff"
 DRIFTED_WAITS: Final = "DriftedWaits"  # another drifted node of its pool goes first
 DESTINATION: Final = "Destination"  # pods of a node that goes come here
+RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago
+PASSING: Final = frozenset({NOMINATED, CONSOLIDATE_AFTER, BACK_OFF, DRIFTED_WAITS, DESTINATION, RECENTLY_MOVED})
 
 # No room for more at the same time.
 BUDGET: Final = "Budget"
@@ -37,4 +40,3 @@ PRICE_UNKNOWN: Final = "PriceUnknown"
 NO_PLACE: Final = "NoPlace"  # its pods would have no place
 BALANCED: Final = "Balanced"  # what it saves is not worth the pods that it moves
 TOO_LITTLE: Final = "TooLittle"  # what it saves does not pay for the pods that it moves
-RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago

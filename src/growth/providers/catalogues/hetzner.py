@@ -102,4 +102,5 @@ def _type(
         ),
         overhead={"cpu": _CPU_KEPT, "memory": memory - memory * _MEMORY_LEFT_PERCENT // 100},
         volume_limits=VOLUME_LIMITS,
+        owned=name in DEDICATED,
     )

@@ -6,7 +6,8 @@ c-4x-*/test-zone-a/spot until 2030-01-01T00:00:00Z
 neverRegister: default-*      # patterns of claim names or instance types, one a line
 neverReady: ""
 vanish: "* after 10m"         # gone without a word, so long after its creation (at once without a time)
-stuckDelete: ""
+stuckDelete: ""               # accepted, and never done
+refuseDelete: ""              # refused
 slowAnswers: 2s               # every call of the cloud takes so much longer
 lostAnswers: "0.1"            # this share of calls is done, and the answer lost
 unavailable: "false"          # true: every call fails
@@ -64,6 +65,7 @@ class Faults:
     never_ready: tuple[str, ...] = ()
     vanish: tuple[Vanish, ...] = ()
     stuck_delete: tuple[str, ...] = ()
+    refuse_delete: tuple[str, ...] = ()
     slow_answers: float = 0.0
     lost_answers: float = 0.0
     unavailable: bool = False
@@ -84,6 +86,9 @@ class Faults:
 
     def can_be_deleted(self, claim: str, instance_type: str) -> bool:
         return not matches(self.stuck_delete, claim, instance_type)
+
+    def may_be_deleted(self, claim: str, instance_type: str) -> bool:
+        return not matches(self.refuse_delete, claim, instance_type)
 
 
 NONE: Final = Faults()
@@ -118,6 +123,7 @@ def parse(data: Mapping[str, str]) -> tuple[Faults, tuple[str, ...]]:
         never_ready=lines("neverReady", str),
         vanish=lines("vanish", _vanish),
         stuck_delete=lines("stuckDelete", str),
+        refuse_delete=lines("refuseDelete", str),
         slow_answers=max(lines("slowAnswers", _seconds), default=0.0),
         lost_answers=max(lines("lostAnswers", _share), default=0.0),
         unavailable=any(lines("unavailable", _switch)),
@@ -126,7 +132,7 @@ def parse(data: Mapping[str, str]) -> tuple[Faults, tuple[str, ...]]:
 
 
 _KEYS: Final = (
-    *("noCapacity", "neverRegister", "neverReady", "vanish", "stuckDelete"),
+    *("noCapacity", "neverRegister", "neverReady", "vanish", "stuckDelete", "refuseDelete"),
     *("slowAnswers", "lostAnswers", "unavailable"),
 )
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from growth.api import names
 from growth.api.clouds import (
+    CloudError,
     CloudMachine,
     CloudUnavailable,
     CreateError,
@@ -109,9 +110,11 @@ class KwokProvider:
             raise InvariantViolation(
                 f"claim {name} has the machine {provider_id}, which is not one that it can have here"
             )
-        async with self._answering():
+        async with self._answering() as faults:
             for _ in range(ATTEMPTS):
                 item = await self._record(name)
+                if not faults.may_be_deleted(name, item.data.get("instanceType", "")):
+                    raise CloudError(f"the simulated cloud was told to refuse the deletion of {name}")
                 if uid and item.data.get("claimUID", uid) != uid:
                     raise MachineNotFound(
                         f"the machine of claim {name} ({uid}) is gone: another claim has its name now"

@@ -12,19 +12,28 @@ from growth.kube.memory.store import Key
 
 MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
+GROWTH_POOL_LABEL: Final = "growth.dev/pool"
 DISRUPTED: Final = "karpenter.sh/disrupted"
+SCALE_DOWN: Final = "growth.dev/scale-down"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 COLLECTION: Final = "growth-collection"
 
 CLAIMS: Final = ("karpenter.sh", "nodeclaims")
 POOLS: Final = ("karpenter.sh", "nodepools")
+GROWTH_POOLS: Final = ("growth.dev", "growthpools")
+REMOVALS: Final = ("growth.dev", "noderemovalrequests")
 NODES: Final = ("", "nodes")
 PODS: Final = ("", "pods")
 CONFIG_MAPS: Final = ("", "configmaps")
 BUDGETS: Final = ("policy", "poddisruptionbudgets")
-FOLLOWED: Final = (CLAIMS, POOLS, NODES, PODS, CONFIG_MAPS, BUDGETS)
+FOLLOWED: Final = (CLAIMS, POOLS, GROWTH_POOLS, NODES, PODS, CONFIG_MAPS, BUDGETS)
 
 Which = tuple[str, str]
+
+
+def version_of(group: str) -> str:
+    """Of the kinds that are followed."""
+    return "v1alpha1" if group == GROWTH_POOLS[0] else "v1"
 
 
 @dataclasses.dataclass(slots=True)
@@ -50,7 +59,7 @@ class Books:
         books = cls(cluster)
         for group, plural in FOLLOWED:
             try:
-                resource = server.resource(group, "v1", plural)
+                resource = server.resource(group, version_of(group), plural)
             except NotFound:
                 continue  # not defined yet
             for stored in server.list(resource).items:

@@ -4,13 +4,25 @@ from collections.abc import Iterator
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, FOLLOWED, MACHINE_LABEL, NODES, POOLS, labels
+from growth.sim.invariants.books import (
+    CLAIMS,
+    CONFIG_MAPS,
+    FOLLOWED,
+    GROWTH_POOLS,
+    MACHINE_LABEL,
+    NODES,
+    POOLS,
+    labels,
+    version_of,
+)
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.ledger import Caps, Ledger
 from growth.sim.seams import Step
 
 # What the ledger follows, by what a step calls it.
-KINDS: Final = {each: (each[0], "v1", each[1]) for each in (CLAIMS, POOLS, NODES, CONFIG_MAPS)}
+KINDS: Final = {
+    each: (each[0], version_of(each[0]), each[1]) for each in (CLAIMS, POOLS, GROWTH_POOLS, NODES, CONFIG_MAPS)
+}
 assert set(KINDS) <= set(FOLLOWED)
 
 
@@ -21,7 +33,7 @@ class Limits(Quiet):
 
     def __init__(self, caps: Caps) -> None:
         self._caps = caps
-        self._ledger = Ledger(caps=caps, late_writes=True)
+        self._ledger = Ledger(caps=caps, late_writes=True, minima=False)
         self._read = 0
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
@@ -36,7 +48,7 @@ class Limits(Quiet):
 
     def state(self, case: Case) -> Iterator[Complaint]:
         """Counted anew: a ledger that is handed everything at once must come to the same numbers."""
-        anew = Ledger(late_writes=True)
+        anew = Ledger(late_writes=True, minima=False)
         for which, name in KINDS.items():
             for body in case.books.all(which):
                 if _is_ours(body, case):

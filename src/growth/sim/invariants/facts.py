@@ -3,10 +3,12 @@
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.sim.invariants.books import CLAIMS, DISRUPTED, Books, deleting, has_condition, tainted
+from growth.sim.invariants.books import CLAIMS, DISRUPTED, REMOVALS, Books, deleting, has_condition, tainted
 from growth.sim.invariants.sizes import of_age, surplus
 from growth.sim.seams import Step
 
+# Why a NodeRemovalRequest is made of a machine that is well, and not one too many.
+CHOSEN: Final = frozenset({"Empty", "Underutilized"})
 # What changed so shortly before a request left cannot have been known to its sender.
 BLINK_SECONDS: Final = 1.0
 # A write that was on its way for longer than this was decided in another world.
@@ -28,11 +30,20 @@ def begins_to_go(step: Step) -> bool:
 def voluntary(step: Step, books: Books) -> Json | None:
     """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise.
 
-    Nor is it well with a claim that is one too many in its pool, or that has reached its age: nobody chose to end it.
+    Nor is it well with a claim that is one too many in its pool, or that has reached its age: nobody chose to end it. In a
+    growth pool the claim goes last: what asks it to go is the NodeRemovalRequest of its name.
     """
-    if not step.actor.is_growth or step.which != CLAIMS or not begins_to_go(step):
+    if not step.actor.is_growth:
         return None
-    claim = step.last
+    if step.which == CLAIMS and begins_to_go(step):
+        claim = step.last
+    elif step.which == REMOVALS and step.verb == "create" and step.last["spec"]["reason"] in CHOSEN:
+        found = books.find(CLAIMS, step.key[1])
+        if found is None:
+            return None
+        claim = found
+    else:
+        return None
     machine = books.machine_of(claim)
     if not has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
         return None

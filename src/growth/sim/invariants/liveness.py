@@ -12,6 +12,8 @@ from growth.api.nodes import Node
 from growth.api.pods import Pod
 from growth.sim.invariants.books import (
     CLAIMS,
+    GROWTH_POOL_LABEL,
+    GROWTH_POOLS,
     NODES,
     PODS,
     POOL_LABEL,
@@ -91,6 +93,16 @@ class Bound(AtTheEnd):
                         continue
                     if not refusals(asked, fresh, Scene(hosts=[*hosts, fresh])):
                         return str(pool["metadata"]["name"])
+        for pool in books.all(GROWTH_POOLS):
+            name = str(pool["metadata"]["name"])
+            if name != "default" and asked.spec.node_selector.get(GROWTH_POOL_LABEL) != name:
+                continue
+            for kind in ending.catalogue.types:
+                if _growth_has_room(pool, kind, books):
+                    for offering in kind.offerings:
+                        fresh = _fresh(_as_karpenter(pool), kind, offering)
+                        if fresh is not None and not refusals(asked, fresh, Scene(hosts=[*hosts, fresh])):
+                            return f"growth.dev/{name}"
         return ""
 
 
@@ -146,7 +158,9 @@ class Idle(AtTheEnd):
         self._before: tuple[float, str] = (0.0, "")
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        if step.actor.is_growth and step.which != ("coordination.k8s.io", "leases"):
+        # A NodeRequest that was fulfilled is forgotten an hour later, whatever else happens.
+        forgotten = step.which == ("growth.dev", "noderequests") and step.verb == "delete"
+        if step.actor.is_growth and step.which != ("coordination.k8s.io", "leases") and not forgotten:
             self._before, self._last = self._last, (case.now, f"{step.verb} {step.which[1]} {step.key[1]}")
         yield from ()
 
@@ -251,6 +265,25 @@ def _fresh(pool: Json, kind: InstanceType, offering: Offering) -> Host | None:
     host = Host.of(msgspec.convert(node, Node))
     host.allocatable = kind.allocatable
     return host
+
+
+def _as_karpenter(pool: Json) -> Json:
+    """A growth pool in the words of the other API, as far as they decide where a pod fits."""
+    template = pool["spec"].get("template", {})
+    own = {**(template.get("labels") or {}), GROWTH_POOL_LABEL: pool["metadata"]["name"]}
+    spec = {"taints": template.get("taints", []), "requirements": []}
+    return {"metadata": pool["metadata"], "spec": {"template": {"metadata": {"labels": own}, "spec": spec}}}
+
+
+def _growth_has_room(pool: Json, kind: InstanceType, books: Books) -> bool:
+    """Whether the pool may have one more machine of this type."""
+    asked = [each for each in pool["spec"]["serverTypes"] if each["name"].lower() == kind.name.lower()]
+    claims = [each for each in books.all(CLAIMS) if labels(each).get(GROWTH_POOL_LABEL) == pool["metadata"]["name"]]
+    limit = pool["spec"].get("limits", {}).get("nodes")
+    if not asked or deleting(pool) or (limit is not None and len(claims) >= int(limit)):
+        return False
+    same = sum(labels(each).get("node.kubernetes.io/instance-type", "") in {kind.name, ""} for each in claims)
+    return same < int(asked[0]["max"])
 
 
 def _meets(requirement: Json, value: str | None) -> bool:

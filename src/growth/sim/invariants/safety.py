@@ -16,6 +16,7 @@ from growth.sim.invariants.books import (
     PODS,
     POOL_LABEL,
     POOLS,
+    SCALE_DOWN,
     deleting,
     has_condition,
     labels,
@@ -232,7 +233,7 @@ class Unknown(Quiet):
         if case.now - case.sent > LATE_SECONDS:
             return
         node = voluntary(step, case.books)
-        if node is not None and not tainted(node, DISRUPTED):
+        if node is not None and not tainted(node, DISRUPTED) and not tainted(node, SCALE_DOWN):
             name = node["metadata"]["name"]
             yield Complaint(
                 f"claim {step.key[1]} of Node {name}, which is ready and untainted, was deleted", (step.key[1],)

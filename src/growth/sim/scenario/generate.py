@@ -17,6 +17,7 @@ from growth.sim.world.nodes import AGENT_TAINT
 
 DEDICATED: Final = "example.com/dedicated"
 IMPORTANT: Final = "important"
+SERVERS: Final = "servers"
 PATIENT: Final = "patient"
 
 
@@ -33,10 +34,22 @@ def generate(seed: int, *, hours: float = 1.0) -> Scenario:
     ]
     if random.chance(0.5):
         workloads.append(_stateful(random.stream("stateful"), busy))
+    servers: tuple[Json, ...] = ()
+    growth = random.stream("servers")
+    if growth.chance(0.45):
+        servers = (_server_pool(growth),)
+        workloads += _on_servers(growth, busy)
     odd = oddities.objects(random.stream("oddities"))
     return Scenario(
         hours=hours,
-        objects=(*_policies(), *_pools(random.stream("pools")), _agent(), *_extras(random.stream("extras")), *odd),
+        objects=(
+            *_policies(),
+            *_pools(random.stream("pools")),
+            *servers,
+            _agent(),
+            *_extras(random.stream("extras")),
+            *odd,
+        ),
         workloads=tuple(workloads),
         events=(
             *oddities.events(random.stream("events"), busy),
@@ -115,6 +128,46 @@ def _pools(random: SimRandom) -> tuple[Json, ...]:
         limit_mode=policies.choice(("Hard", "Soft")),
     )
     return general, dedicated, preferred
+
+
+def _server_pool(random: SimRandom) -> Json:
+    """A pool of growth.dev beside the others, which its pods select by name."""
+    spec: Json = {
+        "serverTypes": [
+            {"name": "C-2x-amd64-linux", "max": random.between(10, 20)},
+            {"name": "c-4x-amd64-linux", "min": random.between(0, 2), "max": random.between(8, 20)},
+            {"name": "c-8x-amd64-linux", "max": random.between(1, 6), "priority": random.choice((0, 0, 1))},
+        ],
+        "scaleDownAfter": random.choice(("20s", "60s", "3m")),
+    }
+    if random.chance(0.5):
+        spec["limits"] = {"nodes": random.between(12, 30)}
+    if random.stream("optimise").chance(0.6):
+        spec["optimise"] = "Continuous"
+    return {"apiVersion": "growth.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": SERVERS}, "spec": spec}
+
+
+def _on_servers(random: SimRandom, busy: float) -> list[Workload]:
+    """A burst that the pool can hold, and pods that come and go."""
+    selector = {"nodeSelector": {names.POOL_LABEL: SERVERS}}
+    burst = Burst(
+        name="served",
+        pods=random.between(8, 20),
+        at=_after(random.uniform(0.05, 0.4) * busy),
+        lasts=_after(random.uniform(0.2, 0.35) * busy),
+        pod=PodShape(cpu=random.choice(("500m", "900m")), memory="512Mi", spec=selector),
+    )
+    # Spot machines are not replaced by spot machines.
+    firm = {"nodeSelector": {names.POOL_LABEL: SERVERS, names.CAPACITY_TYPE_LABEL: "on-demand"}}
+    waves = Waves(
+        name="serving",
+        low=random.between(0, 2),
+        high=random.between(4, 10),
+        period=_after(random.uniform(0.3, 0.6) * busy),
+        steps=random.between(1, 3),
+        pod=PodShape(cpu="700m", memory="256Mi", spec=firm),
+    )
+    return [burst, waves]
 
 
 # Machines of two to eight cores, and of one make or another, in all the words that there are for it.

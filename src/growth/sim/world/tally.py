@@ -106,8 +106,11 @@ class Tally:
 
 def _leaves(step: Step) -> bool:
     """Whether this very change is the pod's end: its deletion begins, or it is gone at once."""
-    before = step.old or {}
-    return not before.get("metadata", {}).get("deletionTimestamp")
+    return not _ends(step.old or {}) and (step.new is None or _ends(step.new))
+
+
+def _ends(pod: Json) -> bool:
+    return bool(pod.get("metadata", {}).get("deletionTimestamp"))
 
 
 def _is_live(pod: Json) -> bool:

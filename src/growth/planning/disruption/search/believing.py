@@ -22,6 +22,8 @@ MARGIN: Final = 1.25
 ROUNDS: Final = 12
 # Pods come back in any order. So many pods are few: they are tried in every order below, more of them in the first two.
 FEW: Final = 1500
+# Of so many shapes each is tried in the worst moment; more of them are of different workloads, which mix anyway.
+SHAPES: Final = 4
 
 
 def left_over(
@@ -82,13 +84,25 @@ def _drained(node: NodeView) -> NodeView:
 
 
 def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first."""
+    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first; and
+    those of one shape just before the last of the others, when what is new is nearly full and takes the wrong ones.
+    """
     found = [list(evicted), list(evicted)[::-1]]
     if len(evicted) <= FEW:
         sizes = {demand.shape: _size(demand.shape) for demand in evicted}
         largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
         found += [largest, largest[::-1]]
+        by_shape = collections.Counter(demand.shape for demand in evicted)
+        if 1 < len(by_shape) <= SHAPES:
+            found += [_just_before_the_last(shape, largest) for shape in by_shape]
     return found
+
+
+def _just_before_the_last(shape: PodShape, evicted: Sequence[Demand]) -> list[Demand]:
+    last = {demand.shape: demand.key for demand in evicted if demand.shape != shape}
+    early = [each for each in evicted if each.shape != shape and each.key != last[each.shape]]
+    own = [each for each in evicted if each.shape == shape]
+    return [*early, *own, *(each for each in evicted if each.shape != shape and each.key == last[each.shape])]
 
 
 def _size(shape: PodShape) -> tuple[int, int]:

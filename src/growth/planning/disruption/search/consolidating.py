@@ -3,13 +3,18 @@
 First nodes go whose pods find room on nodes that stay, one after the other, those first that are dearest for the room
 that they give. Then nodes that are too dear for what they hold are replaced. In the end the whole decision is rehearsed,
 and nodes come back until kube-scheduler would leave nobody over.
+
+That is searched again in other orders (`proposals`), and the best decision counts. Where budgets let only some go, the
+search looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node
+that is to go next.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
+from growth.planning.disruption.search.allowance import Allowance
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
@@ -18,6 +23,11 @@ from growth.planning.disruption.search.sight import Sight
 
 # A search that comes to nothing because kube-scheduler would not find the places is made so often.
 ATTEMPTS: Final = 4
+# Other orders are tried until so many steps are done: enough for some hundred nodes. Where there are more, what one order
+# misses another decision finds.
+THOROUGH: Final = 20_000
+# A decision that moves more pods than another must leave so many percent less to be paid.
+MORE_PERCENT: Final = 3
 
 
 def consolidate(
@@ -27,49 +37,131 @@ def consolidate(
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
 ) -> Found:
     """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
-    course = _searched(situation, candidates, rooms, options)
+    search = _Search(situation, candidates, options)
+    course = search.within(rooms)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
     return Found(
         moves=moves,
         kept=tuple(_kept(course, node, destinations) for node in candidates if node.name not in moved),
-        steps=course.ground.steps,
+        steps=search.steps,
         complete=course.complete,
     )
 
 
-def _searched(
-    situation: Situation,
-    candidates: Sequence[OwnedNode],
-    rooms: Mapping[str, Room],
-    options: SearchOptions,
-) -> Course:
-    """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
-    doubted: dict[str, Kept] = {}
-    spent = 0
-    for attempt in range(ATTEMPTS):
-        course = Course(situation, candidates, rooms, options, doubted=doubted)
-        course.ground.steps += spent
-        exchange = Exchange(course, drawing=attempt == 0)
-        for part in course.ground.parts():
-            sight = Sight(course.ground, part, course.shop, options.node_cost)
-            course.ground.nodes.order = sight.order()
-            _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
-            exchange.replace(part)
+class _Search:
+    """One situation, searched in several ways. `steps` counts the work of all of them."""
+
+    def __init__(self, situation: Situation, candidates: Sequence[OwnedNode], options: SearchOptions) -> None:
+        self._situation = situation
+        self._candidates = candidates
+        self._options = options
+        self._paid = sum(node.price or 0 for node in candidates)
+        self.steps = 0
+
+    def within(self, rooms: Mapping[str, Room]) -> Course:
+        """The best decision that is found within budgets and limits."""
+        if Allowance(rooms).replaces(self._candidates):
+            return self._best(rooms)
+        target = self._best({pool: _opened(room) for pool, room in rooms.items()})
+        if target.steps and target.complete:
+            towards = self._towards(target, rooms)
+            if towards.steps or not towards.complete:
+                return towards
+        return self._attempted(rooms)
+
+    def _best(self, rooms: Mapping[str, Room]) -> Course:
+        best = self._attempted(rooms)
+        for again in (self._replacing_destinations, self._by_prefix):
+            if self.steps >= THOROUGH or not best.complete:
+                break
+            other = again(best, rooms)
+            if other is not None and other.complete and self._better(other, best):
+                best = other
+        return best
+
+    def _better(self, one: Course, other: Course) -> bool:
+        """Whether the one leaves less to be paid: by a good part, or without moving more pods."""
+        left, before = self._paid - one.savings, self._paid - other.savings
+        if not other.steps or one.evictions <= other.evictions:
+            return left < before
+        return left * 100 <= before * (100 - MORE_PERCENT)
+
+    def _replacing_destinations(self, course: Course, rooms: Mapping[str, Room]) -> Course | None:
+        """Nodes that took others' pods and would be replaced next are replaced at once, before anybody is sent there."""
+        oversized = Exchange(course).oversized()
+        return self._attempted(rooms, first=oversized) if oversized else None
+
+    def _by_prefix(self, _: Course, rooms: Mapping[str, Room]) -> Course:
+        """Karpenter's rule before everything else: as many as go together for one machine, in the candidates' order."""
+        return self._attempted(rooms, prefix=True)
+
+    def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = (), prefix: bool = False) -> Course:
+        """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
+        doubted: dict[str, Kept] = {}
+        for attempt in range(ATTEMPTS):
+            course = self._course(self._candidates, rooms, doubted)
+            exchange = Exchange(course, drawing=attempt == 0)
+            if prefix:
+                exchange.prefix(self._candidates)
+            for part in course.ground.parts():
+                sight = Sight(course.ground, part, course.shop, self._options.node_cost)
+                course.ground.nodes.order = sight.order()
+                exchange.replace([at for at in part if at in first])
+                _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
+                exchange.replace(part)
+            rehearse(course)
+            self._count(course)
+            if course.steps or not course.taken_back or not course.complete:
+                break
+            if attempt:
+                doubted |= {name: course.why[name] for name in course.taken_back}
+        return course
+
+    def _towards(self, target: Course, rooms: Mapping[str, Room]) -> Course:
+        """Of what the target removes as much as budgets allow, what saves most first; nobody else is a candidate."""
+        going = {target.ground.owned[at].name for step in target.steps for at in step.nodes}
+        course = self._course([node for node in self._candidates if node.name in going], rooms, {})
+        exchange = Exchange(course)
+        owned = course.ground.owned
+        course.ground.nodes.order = Sight(course.ground, sorted(owned), course.shop, self._options.node_cost).order()
+        left: list[int] = []
+        for step in sorted(target.steps, key=target.urgency):
+            if course.over():
+                break
+            if not step.bought:
+                _delete(course, step.nodes)
+            elif not exchange.replace_all(step.nodes):
+                left += step.nodes
+        exchange.replace(left)
         rehearse(course)
-        if course.steps or not course.taken_back or not course.complete:
-            break
-        spent = course.ground.steps
-        if attempt:
-            doubted |= {name: course.why[name] for name in course.taken_back}
-    return course
+        self._count(course)
+        course.why = {name: kept for name, kept in target.why.items() if name not in going} | course.why
+        return course
+
+    def _course(
+        self, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], doubted: Mapping[str, Kept]
+    ) -> Course:
+        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted)
+        course.spent = self.steps
+        return course
+
+    def _count(self, course: Course) -> None:
+        self.steps += course.ground.steps
 
 
-def _delete(course: Course, leavers: Sequence[int]) -> None:
+def _opened(room: Room) -> Room:
+    """Without budgets; where nothing may go or be bought at all that stays so."""
+    return Room(None if room.delete != 0 else 0, None if room.replace != 0 else 0, buy=room.buy)
+
+
+def _delete(course: Course, leavers: Iterable[int]) -> None:
     """Nodes go whose pods find room on nodes that stay."""
     ground = course.ground
     for at in leavers:
+        if at in course.gone:
+            continue
         node = ground.owned[at]
         if course.over():
             return

@@ -52,6 +52,8 @@ class Course:
         self.where: dict[str, str | int] = {}
         self.gone: set[int] = set()
         self.complete = True
+        self.spent = 0  # steps of searches before this one
+        self._moving_again = {node.name for node in candidates if self.resting.any_pod(node)}
 
     def _may_go(self, node: OwnedNode) -> bool:
         if node.name in self.why:
@@ -80,7 +82,7 @@ class Course:
 
     def over(self) -> bool:
         """Whether the search must end."""
-        if self.stopped or self.ground.steps >= self.options.budget:
+        if self.stopped or self.spent + self.ground.steps >= self.options.budget:
             self.complete = False
         return not self.complete
 
@@ -90,9 +92,13 @@ class Course:
         saved = paid - sum(each.planned.price for each in bought)
         fine = saved > 0 and saved >= self.options.owed(evictions)
         fine &= not bought or saved * 100 >= paid * self.options.least_percent
-        if not fine and len(nodes) == 1:
+        again = fine and bool(bought) and any(node.name in self._moving_again for node in nodes)
+        rests = again and saved * 100 < paid * self.options.again_percent
+        if len(nodes) == 1 and rests:
+            self.say(nodes[0], words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
+        elif len(nodes) == 1 and not fine:
             self.say(nodes[0], words.TOO_LITTLE, f"moving {evictions} pods would cost more than it saves")
-        return fine
+        return fine and not rests
 
     def balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:
         """Whether no pool's policy objects."""
@@ -105,15 +111,34 @@ class Course:
         return not against
 
     def commit(self, step: Step, trial: Trial) -> None:
-        """The trial stays as it is."""
-        self.steps.append(step)
+        """The trial stays as it is. Nodes for which nothing is bought go each by itself."""
+        self.steps += [step] if step.bought else [Step((at,)) for at in step.nodes]
         self.gone.update(step.nodes)
         self.where.update(trial.order)
         self.ground.keep(trial)
         nodes = [self.ground.owned[at] for at in step.nodes]
-        self.allowance.take(nodes, [each.planned.pool.name for each in step.bought])
+        self.allowance.take(nodes, [str(each.planned.pool) for each in step.bought])
         for node in nodes:
             self.why.pop(node.name, None)
+
+    @property
+    def savings(self) -> int:
+        """What an hour costs less after all steps."""
+        return sum(map(self._saved, self.steps))
+
+    @property
+    def evictions(self) -> int:
+        return sum(len(self.ground.evicted[at]) for step in self.steps for at in step.nodes)
+
+    def urgency(self, step: Step) -> tuple[int, int, tuple[int, ...]]:
+        """First what saves most for each node that goes, then what moves fewest pods."""
+        nodes = len(step.nodes)
+        evictions = sum(len(self.ground.evicted[at]) for at in step.nodes)
+        return -(self._saved(step) // nodes), evictions // nodes, step.nodes
+
+    def _saved(self, step: Step) -> int:
+        paid = sum(self.ground.owned[at].price or 0 for at in step.nodes)
+        return paid - sum(each.planned.price for each in step.bought)
 
     def moves(self) -> tuple[Move, ...]:
         """The steps as moves."""
@@ -129,7 +154,7 @@ class Course:
             nodes=tuple(node.name for node in nodes),
             pools=tuple(dict.fromkeys(node.pool for node in nodes)),
             replacements=step.bought,
-            savings=sum(node.price or 0 for node in nodes) - sum(each.planned.price for each in step.bought),
+            savings=self._saved(step),
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )

@@ -9,7 +9,7 @@ import numpy as np
 from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
-from growth.planning.disruption.model import Replacement
+from growth.planning.disruption.model import OwnedNode, Replacement
 from growth.planning.disruption.search.believing import orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
@@ -21,6 +21,10 @@ from growth.planning.rehearsal import Arrival, Stage
 TOGETHER: Final = (16, 4, 1)
 # Machines that cost at most so much more than the least in fractions are not drawn anew.
 NEAR: Final = 1.03
+# Machines that cost so much more than the least for what they hold will be replaced.
+FAR: Final = 1.25
+# Karpenter looks at so many nodes together.
+PREFIX: Final = 100
 # What differs by less than one part in so many costs the same.
 EQUAL: Final = 100
 # How often machines are added for pods that are left over.
@@ -56,19 +60,63 @@ class Exchange:
                         failed.append(group)
             waiting = failed
 
+    def replace_all(self, nodes: Sequence[int]) -> bool:
+        """Replaces these together; False where they may not, or nothing is cheaper."""
+        group = self._together(nodes)
+        return len(group) == len(nodes) and self._replaced(tuple(group))
+
+    def prefix(self, candidates: Sequence[OwnedNode]) -> None:
+        """As many of the candidates, in their order, as go together for one machine at most; else each by itself."""
+        ground = self._ground
+        order = [
+            at for node in candidates if (at := ground.index.get(node.name)) in ground.owned and ground.evicted[at]
+        ]
+        low, high = 2, min(PREFIX, len(order))
+        found: tuple[int, ...] = ()
+        while low <= high and not self._course.over():
+            middle = (low + high) // 2
+            group = tuple(order[:middle])
+            if self._goes_for_one(group):
+                found, low = group, middle + 1
+            else:
+                high = middle - 1
+        if found:
+            self._make(found, ground.with_purchase(found))
+            return
+        for at in order:
+            if self._course.over():
+                return
+            if not ground.takes(at) and self._goes_for_one((at,)):
+                self._make((at,), ground.with_purchase((at,)))
+
+    def _goes_for_one(self, group: tuple[int, ...]) -> bool:
+        trial = self._ground.with_purchase(group)
+        if trial is None:
+            return False
+        alone = len(trial.claims) <= 1
+        return self._bought(group, trial) is not None and alone
+
+    def oversized(self) -> frozenset[int]:
+        """Nodes that stay, to which pods are moved, and that are too dear even for what they hold then."""
+        ground, course = self._ground, self._course
+        taking = [at for at in sorted(ground.owned) if at not in course.gone and ground.takes(at)]
+        if not taking:
+            return frozenset()
+        needed = course.shop.cost_of([[*ground.pods[at], *ground.nodes.arrived[at]] for at in taking])
+        return frozenset(
+            at for at, least in zip(taking, needed.tolist(), strict=True) if (ground.owned[at].price or 0) > least * FAR
+        )
+
     def _too_dear(self, part: Sequence[int]) -> list[int]:
         """Nodes that nothing was moved to, that cost more than their pods would elsewhere; the worst first."""
         course, ground = self._course, self._ground
-        taken = set(course.where.values())
         free = [
             at
             for at in part
             if at not in course.gone
             and ground.evicted[at]
-            and ground.nodes.nodes[at].name not in taken
-            and not ground.nodes.arrived[at]
+            and not ground.takes(at)
             and course.allowance.replaces([ground.owned[at]])
-            and not self._rests(at)
         ]
         if not free:
             return []
@@ -77,29 +125,19 @@ class Exchange:
         ratio = np.round(paid / np.maximum(needed, 1.0), 6)
         score = ratio
         if course.allowance.few(ground.owned[at].pool for at in part):
-            # Only a few may go now: those first that save much and move little.
-            moved = np.array([1 + len(ground.evicted[at]) for at in free], dtype=np.float64)
-            score = np.round((paid - needed) / moved, 3)
+            # Only a few may go now: those first that save most.
+            score = np.round(paid - needed, 3)
         order = np.lexsort((np.arange(len(free)), -score))
         # What saves less than it must even if machines came in fractions is not tried.
         least = 100 / max(1, 100 - self._options.least_percent)
         return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
-
-    def _rests(self, at: int) -> bool:
-        node = self._ground.owned[at]
-        if self._course.resting.any_pod(node):
-            if node.name in self._course.why:
-                return True  # what keeps it even afterwards is said already
-            self._course.say(node, words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
-            return True
-        return False
 
     def _together(self, wanted: Iterable[int]) -> list[int]:
         """Those that may still be replaced together; not those to which others have moved meanwhile."""
         group: list[int] = []
         for at in wanted:
             nodes = [self._ground.owned[each] for each in (*group, at)]
-            if not self._ground.nodes.arrived[at] and self._course.allowance.replaces(nodes):
+            if not self._ground.takes(at) and self._course.allowance.replaces(nodes):
                 group.append(at)
         return group
 
@@ -224,7 +262,7 @@ class Exchange:
                 course.say(nodes[0], words.IN_USE, bought.message)
             return None
         evictions = sum(len(self._ground.evicted[at]) for at in group)
-        fine = course.allowance.replaces(nodes, [each.planned.pool.name for each in bought])
+        fine = course.allowance.replaces(nodes, [str(each.planned.pool) for each in bought])
         return bought if fine and course.pays(nodes, bought, evictions) and course.balanced(nodes, bought) else None
 
     def _asked(self, group: tuple[int, ...], trial: Trial) -> _Bought | Refusal:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from growth.api import names
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
@@ -74,8 +73,13 @@ class Ground:
         self._pass = Pass(situation.snapshot, list(self.demands.values()), options.planning)
         self.context = self._pass.compiled(Nodes)
         self.nodes = self.context.existing
-        # Growth pools buy by rules of their own.
-        self.shelves = [each for each in self.context.shelves if each.pool.ref.group == names.KARPENTER]
+        # Machines are replaced by such as their own API knows.
+        groups = {PoolRef.parse(node.pool).group for node in owned}
+        self.shelves = [
+            each
+            for each in self.context.shelves
+            if each.pool.ref.group in groups and str(each.pool.ref) in situation.pools
+        ]
         self.index = {view.name: at for at, view in enumerate(self.nodes.nodes)}
         self.owned = {self.index[node.name]: node for node in owned}
         self.class_of = {key: pods for pods in self.context.classes for key in pods.pods}
@@ -124,6 +128,10 @@ class Ground:
     @property
     def planning(self) -> Pass:
         return self._pass
+
+    def takes(self, at: int) -> bool:
+        """Whether pods of other nodes were moved there; those that had no place at all do not count."""
+        return any(key in self.origin for _, keys in self.nodes.arrived[at] for key in keys)
 
     def parts(self) -> list[list[int]]:
         """The nodes that may go, apart from each other where no pod of the one could ever be on the other."""

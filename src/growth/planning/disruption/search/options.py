@@ -16,7 +16,9 @@ EVICTION_COST: Final = 1_000_000
 HORIZON_HOURS: Final = 24
 # Of the price of what goes: below that machines are bought and pods moved for next to nothing.
 LEAST_PERCENT: Final = 3
-# So long a pod stays where we moved it.
+# Of the price of what goes, where pods move again that were moved a moment ago.
+AGAIN_PERCENT: Final = 20
+# So long a move was a moment ago.
 SETTLING: Final = dt.timedelta(minutes=15)
 
 
@@ -27,8 +29,8 @@ class SearchOptions:
     `budget` is in steps, so that equal input gives an equal result on any machine. `node_cost` is what a machine costs
     beside its price; it counts for what is chosen, never for what may be bought. A move must save more within
     `horizon_hours` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes
-    at least. For `settling` a pod that was moved is not moved
-    again. `stop` is asked now and then: when it says True the search ends at once, incomplete, and nobody uses its result.
+    at least, and `again_percent` where it moves pods that were moved within `settling`; for so long what was bought for
+    them stays. `stop` is asked now and then: when it says True the search ends at once, incomplete, and nobody uses its result.
     Money is in billionths of the currency.
     """
 
@@ -38,6 +40,7 @@ class SearchOptions:
     eviction_cost: int = EVICTION_COST
     horizon_hours: int = HORIZON_HOURS
     least_percent: int = LEAST_PERCENT
+    again_percent: int = AGAIN_PERCENT
     settling: dt.timedelta = SETTLING
     planning: Options = Options(packer="cost")  # noqa: RUF009 - frozen
     stop: Callable[[], bool] | None = None

@@ -119,6 +119,8 @@ class _Draft:
 
 def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: SearchOptions) -> _Draft | Refusal:
     shelf, state, mask = claim.shelf, claim.state, claim.mask
+    if _less_wanted(claim, gone):
+        return Refusal(f"NodePool {shelf.pool.ref} prefers machines of the type that would go (priority)")
     terms = shelf.values(names.CAPACITY_TYPE_LABEL, state, mask)
     spot_to_spot = names.SPOT in terms and all(node.capacity_type == names.SPOT for node in gone)
     if spot_to_spot and not options.spot_to_spot:
@@ -129,6 +131,14 @@ def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: 
             return Refusal("Can't replace with a cheaper node")
         state, mask = narrowed, mask & narrowed.mask
     return _Draft(shelf, state, mask, worst_launch(shelf, mask), spot_to_spot)
+
+
+def _less_wanted(claim: Claim, gone: Sequence[OwnedNode]) -> bool:
+    """Whether a growth pool prefers the type of a machine that goes; a shelf of it has types of one priority."""
+    pool = claim.shelf.pool
+    own = [pool.priorities.get(node.instance_type, 0) for node in gone if node.pool == str(pool.ref)]
+    sold = [pool.priorities.get(option.type.name, 0) for option in claim.shelf.chosen(claim.mask)]
+    return bool(own) and max(own) > min(sold, default=0)
 
 
 def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] | Refusal:
@@ -158,6 +168,8 @@ def _listed(draft: _Draft, cheaper: Sequence[str], gone: Sequence[OwnedNode], fl
     """
     single = draft.spot_to_spot and len(gone) == 1
     least, most = (SPOT_TO_SPOT_TYPES, SPOT_TO_SPOT_TYPES) if single else (1, MAX_TYPES)
+    if draft.shelf.pool.ref.group == names.GROWTH:
+        return [cheaper[0]]  # a NodeRequest asks for one type
     listed: list[str] = []
     taken = 0
     for name in cheaper:

@@ -1,8 +1,8 @@
-"""Which pods were moved a moment ago, and so stay where they are: nobody is sent in a circle.
+"""Which pods were moved a moment ago, and which machines were bought for them: nobody is sent in a circle.
 
-Moves that only remove nodes make a cluster smaller every time and cannot go in a circle, unless machines are bought in
-between. So pods that were moved recently keep out of moves that buy, and a machine that is younger than they are, which
-somebody bought for them, is not touched at all.
+Every move makes a cluster cheaper, so a circle needs a purchase of what was given up before. Therefore a machine that is
+younger than the move of pods on it, which somebody bought for them, is not touched for a while, and moves that buy for pods
+that were moved recently must save a real part.
 """
 
 import datetime as dt

@@ -14,17 +14,18 @@ from typing import Final
 
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.cluster.replacing import being_replaced
 from growth.kube.lease import LeaseLost
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
 from growth.sim.trials.owning.life import Life
-from growth.sim.trials.owning.stage import Body, Pool, Stage
+from growth.sim.trials.owning.stage import Body, Pool, ServerPool, Stage
 
 PODS: Final = 10
 LIMIT: Final = 3
+POOL: Final = Pool(nodes=LIMIT)
 # Ten pods of one cpu are two machines of eight, or one of eight and one of four. Of those that are left after a
 # replacement one is enough, and of the smaller kind; the limit leaves room for one machine more, and no second.
 LEFT: Final = 2
@@ -55,23 +56,32 @@ class Ended:
     digest: str
 
 
-def run(act: Act, *, seed: int, crash_after: int | None = None, body: Body | None = None) -> Ended:
+def run(
+    act: Act,
+    *,
+    seed: int,
+    crash_after: int | None = None,
+    body: Body | None = None,
+    pool: Pool | ServerPool = POOL,
+) -> Ended:
     """One run; the process dies after the n-th write of the act. AssertionError where a promise is broken."""
+    least = sum(each for _, each, _ in pool.types) if isinstance(pool, ServerPool) else 0
 
     async def main(kernel: Kernel) -> tuple[int, int, int]:
         stage = Stage(kernel, forgiven=(LeaseLost,))
         replacing = act is Act.REPLACEMENT
-        pods, limit = (PODS_ON_ONE, 2) if replacing else (PODS, LIMIT)
-        await stage.prepare(Pool(nodes=limit, policy="WhenEmptyOrUnderutilized" if replacing else "WhenEmpty"))
+        pods = PODS_ON_ONE if replacing else PODS
+        await stage.prepare(_consolidated(pool) if replacing else pool)
         replica = stage.start("growth", body or Life())
-        await stage.deploy("app", 0)
+        # Spot machines are not replaced by spot machines.
+        await stage.deploy("app", 0, nodeSelector={names.CAPACITY_TYPE_LABEL: "on-demand"} if replacing else {})
         if act is not Act.UP:
             await stage.scale("app", pods)
             await stage.settle(pods=pods, seconds=SETTLE_SECONDS)
         before = replica.written
         if crash_after is not None:
             replica.crash_after_write(crash_after)
-        await _perform(act, stage)
+        await _perform(act, stage, pool, least)
         stage.check()
         assert crash_after is None or replica.crashed == 1, f"the process died {replica.crashed} times, not once"
         return replica.written - before, replica.crashed, stage.ledger.statistics().bought
@@ -89,22 +99,30 @@ def run(act: Act, *, seed: int, crash_after: int | None = None, body: Body | Non
     )
 
 
-async def _perform(act: Act, stage: Stage) -> None:
+async def _perform(act: Act, stage: Stage, pool: Pool | ServerPool, least: int) -> None:
+    """`least` machines stay without load."""
     match act:
         case Act.UP:
             await stage.scale("app", PODS)
             await stage.settle(pods=PODS, seconds=SETTLE_SECONDS)
         case Act.DOWN:
             await stage.scale("app", 0)
-            await stage.settle(pods=0, machines=0, seconds=SETTLE_SECONDS)
+            await stage.settle(pods=0, machines=least, seconds=SETTLE_SECONDS)
         case Act.REPLACEMENT:
             await stage.scale("app", LEFT)
             await _replaced(stage)
             await stage.settle(pods=LEFT, machines=1, seconds=SETTLE_SECONDS)
-            await _unmarked(stage)
+            await unmarked(stage)
         case Act.DELETION:
-            await stage.admin.delete(NODE_POOL, "default")
+            await stage.admin.delete(pool.kind, pool.name)
             await stage.settle(pods=None, machines=0, seconds=SETTLE_SECONDS)
+
+
+def _consolidated(pool: Pool | ServerPool) -> Pool | ServerPool:
+    """A pool of the same API whose machines are replaced, with room for one more."""
+    if isinstance(pool, ServerPool):
+        return ServerPool(nodes=2, optimise="Continuous")
+    return Pool(nodes=2, policy="WhenEmptyOrUnderutilized")
 
 
 async def _replaced(stage: Stage) -> None:
@@ -120,7 +138,7 @@ async def _replaced(stage: Stage) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _unmarked(stage: Stage) -> None:
+async def unmarked(stage: Stage) -> None:
     """Nothing says of what is there that it is being disrupted, or replaced."""
     nodes = (await stage.admin.list(NODE)).items
     claims = (await stage.admin.list(NODE_CLAIM)).items

@@ -5,7 +5,7 @@ The cloud's own half does not die with the process: the stage runs it. Everythin
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -16,6 +16,7 @@ from growth.kube.api import Api, Gate
 from growth.kube.lease import LeaseSettings
 from growth.operator.settings import DEFAULT_PROCESS, Settings
 from growth.operator.wiring import Autoscaler, Cloud, Openings, Role
+from growth.ports import Compute
 from growth.providers.catalogues import builtin
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.ports import SimCompute
@@ -37,6 +38,8 @@ class Life:
 
     settings: ControllerSettings = SETTINGS
     lease: LeaseSettings = LEASE
+    catalogue: Catalogue = CATALOGUE
+    compute: Callable[[], Compute] = SimCompute
 
     async def __call__(self, stage: Stage, seat: Seat) -> None:
         settings = dataclasses.replace(self.settings, max_nodes=stage.caps.max_nodes, max_hourly=stage.caps.max_hourly)
@@ -51,7 +54,7 @@ class Life:
         def cloud(api: Api, *, cluster: str) -> Cloud:
             provider = KwokProvider(
                 api,
-                catalogue=CATALOGUE,
+                catalogue=self.catalogue,
                 cluster=cluster,
                 namespace=GROWTH_NAMESPACE,
                 clock=seat.clock,
@@ -64,7 +67,7 @@ class Life:
             cloud=cloud,
             clock=seat.clock,
             random=seat.random.stream("growth"),
-            compute=SimCompute(),
+            compute=self.compute(),
             metrics=Metrics(CollectorRegistry()),
             identity=seat.identity,
         )

@@ -17,7 +17,7 @@ from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.network import Faults
 from growth.sim.ports import SimRandom
 from growth.sim.trials.owning.life import CATALOGUE, Life
-from growth.sim.trials.owning.stage import Body, Pool, Replica, Stage
+from growth.sim.trials.owning.stage import Body, Pool, Replica, ServerPool, Stage
 
 LIMIT: Final = 10
 PODS: Final = 500
@@ -53,15 +53,21 @@ def burst(
     caps: Caps = NO_CAPS,
     two_leaders: bool | None = None,
     body: Body | None = None,
+    pool: ServerPool | None = None,
 ) -> Held:
-    """One run. AssertionError where a limit was exceeded, something bought twice or left behind."""
+    """One run. AssertionError where a limit was exceeded, something bought twice or left behind.
+
+    `pool` is a growth pool instead of one with `limit` nodes.
+    """
+    most_machines = _allowed(limit, caps) if pool is None else _largest(pool)
+    least = 0 if pool is None else sum(each for _, each, _ in pool.types)
     random = SimRandom(seed, "limits")
     both = random.chance(0.5) if two_leaders is None else two_leaders
     faults = _faults(random)
 
     async def main(kernel: Kernel) -> tuple[int, int, int, int]:
         stage = Stage(kernel, caps=caps, late_writes=True, forgiven=(LeaseLost, KubeError))
-        await stage.prepare(Pool(nodes=limit, sizes=SIZES))
+        await stage.prepare(pool or Pool(nodes=limit, sizes=SIZES))
         life = body or Life()
         team = [
             stage.start("a", life, faults=faults, lease="growth"),
@@ -79,9 +85,9 @@ def burst(
             task.result()
         await stage.scale("burst", pods)
         # Left in peace it buys all that it may, and no more.
-        await stage.settle(pods=None, machines=_allowed(limit, caps), seconds=SETTLE_SECONDS)
+        await stage.settle(pods=None, machines=most_machines, seconds=SETTLE_SECONDS)
         await stage.scale("burst", 0)
-        await stage.settle(pods=0, machines=0, seconds=SETTLE_SECONDS)
+        await stage.settle(pods=0, machines=least, seconds=SETTLE_SECONDS)
         seen = stage.ledger.statistics()
         return seen.most, seen.most_hourly, seen.bought, sum(each.crashed for each in team)
 
@@ -96,6 +102,12 @@ def burst(
         both_led=both,
         digest=done.digest,
     )
+
+
+def _largest(pool: ServerPool) -> int:
+    """How many machines a growth pool may have."""
+    together = sum(most for _, _, most in pool.types)
+    return together if pool.nodes is None else min(together, pool.nodes)
 
 
 def _allowed(limit: int | None, caps: Caps) -> int:

@@ -7,13 +7,14 @@ the autoscaler dies, as machines do.
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
 from growth.api.coordination import LEASE
 from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_POOL
 from growth.api.kinds import Json, Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS
@@ -181,6 +182,7 @@ class Pool:
     consolidate_after: str = "5s"
     policy: str = "WhenEmpty"
     limit_mode: str = "Hard"
+    kind: ClassVar[Kind[Any]] = NODE_POOL
 
     def body(self) -> Json:
         wanted = [
@@ -205,6 +207,28 @@ class Pool:
         if limits:
             spec["limits"] = limits
         return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": self.name}, "spec": spec}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPool:
+    """A pool of growth.dev; `types` are (server type, min, max)."""
+
+    name: str = "default"
+    nodes: int | None = None
+    types: tuple[tuple[str, int, int], ...] = (("c-4x-amd64-linux", 0, 10), ("c-8x-amd64-linux", 0, 10))
+    scale_down_after: str = "5s"
+    optimise: str = "WhenEmpty"
+    kind: ClassVar[Kind[Any]] = GROWTH_POOL
+
+    def body(self) -> Json:
+        spec: Json = {
+            "serverTypes": [{"name": name, "min": least, "max": most} for name, least, most in self.types],
+            "scaleDownAfter": self.scale_down_after,
+            "optimise": self.optimise,
+        }
+        if self.nodes is not None:
+            spec["limits"] = {"nodes": self.nodes}
+        return {"apiVersion": "growth.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": self.name}, "spec": spec}
 
 
 class Stage:
@@ -232,7 +256,7 @@ class Stage:
         """Ends that are part of a process's contract: a lease that was lost."""
         return isinstance(error, self._forgiven)
 
-    async def prepare(self, *pools: Pool) -> None:
+    async def prepare(self, *pools: Pool | ServerPool) -> None:
         """Our kinds, our namespace, the pools and their node class; the world begins to move."""
         server = self.cluster.server
         definitions = server.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -242,7 +266,7 @@ class Stage:
         self.ledger.attach(self.cluster.server)
         await self.admin.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}})
         for pool in pools:
-            await self.admin.create(NODE_POOL, pool.body())
+            await self.admin.create(pool.kind, pool.body())
         self.cluster.start()
         cloud = MemoryApi(server, user="growth-kwok")
         registrar = Registrar(
@@ -261,9 +285,11 @@ class Stage:
         self._keeping.append(self.kernel.create_task(replica.keep(), name=f"keep {name}"))
         return replica
 
-    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi") -> None:
+    async def deploy(self, name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> None:
+        """`spec` is what else the pods say."""
         container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
-        await self.admin.create(DEPLOYMENT, workload(name, replicas, containers=[container]), namespace="default")
+        body = workload(name, replicas, containers=[container], **spec)
+        await self.admin.create(DEPLOYMENT, body, namespace="default")
 
     async def scale(self, name: str, replicas: int) -> None:
         await self.admin.patch(DEPLOYMENT, name, {"spec": {"replicas": replicas}}, namespace="default")

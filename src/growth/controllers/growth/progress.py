@@ -1,0 +1,188 @@
+"""What a NodeRequest needs next, from the request, its claim and the time. No I/O.
+
+    Pending ──► Provisioning ──► Ready ──► (forgotten after readyTTL)
+       │              └──► Deprovisioning ──► a NodeRemovalRequest, and forgotten
+       └──► Unmet ──► (claim ended, forgotten after unmetTTL)
+
+The request mirrors its claim: launched is `Provisioning`, registered the event `nodeLabelled`, initialised `Ready`. Only a
+cloud that has none of the type makes it `Unmet`; whatever else fails is told, and tried again.
+"""
+
+import dataclasses
+import datetime as dt
+from typing import Final, TypeAlias
+
+from growth.api import names
+from growth.api.conditions import TRUE, find, is_true, since
+from growth.api.growthpools import (
+    DEPROVISIONING,
+    PENDING,
+    PROVISIONING,
+    READY,
+    UNMET,
+    NodeRequest,
+    StoryEvent,
+)
+from growth.api.karpenter import NodeClaim
+
+# What happened, in the story of a request.
+NODE_REQUESTED: Final = "nodeRequested"
+NODE_REQUEST_FAILED: Final = "nodeRequestFailed"
+NODE_PROVISIONED: Final = "nodeProvisioned"
+NODE_LABELLED: Final = "nodeLabelled"
+NODE_READY: Final = "nodeReady"
+NODE_NOT_READY: Final = "nodeNotReady"
+
+# So many are kept of a story, the newest.
+STORY: Final = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How many seconds things may take, and how long what is over is kept."""
+
+    readiness: float
+    ready_ttl: float
+    unmet_ttl: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nothing:
+    """Somebody is deleting the request already, or it waits for the claim."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    """Look again after so many seconds, if nothing changes before."""
+
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """Write this into the status; what is empty stays as it is."""
+
+    phase: str
+    events: tuple[StoryEvent, ...] = ()
+    node_id: str = ""
+    unmet_until: dt.datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ask:
+    """Create the claim."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EndClaim:
+    """Delete the claim: the cloud has no machine for it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AskForRemoval:
+    """Create the NodeRemovalRequest of the machine; then the request is over."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forget:
+    """Delete the request. `why` is told to people where it did not end as it should; empty where it did."""
+
+    why: str = ""
+
+
+Step: TypeAlias = Nothing | Wait | Tell | Ask | EndClaim | AskForRemoval | Forget
+
+
+def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
+    """`claim` is the one of this very request; None where there is none."""
+    if request.metadata.deletion_timestamp is not None:
+        return Nothing()
+    match request.status.phase:
+        case "" | "Pending":
+            return _pending(request, claim, now=now, patience=patience)
+        case "Provisioning":
+            return _provisioning(request, claim, now=now, patience=patience)
+        case "Ready":
+            if claim is None or _going(claim):
+                return Forget()
+            return _kept(request, patience.ready_ttl, now=now)
+        case "Unmet":
+            if claim is not None and not _going(claim):
+                return EndClaim()
+            until = request.status.unmet_until or _last(request, now) + dt.timedelta(seconds=patience.unmet_ttl)
+            left = (until - now).total_seconds()
+            return Wait(left) if left > 0 else Forget()
+        case "Deprovisioning":
+            return Forget() if claim is None or _going(claim) else AskForRemoval()
+        case _:
+            return Nothing()  # a phase of a newer version of us
+
+
+def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
+    if claim is not None and _going(claim):
+        return Nothing()  # when it is gone there is another
+    if request.status.phase == "" or not request.status.node_claim_name:
+        return Tell(phase=PENDING, events=(StoryEvent(at=now, name=NODE_REQUESTED),))
+    if claim is None:
+        return Ask()
+    told = find(claim.status.conditions, names.LAUNCHED)
+    if claim.status.provider_id and told is not None and told.status == TRUE:
+        event = StoryEvent(at=now, name=NODE_PROVISIONED)
+        return Tell(phase=PROVISIONING, node_id=claim.status.provider_id, events=(event,))
+    if told is None or told.status == TRUE or told.reason == names.LAUNCHED:
+        return Nothing()
+    failed = StoryEvent(at=now, name=NODE_REQUEST_FAILED, reason=told.message or told.reason)
+    if told.reason == names.INSUFFICIENT_CAPACITY_ERROR:
+        return Tell(phase=UNMET, events=(failed,), unmet_until=now + dt.timedelta(seconds=patience.unmet_ttl))
+    return Nothing() if _told(request, failed) else Tell(phase=PENDING, events=(failed,))
+
+
+def _provisioning(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
+    if claim is None or _going(claim):
+        return Forget("its claim was deleted before the machine was ready")
+    conditions = claim.status.conditions
+    labelled = is_true(conditions, names.REGISTERED) and not _happened(request, NODE_LABELLED)
+    events = (StoryEvent(at=now, name=NODE_LABELLED),) if labelled else ()
+    if is_true(conditions, names.INITIALIZED):
+        return Tell(phase=READY, events=(*events, StoryEvent(at=now, name=NODE_READY)))
+    if events:
+        return Tell(phase=PROVISIONING, events=events)
+    launched = since(conditions, names.LAUNCHED) or _last(request, now)
+    left = patience.readiness - (now - launched).total_seconds()
+    if left > 0:
+        return Wait(left)
+    why = f"it was not ready {patience.readiness:.0f} s after its launch{_obstacle(claim)}"
+    return Tell(phase=DEPROVISIONING, events=(StoryEvent(at=now, name=NODE_NOT_READY, reason=why),))
+
+
+def _obstacle(claim: NodeClaim) -> str:
+    """What the claim itself says is missing."""
+    for type_ in (names.REGISTERED, names.INITIALIZED):
+        told = find(claim.status.conditions, type_)
+        if told is not None and told.status != TRUE and told.message:
+            return f": {told.message}"
+    return ""
+
+
+def _kept(request: NodeRequest, ttl: float, *, now: dt.datetime) -> Step:
+    left = ttl - (now - _last(request, now)).total_seconds()
+    return Wait(left) if left > 0 else Forget()
+
+
+def _last(request: NodeRequest, now: dt.datetime) -> dt.datetime:
+    """When something last happened to the request."""
+    events = request.status.events
+    return events[-1].at if events else request.metadata.creation_timestamp or now
+
+
+def _told(request: NodeRequest, event: StoryEvent) -> bool:
+    last = request.status.events[-1] if request.status.events else None
+    return last is not None and (last.name, last.reason) == (event.name, event.reason)
+
+
+def _happened(request: NodeRequest, name: str) -> bool:
+    return any(event.name == name for event in request.status.events)
+
+
+def _going(claim: NodeClaim) -> bool:
+    return claim.metadata.deletion_timestamp is not None

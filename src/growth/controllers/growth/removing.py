@@ -1,0 +1,235 @@
+"""What a NodeRemovalRequest needs next, from what the server and the cloud say now. No I/O.
+
+    Pending ──► Deprovisioning ⇄ CouldNotRemove ──► RemovalFailed (terminal)
+       │              │
+       └──────────────┴──► cancelled while the cloud has not accepted, finished when the machine is gone
+
+The cloud is asked only while nothing runs on the node. Until it has accepted, pods on the node cancel the removal of an
+empty one; afterwards they are asked to leave, for as long as the node lives.
+"""
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from growth.api import names
+from growth.api.growthpools import (
+    COULD_NOT_REMOVE,
+    DEPROVISIONING,
+    EMPTY,
+    PENDING,
+    REMOVAL_FAILED,
+    NodeRemovalRequest,
+    StoryEvent,
+)
+from growth.api.karpenter import NodeClaim
+from growth.api.nodes import Node
+from growth.api.placement import NO_SCHEDULE
+from growth.cluster.shapes import CachedPod
+from growth.cluster.wanting import is_done, is_mirror, of_daemon_set
+from growth.planning import occupants
+
+# What happened, in the story of a removal.
+DELETION_REQUESTED: Final = names.DELETION_REQUESTED
+DELETION_ACCEPTED: Final = "Deletion accepted"
+DELETION_FAILED: Final = names.DELETION_FAILED
+
+# How soon is looked again after what the cloud or the pods of a node are to do.
+POLL_SECONDS: Final = 5.0
+# So long after the taint a scheduler that has not seen it yet may still bind a pod.
+SETTLE_SECONDS: Final = 1.0
+
+
+class Machine(enum.Enum):
+    """What the cloud says of the machine. `UNKNOWN` is not gone."""
+
+    THERE = "there"
+    DELETING = "deleting"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    retry_after: float
+    most: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything as it is now. `node` None: no Node of the machine. `wanted`: pods are about to come to the node."""
+
+    claim: NodeClaim | None
+    node: Node | None = None
+    pods: Sequence[CachedPod] = ()
+    machine: Machine = Machine.UNKNOWN
+    wanted: bool = False
+    paused: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nothing:
+    """It waits for somebody else, or for people."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Begin:
+    """Write that it is pending."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """Put the taint on the node."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Drain:
+    """Ask these pods to leave, and look again."""
+
+    pods: tuple[CachedPod, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Attempt:
+    """Ask the cloud: write so first, look once more, then ask."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fail:
+    """Nobody asks again; people are told."""
+
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cancel:
+    """The node stays: take the mark off, then delete the request."""
+
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finish:
+    """The machine is gone: delete the claim, then the request. `lost` are pods that were bound too late."""
+
+    lost: tuple[CachedPod, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forget:
+    """Delete the request: there is nothing to remove any more."""
+
+
+Step: TypeAlias = Nothing | Wait | Begin | Mark | Drain | Attempt | Fail | Cancel | Finish | Forget
+
+
+def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, patience: Patience) -> Step:
+    claim, status = scene.claim, request.status
+    if request.metadata.deletion_timestamp is not None:
+        return Nothing()
+    if claim is None:
+        return Forget()
+    if claim.metadata.deletion_timestamp is not None or status.phase == REMOVAL_FAILED:
+        return Nothing()  # whoever deleted the claim sees to its end; a failed removal is for people
+    if status.phase == "":
+        return Begin()
+    if status.phase not in {PENDING, DEPROVISIONING, COULD_NOT_REMOVE}:
+        return Nothing()  # a phase of a newer version of us
+    busy = running(scene.pods)
+    alive = scene.node is not None and scene.node.is_ready
+    if scene.machine is Machine.GONE and status.removal_attempt and not alive:
+        return Finish(busy)
+    if scene.machine in {Machine.GONE, Machine.UNKNOWN}:
+        # A cloud that says «gone» of a machine whose kubelet speaks is not believed, and one that nobody took down and
+        # that is gone is collection's business.
+        return Wait(POLL_SECONDS)
+    if scene.machine is Machine.DELETING or accepted(request):
+        if scene.node is not None and not is_marked(scene.node):
+            return Mark()  # it cannot be kept any more: at least nobody else comes
+        return _accepted(request, busy, now=now, patience=patience)
+    return _unaccepted(request, scene, busy, now=now, patience=patience)
+
+
+def _accepted(
+    request: NodeRemovalRequest, busy: tuple[CachedPod, ...], *, now: dt.datetime, patience: Patience
+) -> Step:
+    staying = tuple(pod for pod in busy if not occupants.stuck(pod, now))
+    if staying:
+        return Drain(staying)
+    left = _left(request, now=now, patience=patience)
+    if left > 0:
+        return Wait(min(left, POLL_SECONDS))
+    if request.status.removal_attempt >= patience.most:
+        return Fail(
+            f"the cloud accepted the deletion {request.status.removal_attempt} times and the machine is still there"
+        )
+    return Attempt()
+
+
+def _unaccepted(
+    request: NodeRemovalRequest, scene: Scene, busy: tuple[CachedPod, ...], *, now: dt.datetime, patience: Patience
+) -> Step:
+    marked = scene.node is None or is_marked(scene.node)
+    if request.spec.reason == EMPTY:
+        if busy:
+            return Cancel(f"pods run there: {_named(busy)}")
+        if not marked:
+            return Cancel(f"the taint {names.SCALE_DOWN_TAINT} was taken off, so that pods may be on their way")
+        if scene.wanted:
+            return Cancel("pods are about to come")
+    if scene.paused:
+        return Wait(POLL_SECONDS)
+    if not marked:
+        return Mark()
+    staying = tuple(pod for pod in busy if not occupants.stuck(pod, now))
+    if staying:  # a kubelet that is dead ends no pod: the others are not waited for
+        return Drain(staying)
+    left = _left(request, now=now, patience=patience)
+    if left > 0:
+        return Wait(left)
+    if request.status.removal_attempt >= patience.most:
+        return Fail(f"the cloud was asked {request.status.removal_attempt} times")
+    return Attempt()
+
+
+def _left(request: NodeRemovalRequest, *, now: dt.datetime, patience: Patience) -> float:
+    """What is left of the time between two attempts."""
+    last = request.status.remove_attempted_at
+    return 0.0 if last is None else patience.retry_after - (now - last).total_seconds()
+
+
+def accepted(request: NodeRemovalRequest) -> bool:
+    """Whether the cloud has accepted the last attempt, as far as we have written it down."""
+    for event in reversed(request.status.events):
+        if event.name == DELETION_ACCEPTED:
+            return True
+        if event.name in {DELETION_REQUESTED, DELETION_FAILED}:
+            return False
+    return False
+
+
+def running(pods: Iterable[CachedPod]) -> tuple[CachedPod, ...]:
+    """The pods that a node is not empty with: neither finished, nor a DaemonSet's, nor its kubelet's own."""
+    return tuple(pod for pod in pods if not is_done(pod) and not of_daemon_set(pod) and not is_mirror(pod))
+
+
+def is_marked(node: Node) -> bool:
+    return any(taint.key == names.SCALE_DOWN_TAINT and taint.effect == NO_SCHEDULE for taint in node.spec.taints)
+
+
+def refused(attempts: int, why: str, *, now: dt.datetime, patience: Patience) -> tuple[str, StoryEvent]:
+    """The phase after the cloud has refused, and what the story says."""
+    phase = REMOVAL_FAILED if attempts >= patience.most else COULD_NOT_REMOVE
+    return phase, StoryEvent(at=now, name=DELETION_FAILED, reason=why)
+
+
+def _named(pods: Sequence[CachedPod], most: int = 3) -> str:
+    shown = ", ".join(f"{pod.namespace}/{pod.name}" for pod in pods[:most])
+    return f"{shown} and {len(pods) - most} more" if len(pods) > most else shown

@@ -1,0 +1,186 @@
+"""A pod is bound to a node while it is being scaled down, at every moment at which that can happen."""
+
+import asyncio
+import contextlib
+import dataclasses
+from typing import Any, TypeVar
+
+from growth.api import names
+from growth.api.clouds import CloudMachine, MachineNotFound
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.kinds import Json, Kind
+from growth.api.nodes import NODE
+from growth.api.pods import POD, Pod
+from growth.controllers.growth.removals import Removals
+from growth.controllers.growth.scaling import ScaleDown
+from growth.controllers.settings import ControllerSettings
+from growth.controllers.termination import Termination
+from growth.kube.api import Api, Page
+from growth.kube.errors import ApiError
+from growth.kube.memory import MemoryApi
+from growth.units import print_time
+from tests.manifests import growth_pool, pod
+from tests.simulation.clouds import TYPE, ScriptedCloud
+from tests.simulation.owning import Stage, on_stage
+
+T = TypeVar("T")
+
+NAME = "default-pool-1"
+SETTINGS = ControllerSettings(disruption_poll=2.0, nomination=0.0, delete_poll=1.0, removal_retry_after=20.0)
+CALLS = 60  # more than a scale-down takes
+GONE_SECONDS = 30.0
+
+
+class SlowCloud(ScriptedCloud):
+    """Takes a machine down some time after it was asked; remembers what the last list of pods had shown then."""
+
+    def __init__(self, watcher: "Watcher") -> None:
+        super().__init__()
+        self.watcher = watcher
+        self.deleting_since: float | None = None
+        self.sent: list[list[str]] = []
+
+    @property
+    def gone(self) -> bool:
+        since, now = self.deleting_since, asyncio.get_running_loop().time()
+        return since is not None and now - since > GONE_SECONDS
+
+    async def get(self, provider_id: str) -> CloudMachine:
+        if self.gone:
+            raise MachineNotFound(provider_id)
+        return CloudMachine(provider_id=provider_id, claim=NAME, deleting=self.deleting_since is not None)
+
+    async def delete(self, claim: NodeClaim) -> None:
+        self.watcher.tick()
+        if self.gone:
+            raise MachineNotFound(claim.metadata.name)
+        self.sent.append(self.watcher.listed)
+        if self.deleting_since is None:
+            self.deleting_since = asyncio.get_running_loop().time()
+
+
+class Watcher(MemoryApi):
+    """The controllers' way to the server: binds the pod just before their n-th call, and sees which pods they list."""
+
+    def __init__(self, api: MemoryApi, moment: int) -> None:
+        super().__init__(api._server, user="growth")
+        self.moment = moment
+        self.calls = 0
+        self.listed: list[str] = []
+        self.bound = False
+        self.admin: Api = MemoryApi(api._server, user="admin")
+        self.waiting: asyncio.Task[None] | None = None
+
+    def tick(self) -> None:
+        self.calls += 1
+        if self.calls == self.moment:
+            self.waiting = asyncio.ensure_future(self._bind())
+
+    async def _bind(self) -> None:
+        with contextlib.suppress(ApiError):
+            await self.admin.bind("late", namespace="default", node=NAME)
+            running = {"status": {"phase": "Running"}}
+            await self.admin.patch(POD, "late", running, namespace="default", subresource="status")
+            self.bound = True
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        self.tick()
+        return await super().get(kind, name, namespace=namespace)
+
+    async def list(self, kind: Kind[T], **how: Any) -> Page[T]:
+        self.tick()
+        page = await super().list(kind, **how)
+        if kind == POD and how.get("fields") == f"spec.nodeName={NAME}":
+            self.listed = [each.metadata.name for each in page.items if isinstance(each, Pod)]
+        return page
+
+    async def patch(self, kind: Kind[T], name: str, *args: Any, **how: Any) -> T:
+        self.tick()
+        return await super().patch(kind, name, *args, **how)
+
+    async def create(self, kind: Kind[T], *args: Any, **how: Any) -> T:
+        self.tick()
+        return await super().create(kind, *args, **how)
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    calls: int
+    sent: int
+    kept: bool
+    drained: bool
+    reported: bool
+
+
+async def prepare(stage: Stage) -> None:
+    body = growth_pool("default", {"name": TYPE, "max": 10}, scaleDownAfter="5s")
+    await stage.admin.create(GROWTH_POOL, body)
+    await stage.add_claim(NAME, labels={names.POOL_LABEL: "default", names.INSTANCE_TYPE_LABEL: TYPE})
+    then = print_time(stage.env.clock.now())
+    told = [
+        {"type": type_, "status": "True", "reason": type_, "message": "", "lastTransitionTime": then}
+        for type_ in (names.LAUNCHED, names.REGISTERED, names.INITIALIZED)
+    ]
+    status: Json = {"providerID": f"scripted://{NAME}", "nodeName": NAME, "conditions": told}
+    await stage.admin.patch(NODE_CLAIM, NAME, {"status": status}, subresource="status")
+    node = {
+        "metadata": {"name": NAME, "finalizers": [names.TERMINATION_FINALIZER]},
+        "spec": {"providerID": f"scripted://{NAME}"},
+    }
+    await stage.admin.create(NODE, node)
+    await stage.set_ready(NAME)
+    await stage.admin.create(POD, pod("late"), namespace="default")
+
+
+def bound_at(moment: int) -> Seen:
+    """One scale-down, with the pod bound just before the n-th call."""
+
+    async def body(stage: Stage) -> Seen:
+        api = stage.env.api
+        assert isinstance(api, Watcher)
+        cloud = SlowCloud(api)
+        object.__setattr__(stage.env, "provider", cloud)
+        await prepare(stage)
+        await stage.start(ScaleDown(stage.env), Removals(stage.env), Termination(stage.env))
+        api.calls = 0
+        for _ in range(120):
+            await asyncio.sleep(1)
+            if cloud.gone and NAME in {each.metadata.name for each in (await stage.admin.list(NODE)).items}:
+                await stage.set_ready(NAME, "Unknown")  # its kubelet is silent
+            if cloud.deleting_since is not None and not (await stage.admin.list(NODE_REMOVAL_REQUEST)).items:
+                break
+        nodes = {each.metadata.name for each in (await stage.admin.list(NODE)).items}
+        pods = {each.metadata.name: each for each in (await stage.admin.list(POD)).items}
+        for listed in cloud.sent:
+            assert listed == [], f"the cloud was asked although {listed} ran there"
+        late = pods.get("late")
+        kept = NAME in nodes and late is not None and late.spec.node_name == NAME and not cloud.sent
+        if kept:
+            node = await stage.admin.get(NODE, NAME)
+            assert not node.spec.taints, "a node that stays must be usable"
+        drained = late is None or late.metadata.deletion_timestamp is not None
+        reported = bool(await stage.events(names.LOST_WITH_MACHINE))
+        return Seen(api.calls, len(cloud.sent), kept, drained, reported if api.bound else True)
+
+    return on_stage(body, settings=SETTINGS, api=lambda direct: Watcher(direct, moment)).value
+
+
+def test_without_a_pod_the_machine_goes() -> None:
+    """The calls of an undisturbed scale-down are fewer than the moments that are tried below."""
+    seen = bound_at(-1)
+    assert seen.sent >= 1
+    assert not seen.kept
+
+
+def test_whenever_a_pod_is_bound_nothing_is_asked_over_its_head() -> None:
+    """At every call: the node stays with its pod, or the pod is asked to leave, or people are told that it was lost."""
+    outcomes = {"kept": 0, "drained": 0, "reported": 0}
+    for moment in range(1, CALLS):
+        seen = bound_at(moment)
+        assert seen.kept or seen.drained or seen.reported, f"the pod bound at call {moment} was forgotten: {seen}"
+        outcomes["kept"] += seen.kept
+        outcomes["drained"] += seen.drained and not seen.kept
+        outcomes["reported"] += seen.reported and not seen.kept and not seen.drained
+    assert outcomes["kept"]
+    assert outcomes["drained"]
