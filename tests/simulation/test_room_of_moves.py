@@ -58,8 +58,8 @@ def deafened(kind: str = "Pod") -> tuple[list[Deaf], Any]:
 
 
 async def two_halves(stage: Stage) -> None:
-    """Two large machines with a little on each: one of them is enough."""
-    pool = await add_ready_pool(stage)
+    """Two large machines with a little on each: one of them is enough. None may be bought."""
+    pool = await add_ready_pool(stage, limits={"nodes": "2"})
     await add_large(stage, pool=pool, cpu="3")
     await add_large(stage, "web-2", pool=pool, cpu="3")
     await stage.start(Disruption(stage.env))
@@ -68,7 +68,7 @@ async def two_halves(stage: Stage) -> None:
 
 async def one_may_go(stage: Stage) -> None:
     """Three large machines: the first has little on it, the others are protected, and each has room for that."""
-    pool = await add_ready_pool(stage)
+    pool = await add_ready_pool(stage, limits={"nodes": "3"})
     for name, cpu in (("web-1", "3"), ("web-2", "10"), ("web-3", "10")):
         await add_large(stage, name, pool=pool, cpu=cpu)
     annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
