@@ -4,7 +4,8 @@ First nodes go whose pods find room on nodes that stay, one after the other, tho
 that they give. Then nodes that are too dear for what they hold are replaced. In the end the whole decision is rehearsed,
 and nodes come back until kube-scheduler would leave nobody over.
 
-That is searched again in other orders (`proposals`), and the best decision counts. Where budgets let only some go, the
+Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
+found at all, Karpenter's rule is tried. Where budgets let only some go, the
 search looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node
 that is to go next.
 """
@@ -23,8 +24,7 @@ from growth.planning.disruption.search.sight import Sight
 
 # A search that comes to nothing because kube-scheduler would not find the places is made so often.
 ATTEMPTS: Final = 4
-# Other orders are tried until so many steps are done: enough for some hundred nodes. Where there are more, what one order
-# misses another decision finds.
+# So many steps are few enough to search once more: some hundred nodes. Where there are more, the next decision mends it.
 THOROUGH: Final = 20_000
 # A decision that moves more pods than another must leave so many percent less to be paid.
 MORE_PERCENT: Final = 3
@@ -65,20 +65,21 @@ class _Search:
         if Allowance(rooms).replaces(self._candidates):
             return self._best(rooms)
         target = self._best({pool: _opened(room) for pool, room in rooms.items()})
-        if target.steps and target.complete:
-            towards = self._towards(target, rooms)
-            if towards.steps or not towards.complete:
-                return towards
-        return self._attempted(rooms)
+        if not target.steps or not target.complete:
+            return target
+        towards = self._towards(target, rooms)
+        return towards if towards.steps or not towards.complete else self._attempted(rooms)
 
     def _best(self, rooms: Mapping[str, Room]) -> Course:
         best = self._attempted(rooms)
-        for again in (self._replacing_destinations, self._by_prefix):
-            if self.steps >= THOROUGH or not best.complete:
-                break
-            other = again(best, rooms)
-            if other is not None and other.complete and self._better(other, best):
-                best = other
+        if best.complete and self.steps < THOROUGH:
+            oversized = Exchange(best).oversized()
+            # Nodes that take others' pods and would be replaced next are replaced at once, before anybody is sent there.
+            for other in [self._attempted(rooms, first=oversized)] if oversized else []:
+                best = other if other.complete and self._better(other, best) else best
+        if best.complete and not best.steps:
+            other = self._by_prefix(rooms)
+            best = other if other.steps else best
         return best
 
     def _better(self, one: Course, other: Course) -> bool:
@@ -88,23 +89,25 @@ class _Search:
             return left < before
         return left * 100 <= before * (100 - MORE_PERCENT)
 
-    def _replacing_destinations(self, course: Course, rooms: Mapping[str, Room]) -> Course | None:
-        """Nodes that took others' pods and would be replaced next are replaced at once, before anybody is sent there."""
-        oversized = Exchange(course).oversized()
-        return self._attempted(rooms, first=oversized) if oversized else None
+    def _by_prefix(self, rooms: Mapping[str, Room]) -> Course:
+        """Karpenter's rule: as many as go together for one machine, in the candidates' order, else each by itself."""
+        doubted: dict[str, Kept] = {}
+        for _ in range(ATTEMPTS):
+            course = self._course(self._candidates, rooms, doubted)
+            Exchange(course).prefix(self._candidates)
+            rehearse(course)
+            self._count(course)
+            if course.steps or not course.taken_back or not course.complete:
+                break
+            doubted |= {name: course.why[name] for name in course.taken_back}
+        return course
 
-    def _by_prefix(self, _: Course, rooms: Mapping[str, Room]) -> Course:
-        """Karpenter's rule before everything else: as many as go together for one machine, in the candidates' order."""
-        return self._attempted(rooms, prefix=True)
-
-    def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = (), prefix: bool = False) -> Course:
+    def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = ()) -> Course:
         """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
         doubted: dict[str, Kept] = {}
         for attempt in range(ATTEMPTS):
             course = self._course(self._candidates, rooms, doubted)
             exchange = Exchange(course, drawing=attempt == 0)
-            if prefix:
-                exchange.prefix(self._candidates)
             for part in course.ground.parts():
                 sight = Sight(course.ground, part, course.shop, self._options.node_cost)
                 course.ground.nodes.order = sight.order()
