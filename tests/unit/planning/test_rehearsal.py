@@ -90,6 +90,13 @@ def test_nodes_that_are_ready_take_pods_before_machines_come() -> None:
     assert on(rehearse([pod("p")], node("a", cpu="64", memory="256Gi"), snapshot=there)) == {"p": "old"}
 
 
+def test_machines_that_are_up_beforehand_take_pods_as_nodes_do() -> None:
+    """Whoever is moved comes when what replaces is there: the emptier machine draws the pod, new or old."""
+    there = Snapshot(currency="EUR", nodes=(node("old"),), namespaces={"default": {}})
+    large = node("a", cpu="64", memory="256Gi")
+    assert on(rehearse([pod("p")], large, snapshot=there, arrival=Arrival.BEFOREHAND)) == {"p": 0}
+
+
 def test_daemons_take_their_room_first() -> None:
     """What DaemonSets will ask for on a machine is not there for pods."""
     agent = pod("agent", cpu="1")

@@ -27,10 +27,13 @@ PLANNED: Final = "~planned-"
 
 
 class Arrival(enum.StrEnum):
-    """How machines become ready: all at the same moment, or each after the pods have tried the ones before it."""
+    """When what is bought becomes ready: all of it at the same moment, or each after the pods have tried the ones before
+    it; or before the first of the pods comes.
+    """
 
     AT_ONCE = "at once"
     ONE_BY_ONE = "one by one"
+    BEFOREHAND = "beforehand"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -229,12 +232,16 @@ def _csi_node(name: str, limits: Mapping[str, int]) -> CSINode:
 
 def _arrivals(nodes: Sequence[NodeView], arrival: Arrival) -> Iterable[list[int]]:
     """Nodes by their index, in batches that become ready together; what is ready now comes first."""
-    yield [at for at, node in enumerate(nodes) if node.initialized]
-    coming = [at for at, node in enumerate(nodes) if not node.initialized]
-    if arrival is Arrival.AT_ONCE:
-        yield coming
-    else:
+
+    def ready(node: NodeView) -> bool:
+        return node.initialized or (arrival is Arrival.BEFOREHAND and node.name.startswith(PLANNED))
+
+    yield [at for at, node in enumerate(nodes) if ready(node)]
+    coming = [at for at, node in enumerate(nodes) if not ready(node)]
+    if arrival is Arrival.ONE_BY_ONE:
         yield from ([at] for at in coming)
+    else:
+        yield coming
 
 
 def _compiler(snapshot: Snapshot, constraints: Constraints, groups: Groups) -> Compiler:

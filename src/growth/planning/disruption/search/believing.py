@@ -34,7 +34,7 @@ def left_over(
     claims: Sequence[PlannedClaim],
     waiting: frozenset[str],
 ) -> list[str]:
-    """The pods that would have no place with these nodes gone and these machines bought.
+    """The pods that would have no place with these nodes gone and these machines bought, which are up before anybody leaves.
 
     `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
     """
@@ -47,7 +47,7 @@ def left_over(
     ]
     queue = [*situation.waiting, *evicted]
     stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), queue)
-    bound = stage.rehearse(claims, Arrival.AT_ONCE)
+    bound = stage.rehearse(claims, Arrival.BEFOREHAND)
     left = [*bound.left]
     if situation.buffered:
         left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
