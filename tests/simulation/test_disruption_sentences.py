@@ -368,7 +368,7 @@ RULES: list[tuple[str, str]] = [
     # Beyond Karpenter.
     (
         "No pod goes in a circle.",
-        "unit.planning.test_consolidating::test_pods_that_were_moved_a_moment_ago_keep_out_of_moves_that_buy",
+        "unit.planning.test_consolidating::test_pods_that_were_moved_a_moment_ago_are_moved_again_only_for_a_real_part",
     ),
     (
         "A move must pay for its disruption.",
