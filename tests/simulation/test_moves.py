@@ -94,7 +94,7 @@ def test_after_a_failed_check_the_next_best_follows() -> None:
     """One of two nodes was to go to the other and is protected while it waits: the other goes to it, soon after."""
 
     async def body(stage: Stage) -> tuple[float, list[str], list[str]]:
-        pool = await add_ready_pool(stage)
+        pool = await add_ready_pool(stage, limits={"nodes": "2"})
         await add_large(stage, pool=pool, cpu="3")
         await add_large(stage, "web-2", pool=pool, cpu="3")
         await stage.start(Disruption(stage.env))
