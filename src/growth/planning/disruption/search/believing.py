@@ -82,12 +82,15 @@ def _drained(node: NodeView) -> NodeView:
 
 
 def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first."""
+    """Orders in which pods may come back: as listed, turned round, the largest first, the smallest first, and by lot.
+
+    What a controller ends a pod's name with is such a lot, and the same each time.
+    """
     found = [list(evicted), list(evicted)[::-1]]
     if len(evicted) <= FEW:
         sizes = {demand.shape: _size(demand.shape) for demand in evicted}
         largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
-        found += [largest, largest[::-1]]
+        found += [largest, largest[::-1], sorted(evicted, key=lambda demand: demand.key[::-1])]
     return found
 
 
