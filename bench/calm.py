@@ -250,7 +250,8 @@ class _Watched:
         self._lines[claim["metadata"]["name"]] = before | {self._kinds[name] for name in going if name in self._kinds}
         if kind in before if going else kind in self._given_up:
             since = self._given_up.get(kind, at)
-            self._circles.append(f"{kind[0]} given up at {since:.0f} s and bought again at {at:.0f} s")
+            instead = f"in the place of {', '.join(going)}" if going else "for pods without a place"
+            self._circles.append(f"{kind[0]} given up at {since:.0f} s and bought at {at:.0f} s {instead}")
 
 
 def _kind(claim: Mapping[str, Any]) -> tuple[str, ...]:

@@ -233,7 +233,7 @@ def _housed(
 
     there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
     open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
-    places, homeless = _places(open_to_them, moving)
+    places, homeless = _places(open_to_them, moving, sure=move.reason == names.UNDERUTILIZED)
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if situation.buffered and not why:
         lost = _lost_by_buffers(move, situation, moving)
@@ -244,21 +244,24 @@ def _housed(
     return why, frozenset(places.keys() & {view.name for view in others.nodes} | taken)
 
 
-def _places(snapshot: Snapshot, moving: Sequence[Demand]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
-    """Which nodes take which pods, and who has no place: packed tightly, else spread as kube-scheduler would.
+def _places(
+    snapshot: Snapshot, moving: Sequence[Demand], *, sure: bool
+) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Which nodes take which pods, and who has no place.
 
-    Decisions are rehearsed the second way, and where room is scarce each finds places that the other does not.
+    Where we must be `sure` kube-scheduler would find all the places in whichever order the pods come, as when the move was
+    decided; else it is enough that they have some, packed tightly or spread.
     """
     plan = solve.solve(snapshot, moving, _FIRST_FIT)
-    packed = {each.name: each.pods for each in plan.filled}
-    if not plan.unplaced:
-        return packed, ()
-    spread = Stage(snapshot, moving).rehearse((), Arrival.AT_ONCE)
-    if spread.left:
-        return packed, [each.pod for each in plan.unplaced]
+    if not sure and not plan.unplaced:
+        return {each.name: each.pods for each in plan.filled}, ()
     places: dict[str, list[str]] = {}
-    for key, name in spread.order:
-        places.setdefault(str(name), []).append(key)
+    for queue in orders(moving) if sure else [moving]:
+        spread = Stage(snapshot, queue).rehearse((), Arrival.AT_ONCE)
+        if spread.left:
+            return {each.name: each.pods for each in plan.filled}, spread.left
+        for key, name in spread.order if not places else ():
+            places.setdefault(str(name), []).append(key)
     return places, ()
 
 

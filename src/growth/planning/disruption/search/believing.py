@@ -84,14 +84,16 @@ def _drained(node: NodeView) -> NodeView:
 
 
 def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first; and
-    those of one shape just before the last of the others, when what is new is nearly full and takes the wrong ones.
+    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first, by lot;
+    and those of one shape just before the last of the others, when what is new is nearly full and takes the wrong ones.
+
+    What a controller ends a pod's name with is such a lot, and the same each time.
     """
     found = [list(evicted), list(evicted)[::-1]]
     if len(evicted) <= FEW:
         sizes = {demand.shape: _size(demand.shape) for demand in evicted}
         largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
-        found += [largest, largest[::-1]]
+        found += [largest, largest[::-1], sorted(evicted, key=lambda demand: demand.key[::-1])]
         by_shape = collections.Counter(demand.shape for demand in evicted)
         if 1 < len(by_shape) <= SHAPES:
             found += [_just_before_the_last(shape, largest) for shape in by_shape]

@@ -130,8 +130,8 @@ class Ground:
         return self._pass
 
     def takes(self, at: int) -> bool:
-        """Whether pods of other nodes were moved there; those that had no place at all do not count."""
-        return any(key in self.origin for _, keys in self.nodes.arrived[at] for key in keys)
+        """Whether pods are to come there: of other nodes, or such as have no place."""
+        return bool(self.nodes.arrived[at])
 
     def parts(self) -> list[list[int]]:
         """The nodes that may go, apart from each other where no pod of the one could ever be on the other."""
