@@ -117,12 +117,12 @@ def test_drift_is_as_the_condition_says_unless_somebody_knows_better() -> None:
     assert only(cluster(pool(), marked)).drifted == ""
 
 
-@pytest.mark.parametrize(("mode", "bounded"), [("Hard", True), ("Soft", False)])
-def test_only_a_hard_limit_bounds_what_moves_buy(mode: str, *, bounded: bool) -> None:
-    """Of other resources every limit does."""
+@pytest.mark.parametrize(("mode", "most"), [("Hard", 1), ("Soft", 2)])
+def test_a_soft_limit_lets_a_pool_keep_what_it_has(mode: str, most: int) -> None:
+    """What goes makes room for what comes in its place, even above the limit; a Hard one stays as it is written."""
     of = pool(limits={"nodes": 1, "cpu": "64"}, disruption={"nodeLimitMode": mode})
-    (view,) = cluster(of, machine("a")).snapshot.pools
-    assert (NODES in view.limits, "cpu" in view.limits) == (bounded, True)
+    (view,) = cluster(of, machine("a"), machine("b")).snapshot.pools
+    assert (view.limits[NODES], view.used[NODES], "cpu" in view.limits) == (most, 2, True)
 
 
 def test_overlays_change_what_a_node_costs() -> None:
