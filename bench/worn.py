@@ -30,7 +30,7 @@ from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
 from growth.planning.plan import PlannedClaim
-from growth.planning.rehearsal import Stage
+from growth.planning.rehearsal import Arrival, Stage
 from growth.planning.solve import Options, solve
 from growth.units.resources import Amounts, add, amounts, quantities
 
@@ -136,27 +136,27 @@ class World:
         return Situation(snapshot=snapshot, nodes=nodes, pools=self._pools, now=self.now)
 
     def make(self, moves: Sequence[Move]) -> Made:
-        """Buys, removes and lets kube-scheduler bind; then time passes."""
+        """Buys, removes when what replaces is up, and lets kube-scheduler bind; then time passes."""
         gone = {name for move in moves for name in move.nodes}
         evicted = [pod for name in self.machines if name in gone for pod in self.pods[name]]
         claims = [each.planned for move in moves for each in move.replacements]
         for name in gone:
             del self.machines[name], self.pods[name]
         self.now += PAUSE
-        left = self._bind(evicted, claims)
+        left = self._bind(evicted, claims, Arrival.BEFOREHAND)
         late = len(left)
         while left:
             demands = [Demand(key_of(pod), pod.shape) for pod in left]
             plan = solve(self.situation().snapshot, demands, Options())
             if plan.unplaced:
                 raise ValueError(f"{len(plan.unplaced)} pods fit nowhere; the generated cluster is wrong")
-            left = self._bind(left, plan.claims)
+            left = self._bind(left, plan.claims, Arrival.AT_ONCE)
         return Made(len(evicted), late)
 
-    def _bind(self, pods: Sequence[CachedPod], claims: Sequence[PlannedClaim]) -> list[CachedPod]:
+    def _bind(self, pods: Sequence[CachedPod], claims: Sequence[PlannedClaim], arrival: Arrival) -> list[CachedPod]:
         """Buys the machines and binds the pods; those that found no place."""
         demands = [Demand(key_of(pod), pod.shape) for pod in pods]
-        found = Stage(self.situation().snapshot, demands).rehearse(claims)
+        found = Stage(self.situation().snapshot, demands).rehearse(claims, arrival)
         bought = []
         for claim in claims:
             self._bought += 1

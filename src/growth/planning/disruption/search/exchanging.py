@@ -10,7 +10,7 @@ from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Replacement
-from growth.planning.disruption.search.believing import orders
+from growth.planning.disruption.search.believing import left_over, orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
@@ -81,7 +81,8 @@ class Exchange:
             else:
                 high = middle - 1
         if found:
-            self._make(found, ground.with_purchase(found))
+            way = self._believed(found, ground.with_purchase(found), ([], {}), among_all=True)
+            self._make(found, ground.with_purchase(found, *(([], {}) if way is None else way[1])))
             return
         for at in order:
             if self._course.over():
@@ -165,12 +166,16 @@ class Exchange:
         second = None if drawn is None else self._believed(group, drawn, drawings)
         return [way for way in (first, second) if way is not None]
 
-    def _believed(self, group: tuple[int, ...], trial: Trial, way: _Drawings) -> tuple[_Bought, _Drawings] | None:
-        """The way, with machines added until kube-scheduler would bind all pods of the group to what is bought for them.
+    def _believed(
+        self, group: tuple[int, ...], trial: Trial | None, way: _Drawings, *, among_all: bool = False
+    ) -> tuple[_Bought, _Drawings] | None:
+        """The way, with machines added until kube-scheduler would bind all pods of the group to what is bought for them;
+        or, `among_all`, to any node that there is.
 
         The trial is undone. None where that does not pay.
         """
-        found: Trial | None = trial
+        found = trial
+        leaves = self._left_over_among_all if among_all else self._left_over
         for _ in range(REPAIRS):
             if found is None:
                 return None
@@ -178,7 +183,7 @@ class Exchange:
             bought = self._bought(group, found)
             if bought is None:
                 return None
-            left = self._left_over(group, bought)
+            left = leaves(group, bought)
             if not left:
                 return bought, way
             way = self._with_more(claims, bought, left)
@@ -205,6 +210,22 @@ class Exchange:
             left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
                 return list(left)
+        return []
+
+    def _left_over_among_all(self, group: Sequence[int], bought: _Bought) -> list[str]:
+        """The pods that kube-scheduler would leave over if these nodes went and nothing else changed."""
+        ground = self._ground
+        for queue in orders([ground.demands[key] for at in group for key in ground.evicted[at]]):
+            ground.steps += len(queue)
+            left = left_over(
+                ground.situation,
+                gone=[ground.nodes.nodes[at].name for at in group],
+                evicted=queue,
+                claims=[each.planned for each in bought],
+                waiting=ground.waiting,
+            )
+            if left:
+                return left
         return []
 
     def _with_more(self, claims: Sequence[Claim], bought: _Bought, left: Sequence[str]) -> _Drawings:
