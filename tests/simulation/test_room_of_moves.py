@@ -18,6 +18,8 @@ from tests.simulation.ending import add_pod
 from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, tainted
 from tests.simulation.owning import Stage, on_stage
 
+PROTECTED = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+
 
 class Deaf:
     """An API that from some moment on hears nothing more of one kind: its watch is open, and silent."""
@@ -71,9 +73,8 @@ async def one_may_go(stage: Stage) -> None:
     pool = await add_ready_pool(stage, limits={"nodes": "3"})
     for name, cpu in (("web-1", "3"), ("web-2", "10"), ("web-3", "10")):
         await add_large(stage, name, pool=pool, cpu=cpu)
-    annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
     for name in ("web-2", "web-3"):
-        await stage.admin.patch(NODE, f"node-of-{name}", annotation)
+        await stage.admin.patch(NODE, f"node-of-{name}", PROTECTED)
     await stage.start(Disruption(stage.env))
     await asyncio.sleep(30)
 
@@ -126,6 +127,26 @@ def test_a_place_that_takes_nobody_any_more() -> None:
         return sorted(await claims(stage))
 
     assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+@pytest.mark.parametrize("late", [0, 32])
+def test_a_place_of_which_nobody_knows_whose_it_is(late: int) -> None:
+    """The only other machine has two Nodes, from the start or since the move was decided: no room there, nothing goes."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="3")
+        await add_large(stage, "web-2", pool=pool, cpu="10")
+        await stage.admin.patch(NODE, "node-of-web-2", PROTECTED)
+        twin = await stage.admin.get(NODE.raw, "node-of-web-2")
+        twin["metadata"] = {"name": "twin", "labels": {**twin["metadata"]["labels"], names.HOSTNAME_LABEL: "twin"}}
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(late)
+        await stage.admin.create(NODE, twin)
+        await asyncio.sleep(90)
+        return sorted(await claims(stage)), await tainted(stage)
+
+    assert on_stage(body).value == (["web-1", "web-2"], [])
 
 
 @pytest.mark.parametrize("full", ["web-2", "web-3"])

@@ -90,6 +90,15 @@ def test_nodes_that_are_not_ours_are_named_apart() -> None:
     }
 
 
+def test_no_move_counts_on_room_in_doubt() -> None:
+    """Two Nodes of one machine have its room once at most; what runs on them is there all the same."""
+    unclear = {name: Facts(doubt="two Nodes are of one machine") for name in ("odd", "twin")}
+    made = cluster(pool(), machine("ours"), machine("odd"), pods(2, on="odd"), manifests.node("twin"), facts=unclear)
+    views = {view.name: view for view in made.snapshot.nodes}
+    assert {name: view.initialized for name, view in views.items()} == {"ours": True, "odd": False, "twin": False}
+    assert sum(number for _, number in views["odd"].pods) == 2
+
+
 def test_a_claim_whose_machine_is_still_to_come_is_no_node() -> None:
     """It counts against limits, and nobody asks whether it may go."""
     made = cluster(pool(limits={"nodes": 3}), machine("a")[0])

@@ -67,7 +67,8 @@ def situated(
     """
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
-    views = {view.name: view for view in snapshot.nodes}
+    doubtful = {name for name, each in facts.items() if each.doubt}
+    views = {view.name: _not_relied_on(view) if view.name in doubtful else view for view in snapshot.nodes}
     pools = {pool.metadata.name: pool for pool in picture.pools} | optimised(picture.growth_pools)
     claims = [each.machine.claim for each in picture.counted.values() if each.machine.claim is not None]
     # A claim whose machine is still to come is no node yet.
@@ -94,6 +95,14 @@ def situated(
         others=tuple(others.values()),
         minima=minima(picture.growth_pools),
     )
+
+
+def _not_relied_on(view: NodeView) -> NodeView:
+    """A node in doubt: its pods are there, but no move counts on its room any more than on that of a machine to come.
+
+    Two Nodes of one machine have its room once at most, and nobody knows which of them stays.
+    """
+    return dataclasses.replace(view, initialized=False)
 
 
 def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[NodeClaim]) -> PoolView:
