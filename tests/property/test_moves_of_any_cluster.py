@@ -13,7 +13,7 @@ from growth.cluster.wanting import key_of
 from growth.planning.disruption import search
 from growth.planning.disruption.model import OwnedNode, Room, Situation
 from growth.planning.disruption.search import SearchOptions
-from growth.planning.rehearsal import Stage
+from growth.planning.rehearsal import Arrival, Stage
 from tests.unit.planning.builders import HOST, far, kind, offering, pods, spread, term
 from tests.unit.planning.searching import owned, situation
 
@@ -82,4 +82,4 @@ def _nobody_is_left(cluster: Situation, going: list[str], claims: list[Any]) -> 
     stays = tuple(node for node in cluster.snapshot.nodes if node.name not in going)
     evicted = [Demand(key_of(pod), pod.shape) for node in cluster.nodes if node.name in going for pod in node.pods]
     stage = Stage(dataclasses.replace(cluster.snapshot, nodes=stays), evicted)
-    assert stage.rehearse(claims).left == ()
+    assert stage.rehearse(claims, Arrival.BEFOREHAND).left == ()

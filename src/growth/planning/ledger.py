@@ -4,6 +4,7 @@ Limits are exact inside a pass. Each planned machine holds the capacity of the o
 several where `minValues` wants several), and a pod joins a machine only if what it then needs is still within the limits.
 """
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 
@@ -39,6 +40,13 @@ class Ledger:
             if offering.reservation and offering.capacity_type == names.RESERVED
         }
         self.bounded = bool(self._left or self._types or self._reservations or self._nodes is not None)
+
+    def copy(self) -> "Ledger":
+        """The same books, to be kept apart from here on."""
+        other = copy.copy(self)
+        other._left, other._types = self._left.copy(), self._types.copy()  # noqa: SLF001 - its own kind
+        other._reservations = self._reservations.copy()  # noqa: SLF001
+        return other
 
     @property
     def nodes_left(self) -> int | None:

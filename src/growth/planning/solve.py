@@ -183,8 +183,13 @@ class Pass:
             bound_ignores=ignores,
         )
 
-    def ledgers(self) -> dict[PoolRef, Ledger]:
+    @functools.cached_property
+    def _books(self) -> dict[PoolRef, Ledger]:
         return {pool.ref: Ledger(pool) for pool in self._pools}
+
+    def ledgers(self) -> dict[PoolRef, Ledger]:
+        """What may still be bought, for one trial."""
+        return {ref: ledger.copy() for ref, ledger in self._books.items()}
 
     def packer(
         self,
