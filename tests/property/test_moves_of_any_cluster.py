@@ -13,6 +13,7 @@ from growth.cluster.wanting import key_of
 from growth.planning.disruption import search
 from growth.planning.disruption.model import OwnedNode, Room, Situation
 from growth.planning.disruption.search import SearchOptions
+from growth.planning.disruption.search.believing import orders
 from growth.planning.rehearsal import Arrival, Stage
 from tests.unit.planning.builders import HOST, far, kind, offering, pods, spread, term
 from tests.unit.planning.searching import owned, situation
@@ -79,7 +80,10 @@ def test_every_decision_can_be_made(cluster: Situation, room: Room, *, gate: boo
 
 
 def _nobody_is_left(cluster: Situation, going: list[str], claims: list[Any]) -> None:
+    """In none of the orders in which the search lets them come back."""
     stays = tuple(node for node in cluster.snapshot.nodes if node.name not in going)
-    evicted = [Demand(key_of(pod), pod.shape) for node in cluster.nodes if node.name in going for pod in node.pods]
-    stage = Stage(dataclasses.replace(cluster.snapshot, nodes=stays), evicted)
-    assert stage.rehearse(claims, Arrival.BEFOREHAND).left == ()
+    held = {node.name: node.pods for node in cluster.nodes}
+    evicted = [Demand(key_of(pod), pod.shape) for name in going for pod in held[name]]
+    for queue in orders(evicted):
+        stage = Stage(dataclasses.replace(cluster.snapshot, nodes=stays), queue)
+        assert stage.rehearse(claims, Arrival.BEFOREHAND).left == ()
