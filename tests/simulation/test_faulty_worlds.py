@@ -8,12 +8,15 @@ import pytest
 from growth.sim.chaos.rates import FAULTS
 from growth.sim.runs import run
 from growth.sim.scenario.generate import generate
-from growth.sim.scenario.model import Event, Order, Outcome, Scenario
+from growth.sim.scenario.model import QUIET_SECONDS, Event, Order, Outcome, Scenario, busy_seconds
 from growth.sim.scenario.oddities import claim
 
 SEEDS = 20
-# A quarter of an hour of it is in peace: a clock may have jumped ten minutes back, and then everything takes longer by that.
+# So long the world is as busy as one of this many hours.
 HOURS = 0.6
+# And then it has all the peace of a longer one: a clock may have jumped ten minutes back, and then everything takes longer by
+# that; and machines are put together move by move, each of which takes minutes, before nothing is left to do.
+WHOLE = (busy_seconds(HOURS) + QUIET_SECONDS) / 3600.0
 # Machines that never join are given up within that time.
 SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m"}
 
@@ -21,7 +24,7 @@ SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m"}
 @functools.cache
 def played(seed: int) -> Outcome:
     scenario = msgspec.structs.replace(generate(seed, hours=HOURS), settings=SETTINGS)
-    return run(Order(seed=seed, scenario=scenario, hours=HOURS, faults="all"))
+    return run(Order(seed=seed, scenario=scenario, hours=WHOLE, faults="all", quiet_seconds=QUIET_SECONDS))
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

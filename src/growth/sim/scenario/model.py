@@ -160,10 +160,12 @@ class Order:
     crash_after: int = 0
     """The autoscaler crashes right after its n-th write; 0 for never."""
     replicas: int = 2
+    quiet_seconds: float = 0.0
+    """Peace at the end; 0: as much as is usual for so many hours."""
 
     @property
     def busy_seconds(self) -> float:
-        return busy_seconds(self.hours)
+        return self.hours * 3600.0 - self.quiet_seconds if self.quiet_seconds else busy_seconds(self.hours)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
