@@ -35,7 +35,7 @@ TYPES = {"decision": "replace", "reason": "underutilized", "consolidation_type":
 
 
 def test_what_replaces_is_up_before_anything_goes() -> None:
-    """Taint, reason, claim; then nothing until the new machine is initialised; then the old claim is deleted."""
+    """Reason, taint, claim; then nothing until the new machine is initialised; then the old claim is deleted."""
     holder: list[Recording] = []
 
     def api(real: MemoryApi) -> Api:
@@ -67,7 +67,7 @@ def test_what_replaces_is_up_before_anything_goes() -> None:
         return [before, holder[0].done[len(before) :], sorted(set(await claims(stage)) - {new})]
 
     before, after, left = on_stage(body, api=api).value
-    assert before == ["taint node-of-web-1", "condition web-1", "create"]
+    assert before == ["condition web-1", "taint node-of-web-1", "create"]
     assert after == ["delete web-1"]
     assert left == []
 

@@ -1,12 +1,14 @@
 """Moves whose last look meets a server in trouble: what it does not tell of stays, and nothing else suffers."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
+from growth.api import names
 from growth.api.kinds import Kind
 from growth.controllers.disruption import Disruption
-from growth.kube.api import Page
+from growth.kube.api import Page, WatchEvent
 from growth.kube.errors import TooManyRequests
 from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_owned
@@ -74,3 +76,41 @@ def test_a_move_that_has_bought_waits_for_the_server() -> None:
 
     waits = (["web-1"], True, ["node-of-web-1"])
     assert on_stage(body, api=refusing(lambda kind, _: kind in bad)).value == [waits, waits, waits, [], True]
+
+
+class Unheard(MemoryApi):
+    """Watches of claims say nothing any more once one is deleted."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        super().__init__(api._server)
+        self._silent = False
+
+    async def delete(self, kind: Kind[Any], name: str, **more: Any) -> None:
+        self._silent |= kind.kind == "NodeClaim"
+        await super().delete(kind, name, **more)
+
+    @contextlib.asynccontextmanager
+    async def watch(self, kind: Kind[T], **how: Any) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
+        async with super().watch(kind, **how) as events:
+            yield self._heard(events) if kind.kind == "NodeClaim" else events
+
+    async def _heard(self, events: AsyncIterator[WatchEvent[T]]) -> AsyncIterator[WatchEvent[T]]:
+        async for event in events:
+            if not self._silent:
+                yield event
+
+
+def test_a_move_that_was_made_is_not_gone_on_with() -> None:
+    """Its claims are deleted, of which the cache has not heard: the move is not taken for one that somebody left behind."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[int]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        await bring_up(stage, new)
+        await asyncio.sleep(200)
+        told = [one.count for one in await stage.events() if one.reason == names.DISRUPTION_LAUNCHING]
+        return sorted({*await claims(stage)} - {new}), told
+
+    assert on_stage(body, api=Unheard).value == ([], [1])

@@ -14,7 +14,7 @@ from growth.api.pods import POD
 from growth.controllers.disruption import Disruption, surroundings
 from growth.kube.api import Api
 from growth.kube.memory import MemoryApi
-from tests.simulation.ending import add_pod
+from tests.simulation.ending import add_budget, add_pod
 from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, tainted
 from tests.simulation.owning import Stage, on_stage
 
@@ -92,6 +92,20 @@ def test_room_that_is_gone_while_the_watch_is_silent() -> None:
         holder[0].deaf = True
         for name in ("web-2", "web-3"):
             await add_pod(stage, f"thief-{name}", node=f"node-of-{name}", owner="StatefulSet", containers=asks("5"))
+        await asyncio.sleep(20)
+        return sorted(await claims(stage)), await tainted(stage)
+
+    assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
+
+
+def test_a_budget_of_pods_that_came_while_the_watch_is_silent() -> None:
+    """The pods may not be asked to leave any more, which the cache has not heard: nothing goes or stays marked."""
+    holder, api = deafened("PodDisruptionBudget")
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        await add_budget(stage, "zero", app="on-web-1-0", maxUnavailable=0)
         await asyncio.sleep(20)
         return sorted(await claims(stage)), await tainted(stage)
 

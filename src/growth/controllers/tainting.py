@@ -38,8 +38,11 @@ async def mark(api: Api, node: Node) -> Json:
     return await change(api, NODE, node.metadata.name, edit)
 
 
-async def unmark(api: Api, node: Node) -> Json:
-    """The Node without the mark; on one that is being deleted it stays. `NodeReplaced` as in `mark`."""
+async def unmark(api: Api, node: Node, *, known: Json | None = None) -> Json:
+    """The Node without the mark; on one that is being deleted it stays. `NodeReplaced` as in `mark`.
+
+    `known` is the Node as the server gave it: `Conflict` where it is another by now.
+    """
 
     def edit(draft: Json) -> None:
         _check(draft, node)
@@ -50,7 +53,9 @@ async def unmark(api: Api, node: Node) -> Json:
         if labels.get(names.EXCLUDE_FROM_LOAD_BALANCERS_LABEL) == EXCLUDED_BY:
             set_labels(draft, {names.EXCLUDE_FROM_LOAD_BALANCERS_LABEL: None})
 
-    return await change(api, NODE, node.metadata.name, edit)
+    if known is None:
+        return await change(api, NODE, node.metadata.name, edit)
+    return await change(api, NODE, node.metadata.name, edit, known=known, attempts=1)
 
 
 class NodeReplaced(Exception):

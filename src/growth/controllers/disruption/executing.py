@@ -321,6 +321,8 @@ class Execution:
             if new.metadata.deletion_timestamp is not None or not is_true(new.status.conditions, names.INITIALIZED):
                 raise GaveUp(f"the replacement {name} is on its way out", failed=True)
         found = await seen(self._env, running.targets)
+        if found.leaving:  # whoever let them go: their pods may be on their way to what was bought
+            running.stage = Stage.LEAVING
         running.keep([name for name in running.targets if name not in found.leaving])
         if running.move.reason != names.EMPTY:
             for why in found.wrong.values():
@@ -418,11 +420,14 @@ class Execution:
             looked = fresh[name]
             if env.clock.monotonic() > running.sure_until:
                 return None
+            claim = looked.claim.metadata
             try:
-                await env.api.delete(NODE_CLAIM, looked.claim.metadata.name, uid=looked.claim.metadata.uid)
-            except (NotFound, Conflict) as error:
-                _log.info("a nodeclaim is gone already", NodeClaim=looked.claim.metadata.name, error=str(error))
+                await env.api.delete(NODE_CLAIM, claim.name, uid=claim.uid, revision=claim.resource_version)
+            except NotFound as error:
+                _log.info("a nodeclaim is gone already", NodeClaim=claim.name, error=str(error))
                 return name
+            except Conflict:  # somebody wrote it since: perhaps took its mark off
+                return None
             self._report.removed(running, looked)
             self._memory.remember(looked.pods, env.state.pods.store)
             return name
@@ -443,17 +448,24 @@ class Execution:
     # Back.
 
     async def _take_back(self, running: Running, why: str) -> None:
-        """First what was bought, then the marks: as long as a mark is there, whoever comes after us sees to the rest."""
+        """The claims first: whoever goes on with the move in our place deletes none of them any more. Then what was bought,
+        and the taints last: as long as one is there, whoever comes after us sees to the rest.
+        """
         if running.stage is Stage.WAITING:
             return
         self._report.gave_up(running, why, missing=sum(not self._is_up(name) for name in running.coming))
         for name in running.coming:
             self._env.state.promises.withdraw(name)
-        begun = running.stage is Stage.LEAVING  # then pods may be on their way to what was bought
+        stay = await each(tuple(running.targets.values()), self._withdraw)
+        # Then pods may be on their way to what was bought.
+        begun = running.stage is Stage.LEAVING or (bool(running.coming) and False in stay)
         if not begun:
             await each(running.requests, self._growth.withdraw)
         await each(running.coming, self._settle if begun or running.requests else self._return)
         await self._unmark(running, tuple(running.targets), why=why)
+
+    async def _withdraw(self, target: Target) -> bool:
+        return await marking.withdraw(self._env, target.claim)
 
     async def _return(self, name: str) -> None:
         await returned(self._env, name)

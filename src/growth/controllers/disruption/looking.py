@@ -70,7 +70,7 @@ class Looking:
             picture=picture,
             facts=facts,
             pods=pods,
-            disruption_budgets=tuple(env.state.disruption_budgets.store),
+            disruption_budgets=tuple(env.state.disruption_budgets.store) if around is None else around.budgets,
             moved=self._memory.moved(env.state.pods.store),
             buffered=env.state.buffered,
             paused=env.settings.paused,

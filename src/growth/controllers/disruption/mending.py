@@ -107,7 +107,8 @@ class Mending:
         await each(left.strays, self._return)
         await each(left.marks, self._unmark)
         await each(left.plain, self._settle)
-        return [self._resumed(begun) for begun in left.moves]
+        found = await each(left.moves, self._as_it_is)
+        return [self._resumed(begun) for begun in found if begun is not None]
 
     def _is_ours(self, claim: NodeClaim) -> bool:
         pool = self._pool_of(claim)
@@ -121,6 +122,20 @@ class Mending:
     def _nodes_of(self, claim: NodeClaim) -> Sequence[Node]:
         provider_id = claim.status.provider_id
         return self._env.state.nodes.store.find("provider", provider_id) if provider_id else ()
+
+    async def _as_it_is(self, begun: Begun) -> Begun | None:
+        """With the nodes that the server has yet: a move that we have just made is not gone on with while the cache has not
+        heard of its deletions.
+        """
+        staying: list[Target] = []
+        for target in begun.targets:
+            try:
+                claim = await self._env.api.get(NODE_CLAIM, target.claim.metadata.name)
+            except NotFound:
+                continue
+            if claim.metadata.uid == target.claim.metadata.uid and claim.metadata.deletion_timestamp is None:
+                staying.append(target)
+        return dataclasses.replace(begun, targets=tuple(staying)) if staying else None
 
     def _resumed(self, begun: Begun) -> Running:
         env, intent = self._env, begun.intent

@@ -42,7 +42,7 @@ async def returned(env: Environment, name: str) -> None:
             await tainting.unmark(env.api, node)
         return
     try:
-        await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid)
+        await env.api.delete(NODE_CLAIM, name, uid=claim.metadata.uid, revision=claim.metadata.resource_version)
         _log.info("a replacement is not needed", NodeClaim=name)
     except NotFound:
         return

@@ -1,15 +1,19 @@
 """What the server says now of the places where the pods of a move are to go: the Nodes, the pods there, the pods in line.
 
-The cache may be behind: a watch is late, or silent. Before the first deletion of a move the room that it counts on is
-therefore read afresh. Few places are read one by one, each by a list of its own pods; many by one list of all.
+And whether they may be asked to leave where they are: the PodDisruptionBudgets.
+
+The cache may be behind: a watch is late, or silent. Before the first deletion of a move the room and the leave that it
+counts on are therefore read afresh. Few places are read one by one, each by a list of its own pods; many by one list of all.
 """
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from growth.api.kinds import Kind
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
+from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done
 from growth.controllers.disruption.attempts import each
@@ -25,7 +29,8 @@ GOOD_SECONDS: Final = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Some nodes by name, None for one that is gone; the pods that are bound there, and all that are bound nowhere yet.
+    """Some nodes by name, None for one that is gone; the pods that are bound there, and all that are bound nowhere yet;
+    every PodDisruptionBudget.
 
     `until` is how long one may act by it, by the monotonic clock.
     """
@@ -34,16 +39,25 @@ class Surroundings:
     nodes: Mapping[str, Node | None]
     pods: Mapping[str, tuple[CachedPod, ...]]
     waiting: tuple[CachedPod, ...]
+    budgets: tuple[PodDisruptionBudget, ...]
 
     def holds_after(self, before: "Surroundings") -> bool:
-        """Whether what was found possible `before` is so now: no pod has come, and the nodes are what they were."""
-        return all(
-            (old := before.nodes.get(name)) is not None and node is not None and _takes_the_same(old, node)
-            for name, node in self.nodes.items()
-        ) and {*_uids(self.waiting), *_uids(*self.pods.values())} <= {
-            *_uids(before.waiting),
-            *_uids(*before.pods.values()),
-        }
+        """Whether what was found possible `before` is so now: no pod has come, the nodes are what they were, and no budget
+        allows less.
+        """
+        known = {budget.metadata.uid: budget for budget in before.budgets}
+        return (
+            all(
+                (old := before.nodes.get(name)) is not None and node is not None and _takes_the_same(old, node)
+                for name, node in self.nodes.items()
+            )
+            and all(
+                (asked := known.get(budget.metadata.uid)) is not None and _allows_as_much(asked, budget)
+                for budget in self.budgets
+            )
+            and {*_uids(self.waiting), *_uids(*self.pods.values())}
+            <= {*_uids(before.waiting), *_uids(*before.pods.values())}
+        )
 
 
 async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
@@ -64,10 +78,14 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
     async def listed(fields: str) -> list[CachedPod]:
         return [env.state.shapes.keep(pod) for pod in await every(env.api, POD, fields=fields)]
 
+    async def budgets(kind: Kind[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+        return await every(env.api, kind)
+
     # Once each: while one answer is waited for, the others grow old.
     pods = await each(asked, listed, attempts=1)
     nodes = await each(wanted, node, attempts=1)
-    if any(one is None for one in pods) or any(one is None for one in nodes):
+    (asking,) = await each((POD_DISRUPTION_BUDGET,), budgets, attempts=1)
+    if asking is None or any(one is None for one in pods) or any(one is None for one in nodes):
         return None
     by_node: dict[str, list[CachedPod]] = {name: [] for name in ("", *wanted)}
     for pod in {pod.uid: pod for some in pods if some is not None for pod in some}.values():
@@ -78,6 +96,7 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
         nodes={name: one[0] for name, one in zip(wanted, nodes, strict=True) if one is not None},
         pods={name: tuple(by_node[name]) for name in wanted},
         waiting=tuple(by_node[""]),
+        budgets=tuple(asking),
     )
 
 
@@ -90,6 +109,10 @@ def _takes_the_same(old: Node, new: Node) -> bool:
         and old.spec == new.spec
         and old.status.allocatable == new.status.allocatable
     )
+
+
+def _allows_as_much(old: PodDisruptionBudget, new: PodDisruptionBudget) -> bool:
+    return old.spec == new.spec and old.status.disruptions_allowed <= new.status.disruptions_allowed
 
 
 def _uids(*pods: Iterable[CachedPod]) -> set[str]:

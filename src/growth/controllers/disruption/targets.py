@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers import tainting
+from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
 from growth.controllers.disruption.looking import Fresh
 from growth.controllers.disruption.moving import Target
@@ -48,7 +49,7 @@ async def seen(env: Environment, targets: Mapping[str, Target]) -> Seen:
             return _Odd.LEAVING
         if node.metadata.uid != target.node.metadata.uid or node.spec.provider_id != claim.status.provider_id:
             return f"node {name} is another machine than was looked at"
-        if not tainting.tainted(node):
+        if not tainting.tainted(node) or not marking.marked(claim):
             return f"the mark of node {name} was taken off, so that pods may be on their way"
         return Fresh(node=node, claim=claim, pods=tuple(await pods_on(env, name)))
 

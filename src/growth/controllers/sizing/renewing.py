@@ -13,6 +13,7 @@ from growth.api.conditions import find, is_true
 from growth.api.events import NORMAL, regarding
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
 from growth.api.nodes import Node
+from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from growth.cluster.replacing import replaces
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Snapshot
@@ -86,7 +87,8 @@ class Renewing:
             message = room.budget_message(names.DRIFTED_REASON)
             env.events.event(regarding(NODE_POOL, pool.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
             return AGAIN_SECONDS
-        free = [claim for claim in drifted if not self._why_kept(pool, claim, self._pods(claim))]
+        rules = tuple(env.state.disruption_budgets.store)
+        free = [claim for claim in drifted if not self._why_kept(pool, claim, self._pods(claim), rules=rules)]
         chosen = decide.renewal(pool, found, sorted(free, key=self._rank), budget=budget)
         if not chosen.first and chosen.gone is None:
             return AGAIN_SECONDS
@@ -136,7 +138,9 @@ class Renewing:
         created = claim.metadata.creation_timestamp
         return (not empty(self._pods(claim)), created.isoformat() if created else "", claim.metadata.name)
 
-    def _why_kept(self, pool: NodePool, claim: NodeClaim, pods: Sequence[CachedPod]) -> str:
+    def _why_kept(
+        self, pool: NodePool, claim: NodeClaim, pods: Sequence[CachedPod], *, rules: tuple[PodDisruptionBudget, ...]
+    ) -> str:
         """Why the node stays; empty when it may go. As drift everywhere: a termination grace ends what protects pods."""
         env = self._env
         nodes = ending.nodes_of(env, claim)
@@ -160,7 +164,7 @@ class Renewing:
             nodes=(owned,),
             pools={pool.metadata.name: pool},
             now=env.clock.now(),
-            disruption_budgets=tuple(env.state.disruption_budgets.store),
+            disruption_budgets=rules,
             paused=env.settings.paused,
         )
         kept = why_kept(owned, situation, reason=names.DRIFTED_REASON, graceful=False)
@@ -184,9 +188,12 @@ class Renewing:
         again: float | None = None
         for claim, node in marked:
             pods = await fresh.pods_on(env, node.metadata.name)
-            why = self._why_kept(pool, claim, pods) or await self._why_not(pool, claim, by.get(claim.metadata.name))
+            rules = tuple(await fresh.every(env.api, POD_DISRUPTION_BUDGET))
+            why = self._why_kept(pool, claim, pods, rules=rules) or await self._why_not(
+                pool, claim, by.get(claim.metadata.name)
+            )
             if not why:
-                if await ending.end(env, claim, reason=names.DRIFTED_REASON):
+                if await ending.end(env, claim, reason=names.DRIFTED_REASON, stays=_unmarked):
                     what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
                     self._tell(story.ended(env, pool, (claim,), why=f"it has drifted, and {what}"))
                 self._failing.pop(pool.metadata.name, None)
@@ -217,3 +224,8 @@ class Renewing:
             return "it has not drifted any more"
         chosen = decide.renewal(now, decide.standing(now, claims, frozenset()), (told,), budget=1)
         return "" if chosen.gone is not None else "another machine of the pool goes or comes"
+
+
+def _unmarked(claim: NodeClaim) -> str:
+    """Whoever else believes to lead may have taken the mark off: then pods may be on their way."""
+    return "" if marking.marked(claim) else "its mark was taken off"

@@ -354,6 +354,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="every pass writes its Decision, whatever the last one said",
         apply=_replaced((Decisions, "record", _says_it_again)),
         faults="none",
+        objects=(_huge_pod(),),  # nobody can ever help it, and it is looked at again and again
     ),
     "say-nothing": Sabotage(
         breaks="reasons",
