@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from growth.api.requests import requests_of
@@ -28,6 +28,9 @@ FEW: Final = 1500
 SHAPES: Final = 4
 # So many orders, in which pods of one shape are alike, are all tried.
 ALL: Final = 24
+# Which defaults kube-scheduler's profile has, nobody tells us: moves of so few pods must do with and without them. More
+# pods are spread by their number alone.
+ANY_PROFILE: Final = 100
 
 
 def left_over(
@@ -43,6 +46,23 @@ def left_over(
     `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
     """
     names = set(gone)
+    for by_default in (True, False) if 0 < len(evicted) <= ANY_PROFILE else (True,):
+        left = _left_by(situation, names, evicted, claims, by_default=by_default)
+        found = [key for key in left if key not in waiting]
+        if found:
+            return found
+    return []
+
+
+def _left_by(
+    situation: Situation,
+    names: Collection[str],
+    evicted: Sequence[Demand],
+    claims: Sequence[PlannedClaim],
+    *,
+    by_default: bool,
+) -> list[str]:
+    """The same with everybody who waits, for one profile of kube-scheduler."""
     spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
     nodes = [
         _drained(node) if node.name in names else node
@@ -50,12 +70,13 @@ def left_over(
         if node.name not in names or spread
     ]
     queue = [*situation.waiting, *evicted]
-    stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), queue)
+    after = dataclasses.replace(situation.snapshot, nodes=tuple(nodes))
+    stage = Stage(after, queue, spread_by_default=by_default)
     bound = stage.rehearse(claims, Arrival.BEFOREHAND)
     left = [*bound.left]
     if situation.buffered:
         left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
-    return [key for key in left if key not in waiting]
+    return left
 
 
 def _full(
