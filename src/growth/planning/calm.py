@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from growth.planning.drawing import Drawing
-from growth.planning.floor import Floor, Plan
-from growth.planning.market import Ints, Market
+from growth.planning.floor import Floor, Plan, few
+from growth.planning.market import Bools, Ints, Market
 
 # The smallest part of a machine that is added: one half, so many times over.
 HALVES: Final = 5
@@ -30,8 +30,6 @@ OTHERS: Final = 3
 STEPS, AT_A_TIME = 16_000_000, 120
 # Many machines are looked for in so many turns, with at least so many plans in each.
 TURNS, WORTHWHILE = 3, 20
-# When machines come one by one, so many pods of a thousand may be left over.
-FEW: Final = 4
 # So many times more are far too many: other parts of a machine would not help.
 FAR: Final = 5
 # Scores are rounded before they are compared, so that ties are ties on every machine.
@@ -46,8 +44,9 @@ class Calm:
         self._queue = queue
         self._floor = Floor(goods, queue)
         self._total = goods.needs[queue].sum(axis=0)
+        self._asked: Bools = self._total > 0
         self._prices: list[int] = goods.prices.tolist()
-        self._few = len(queue) * FEW // 1000
+        self._few = few(len(queue))
 
     def plan(self, column: int, *, most: int) -> list[Drawing]:
         """The plan with the coarsest parts that leaves nobody over and costs no more than so much; empty without one."""
@@ -56,9 +55,9 @@ class Calm:
         if self._sand(column) > BROKEN_UP:
             cheapest = self._cheapest(column, most)
             return self._floor.drawn(cheapest) if cheapest else []
-        steps, hopeless = 0, True
+        steps, hopeless = 0, True  # hopeless: neither whole machines nor halves come near
         for level, plans in enumerate(self._levels(column, most)):
-            hopeless &= self._hopeless(plans) if level <= 1 else False
+            hopeless = hopeless and level <= 1 and self._hopeless(plans)
             if hopeless and level == 1:
                 return []
             work = max(map(len, plans)) * len(self._queue)
@@ -74,8 +73,7 @@ class Calm:
 
     def _sand(self, column: int) -> float:
         """How many machines of the column it takes if pods are sand."""
-        asked = self._total > 0
-        return float((self._total[asked] / np.maximum(self._goods.rooms[column][asked], 1)).max())
+        return float((self._total[self._asked] / np.maximum(self._goods.rooms[column][self._asked], 1)).max())
 
     def _cheapest(self, column: int, most: int) -> Plan:
         """About the cheapest plan of many machines with up to two others: among some of all prices first, then nearer."""
@@ -130,9 +128,8 @@ class Calm:
         """
         rooms, prices = self._goods.rooms, self._prices
         sand = self._sand(column)
-        asked = self._total > 0
         left = self._total - rooms[list(rest)].sum(axis=0)
-        least = max(1, int(np.ceil((left[asked] / np.maximum(rooms[column][asked], 1)).max())))
+        least = max(1, int(np.ceil((left[self._asked] / np.maximum(rooms[column][self._asked], 1)).max())))
         spent = self._price(rest)
         for number in range(least, (most - spent) // max(1, prices[column]) + 1):
             broken = max(0, number - _coarse(sand * WHOLE)) if self._is_half(half, column) and sand <= BROKEN_UP else 0
@@ -149,9 +146,8 @@ class Calm:
     def _part(self, column: int, parts: int) -> int:
         """The column that is most like one part of so many of another, in room and in price."""
         goods = self._goods
-        asked = self._total > 0
-        wanted = np.maximum(goods.rooms[column][asked] / parts, 1)
-        apart = np.abs(np.log2(np.maximum(goods.rooms[:, asked], 1) / wanted)).sum(axis=1)
+        wanted = np.maximum(goods.rooms[column][self._asked] / parts, 1)
+        apart = np.abs(np.log2(np.maximum(goods.rooms[:, self._asked], 1) / wanted)).sum(axis=1)
         apart += np.abs(np.log2(np.maximum(goods.prices, 1) / max(1.0, self._prices[column] / parts)))
         return int(np.lexsort((np.arange(len(apart)), np.round(apart, DIGITS)))[0])
 
@@ -162,8 +158,7 @@ class Calm:
 
     def _is_half(self, half: int, column: int) -> bool:
         """Whether two of the one are about one of the other, in price and in all that is asked for."""
-        asked = self._total > 0
-        room = 2 * self._goods.rooms[half][asked] / np.maximum(self._goods.rooms[column][asked], 1)
+        room = 2 * self._goods.rooms[half][self._asked] / np.maximum(self._goods.rooms[column][self._asked], 1)
         return bool(room.min() >= NEARLY) and 2 * self._prices[half] * NEARLY <= self._prices[column]
 
     def _first(self, plans: Sequence[Plan]) -> Plan:
@@ -175,7 +170,7 @@ class Calm:
             return ()
         some = [plans[at] for at in good.tolist()]
         left = (self._floor.one_by_one(some) < 0).sum(axis=0)
-        return next((plan for plan, few in zip(some, left <= self._few, strict=True) if few), ())
+        return next((plan for plan, number in zip(some, left, strict=True) if number <= self._few), ())
 
 
 def _orders(plan: Plan) -> Iterator[Plan]:

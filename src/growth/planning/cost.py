@@ -25,6 +25,7 @@ from growth.planning.classes import PodClass
 from growth.planning.drawing import Drawing, Sort, alike, calmest, draw, roomy, whole
 from growth.planning.drawn import Drawn
 from growth.planning.existing import Existing
+from growth.planning.floor import few
 from growth.planning.ledger import Ledger
 from growth.planning.market import Bools, Floats, Ints, grouped, market
 from growth.planning.offerings import Shelf
@@ -69,8 +70,6 @@ ROUNDS = 6
 UNSETTLED = 16
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
-# When machines come one by one, so many pods of a thousand may be left to a second purchase.
-FEW = 4
 # For pods that are left over one machine is bought where it costs at most so many percent of several.
 SECOND = 120
 
@@ -117,7 +116,8 @@ class Trial:
 class Found:
     """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
 
-    `settled`: nobody is left over, as far as was looked; `many`: more than a few were when it was last looked at. `searched`: something else than first fit was tried at all.
+    `settled`: nobody is left over, as far as was looked; `many`: more than a few were when it was last looked at.
+    `searched`: something else than first fit was tried at all.
     """
 
     trial: Trial
@@ -160,7 +160,7 @@ class Search:
         self._rehearsals = max(FEWEST, min(most, BOUND_PODS // max(1, self._pods)))
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
         self._arrivals: tuple[Arrival, ...] = ARRIVALS
-        self._few = self._pods * FEW // 1000
+        self._few = few(self._pods)
         self._tried: set[tuple[object, ...]] = set()  # machines that were rehearsed, as they come
         # What the quick rehearsals know: neither rules among pods nor limits nor several pools.
         self._plain = not self._ruled and not limited and len({shelf for shelf, _ in self._goods.columns}) == 1
@@ -348,28 +348,26 @@ class Search:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
-        waiting: list[int] = []
         clean, nearly = 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival)
-            few = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
             # A few that wait on a bad day are no reason to buy otherwise.
-            cost = self._cost(trial) if few else self._later(trial, over, worth)
+            bearable = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
+            cost = self._cost(trial) if bearable else self._later(trial, over, worth)
             if most is not None and cost > most:
                 return None, None
-            clean = clean + 1 if few or not over else 0
+            clean = clean + 1 if bearable or not over else 0
             nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
             seen.append(Found(trial, planned, machines, cost, settled=done, many=len(over) > self._few))
-            waiting.append(len(over))
-            again = self._with_more(trial, over, worth) if over and not few else trial
+            again = self._with_more(trial, over, worth) if over and not bearable else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)
-        if nearly >= len(self._arrivals) and waiting[seen.index(cheapest)] > self._few:
+        if nearly >= len(self._arrivals) and cheapest.many:
             seen[-1] = dataclasses.replace(seen[-1], settled=True)  # better a few at once than many
         last = seen[-1]
         fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED

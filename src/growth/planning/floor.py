@@ -23,6 +23,8 @@ WHOLE: Final = 100.0
 TINY: Final = 1e-7
 # Below any score.
 NOWHERE: Final = -1e6
+# So many pods of a thousand are few: where no more are left to a second purchase, a plan is fine on a bad day.
+FEW: Final = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +173,11 @@ def _balanced(room: Floats, out: Floats) -> Floats:
     out += WHOLE + TINY
     found: Floats = np.floor(out, out=out)
     return found
+
+
+def few(pods: int) -> int:
+    """How many are few among so many pods."""
+    return pods * FEW // 1000
 
 
 def scored(goods: Market) -> list[int]:

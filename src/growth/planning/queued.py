@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from growth.planning.drawing import Drawing
-from growth.planning.floor import Floor, Plan, scored
+from growth.planning.floor import Floor, Plan, few, scored
 from growth.planning.market import Bools, Floats, Ints, Market
 
 # One step is a pod tried on a machine; a pod that is tried at all counts as so many, and so does a plan that is drawn.
@@ -62,7 +62,6 @@ SECOND, MANY = 2.0, 6.0
 # In the end a plan should leave nobody over at once: so many times more is lost then. So many plans are completed.
 WHOLE: Final = 3.0
 COMPLETED: Final = 3
-FEW: Final = 4
 # Machines that come one by one are a bad day: they may cost so much more then.
 BAD_DAY: Final = 0.965
 PROPOSALS: Final = 3
@@ -97,7 +96,7 @@ class _Search:
         self._able: Bools = np.asarray((goods.whole()[self._counts > 0] > 0).all(axis=0))
         self._by_price = sorted(range(len(self._prices)), key=lambda column: (self._prices[column], column))
         self._rank = {column: at for at, column in enumerate(self._by_price)}
-        self._few = len(queue) * FEW // 1000
+        self._few = few(len(queue))
         self._steps = 0
         self._budget = min(PER_POD * len(queue), IN_ALL)
         self._known: dict[Plan, float] = {}
