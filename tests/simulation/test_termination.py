@@ -1,8 +1,11 @@
 """The end of machines: whatever is deleted, pods leave in order and nothing stays behind."""
 
 import asyncio
+import dataclasses
 import datetime as dt
 import functools
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
@@ -21,11 +24,14 @@ from growth.controllers.termination.metrics import (
     NODES_TERMINATED,
     PODS_DRAINED,
 )
+from growth.kube.errors import Conflict
+from growth.kube.passing import PassingApi, Write
 from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, pods, start_kubelets
 from tests.simulation.owning import Stage, on_stage, told
 
 NOTHING = (0, 0, 0)
+R = TypeVar("R")
 
 
 async def _attach(stage: Stage, volume: str) -> None:
@@ -86,6 +92,29 @@ def test_deleting_a_node_ends_its_claim_and_its_machine() -> None:
         return await left(stage)
 
     assert on_stage(body).value == NOTHING
+
+
+def test_a_refused_deletion_of_the_claim_is_asked_for_again() -> None:
+    """A conflict is no answer: what was deleted goes, though nothing else happens to the Node ever after."""
+
+    class Refusing(PassingApi):
+        refused = 0
+
+        async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
+            if write.verb == "delete" and write.kind is NODE_CLAIM and not self.refused:
+                self.refused += 1
+                raise Conflict("somebody else wrote first")
+            return await send()
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], int]:
+        await add_owned(stage)
+        api = Refusing(stage.env.api)
+        await stage.start(Termination(dataclasses.replace(stage.env, api=api)))
+        await stage.admin.delete(NODE, "node-of-web-1")
+        await asyncio.sleep(60)
+        return await left(stage), api.refused
+
+    assert on_stage(body).value == (NOTHING, 1)
 
 
 def test_deleting_a_pool_ends_all_its_machines() -> None:

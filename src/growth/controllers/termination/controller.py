@@ -16,7 +16,7 @@ from growth.controllers.tainting import NodeReplaced
 from growth.controllers.termination.drains import Drains
 from growth.controllers.termination.endings import Endings
 from growth.controllers.termination.evictions import Evictions
-from growth.kube.errors import Conflict, NotFound
+from growth.kube.errors import NotFound
 from growth.kube.store import Change, Deleted
 from growth.telemetry.logs import logger
 
@@ -144,6 +144,7 @@ class Termination:
         return any(names.node_class_label(kind.group, kind.kind) in node.metadata.labels for kind in kinds)
 
     async def _delete_claim(self, claim: NodeClaim, node: Node) -> None:
+        """`Conflict` where somebody wrote meanwhile: no news of the Node need follow, so we must look again ourselves."""
         if claim.metadata.deletion_timestamp is not None:
             return
         try:
@@ -153,7 +154,7 @@ class Termination:
             if node.spec.provider_id and fresh.status.provider_id not in {"", node.spec.provider_id}:
                 return
             await self._env.api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
-        except (NotFound, Conflict):
+        except NotFound:
             return
         _log.info("deleting nodeclaim of a deleted node", NodeClaim=claim.metadata.name, Node=node.metadata.name)
 
