@@ -9,7 +9,9 @@ import datetime as dt
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from growth.api import names
 from growth.api.clouds import CloudMachine
+from growth.api.conditions import is_true
 from growth.api.karpenter import NodeClaim
 
 
@@ -61,12 +63,17 @@ def unclaimed(
 
 
 def without_machine(claims: Iterable[NodeClaim], machines: Iterable[CloudMachine]) -> tuple[NodeClaim, ...]:
-    """Claims that were launched, are not being deleted, and whose machine the cloud did not list. Each must be asked for."""
+    """Claims whose Node registered, that are not being deleted, and whose machine the cloud did not list.
+
+    Each must be asked for. A machine that is still coming up has a time of its own, and young ones are what a cloud's lists
+    know least of.
+    """
     known = {machine.provider_id for machine in machines}
     return tuple(
         claim
         for claim in sorted(claims, key=lambda claim: claim.metadata.name)
         if claim.status.provider_id
+        and is_true(claim.status.conditions, names.REGISTERED)
         and claim.status.provider_id not in known
         and claim.metadata.deletion_timestamp is None
     )

@@ -78,7 +78,8 @@ def step(of: NodeClaim, *nodes: Node, paused: bool = False) -> decide.Step:
 
 
 def launched(seconds: float = 0, **more: Any) -> NodeClaim:
-    return claim(said("Launched", seconds), said("Registered", seconds, "Unknown", "NodeNotFound"), **more)
+    told = said("Launched", seconds), said("Registered", seconds, "Unknown", "NodeNotFound")
+    return claim(*told, **{"age": 9999, **more})
 
 
 def registered(seconds: float = 0, reason: str = "NodeNotReady", **more: Any) -> NodeClaim:
@@ -86,7 +87,7 @@ def registered(seconds: float = 0, reason: str = "NodeNotReady", **more: Any) ->
         said("Launched", 1000),
         said("Registered", seconds),
         said("Initialized", seconds, "Unknown", reason),
-        **{"node": "n", **more},
+        **{"node": "n", "age": 9999, **more},
     )
 
 
@@ -131,6 +132,12 @@ def test_each_state_has_one_next_step(of: NodeClaim, nodes: tuple[Node, ...], ex
 def test_a_pause_stops_buying_and_giving_up(of: NodeClaim) -> None:
     """Nothing but waiting and telling happens to a paused claim that has no usable node."""
     assert isinstance(step(of, paused=True), Wait | Tell)
+
+
+def test_a_wrong_clock_does_not_shorten_a_time() -> None:
+    """Conditions are dated by whoever wrote them, and nothing began before the claim was there."""
+    assert step(launched(1500, age=300)) == Wait(600)
+    assert step(registered(1500, age=200), JOINED) == Wait(400)
 
 
 def test_a_pause_does_not_keep_a_node_from_being_taken() -> None:

@@ -13,14 +13,19 @@ from tests.unit.planning.test_draining import NOW
 GRACE = dt.timedelta(seconds=30)
 
 
-def claim(name: str, *, uid: str = "", provider_id: str = "", deleting: bool = False) -> NodeClaim:
+def claim(
+    name: str, *, uid: str = "", provider_id: str = "", deleting: bool = False, registered: bool = True
+) -> NodeClaim:
     metadata = {"name": name, "uid": uid or f"uid-{name}"}
     if deleting:
         metadata["deletionTimestamp"] = "2030-01-07T11:00:00Z"
     raw = {
         "metadata": metadata,
         "spec": {"nodeClassRef": {"group": "g", "kind": "k", "name": "n"}, "requirements": []},
-        "status": {"providerID": provider_id},
+        "status": {
+            "providerID": provider_id,
+            "conditions": [{"type": "Registered", "status": "True" if registered else "Unknown"}],
+        },
     }
     return msgspec.convert(raw, NodeClaim)
 
@@ -63,13 +68,14 @@ def test_the_young_and_the_going_are_left() -> None:
 
 
 def test_claims_to_ask_about() -> None:
-    """Launched, not being deleted, and not in the list."""
+    """Their Nodes registered, nobody deletes them, and they are not in the list."""
     found = without_machine(
         (
             claim("a", provider_id="cloud://a"),
             claim("b", provider_id="cloud://b"),
             claim("c"),
             claim("d", provider_id="cloud://d", deleting=True),
+            claim("e", provider_id="cloud://e", registered=False),
         ),
         (machine("a"),),
     )

@@ -195,7 +195,7 @@ def _registration(
 ) -> Step:
     if len(nodes) == 1:
         return Register(nodes[0])
-    left = _left(since(claim.status.conditions, names.LAUNCHED), patience.registration, now=now)
+    left = _left(_began(claim, names.LAUNCHED), patience.registration, now=now)
     if left <= 0 and not paused:
         return GiveUp(REGISTRATION_TIMEOUT, patience.registration)
     obstacle = SEVERAL_NODES if nodes else NOT_REGISTERED
@@ -206,7 +206,7 @@ def _initialization(claim: NodeClaim, node: Node | None, *, now: dt.datetime, pa
     obstacle = obstacle_to_use(claim, node)
     if obstacle is None and node is not None:
         return Initialize(node)
-    registered = since(claim.status.conditions, names.REGISTERED)
+    registered = _began(claim, names.REGISTERED)
     left = _left(registered, patience.initialization, now=now)
     if left <= 0 and not paused:
         return GiveUp(INITIALIZATION_TIMEOUT, patience.initialization)
@@ -231,6 +231,14 @@ def _own(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
     if named:
         return named[0]
     return nodes[0] if len(nodes) == 1 else None
+
+
+def _began(claim: NodeClaim, condition: str) -> dt.datetime | None:
+    """Since when the condition holds. It is dated by the clock of whoever wrote it, the claim by the server's: what seems to
+    have been before the claim was not.
+    """
+    told, born = since(claim.status.conditions, condition), claim.metadata.creation_timestamp
+    return told if told is None or born is None else max(told, born)
 
 
 def _left(start: dt.datetime | None, seconds: float, *, now: dt.datetime) -> float:
