@@ -52,8 +52,8 @@ def test_nodepools_are_karpenters_and_gpool_is_ours(server: Server) -> None:
         assert header.split() == ["NAME", "NODECLASS", "NODES", "READY", "AGE"]
         assert row.split()[:2] == ["example", "default"]
         header, row = server.kubectl("get", "gpool").splitlines()
-        assert header.split() == ["NAME", "NODES", "LIMIT", "OPTIMISE", "READY", "AGE"]
-        assert row.split()[:2] == ["example", "WhenEmpty"]
+        assert header.split() == ["NAME", "NODES", "LIMIT", "AFTER", "OPTIMISE", "READY", "AGE"]
+        assert row.split()[:3] == ["example", "10m", "WhenEmpty"]
         everything = server.kubectl("get", "karpenter,growth", "-o", "name").split()
         assert {"nodepool.karpenter.sh/example", "nodepool.growth.dev/example"} <= set(everything)
     finally:

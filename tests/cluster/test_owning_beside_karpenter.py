@@ -26,9 +26,11 @@ OF_THEIR_CLOUD = frozenset({"instance_cpu", "instance_family", "instance_memory"
 # What a workload that comes and goes without trouble gives no occasion to count.
 UNEVENTFUL = frozenset(
     {
+        "karpenter_nodeclaims_unhealthy_disrupted_total",  # repair, which is off unless it is asked for
         "karpenter_scheduler_queue_depth",  # while a pass runs
         "karpenter_scheduler_unfinished_work_seconds",
         "karpenter_voluntary_disruption_failed_validations_total",
+        "karpenter_voluntary_disruption_queue_failures_total",
     }
 )
 # Long enough for what is counted late, and not for ever: not everything that is missing will come.

@@ -94,9 +94,12 @@ async def found(call: Awaitable[T]) -> T | None:
 
 
 async def served(api: Api, definition: Json) -> Kind[Json]:
-    """Waits until the CRD's kind answers."""
+    """Waits until the CRD's kind answers.
+
+    It is asked for the whole list: for a part of one a server reads its database, and its cache may not be filled then.
+    """
     kind = kind_of(definition)
-    await eventually(lambda: found(api.list(kind, limit=1)), lambda page: page is not None)
+    await eventually(lambda: found(api.list(kind)), lambda page: page is not None)
     return kind
 
 

@@ -18,7 +18,8 @@ from tests.simulation.clouds import TYPE
 from tests.simulation.owning import Stage, on_stage
 
 PHASES = ("", "Pending", "Provisioning", "Ready", "Unmet", "Deprovisioning")
-CLAIMS = ("none", "stranger", "new", "failing", "no stock", "launched", "registered", "initialized", "going")
+MACHINES = ("contrary", "launched", "registered", "initialized", "going")  # contrary: with a machine and «no stock»
+CLAIMS = ("none", "stranger", "new", "failing", "no stock", *MACHINES)
 AGES = ("young", "old")  # old: every wait and TTL is over
 
 
@@ -41,17 +42,20 @@ def expected(case: Case) -> tuple[str, str]:
     own = case.claim not in {"none", "stranger"}
     kept = "kept" if own or case.claim == "stranger" else "none"
     match case.phase, case.claim:
+        case "Unmet", ("none" | "stranger" | "going" | "no stock"):
+            after = "Unmet" if case.age == "young" else "gone"
+            return after, "ended" if case.claim == "no stock" else kept
         case (("" | "Pending"), "going"):
             return case.phase, "kept"
         case (("" | "Pending"), "none"):
             return "Pending", "made"
-        case (("" | "Pending"), ("stranger" | "new" | "failing")):
+        case (("" | "Pending" | "Unmet"), ("stranger" | "new" | "failing" | "contrary")):
             return "Pending", "kept"
         case (("" | "Pending"), "no stock"):
             return "Unmet", "ended"
-        case (("" | "Pending" | "Provisioning"), "initialized"):
+        case (("" | "Pending" | "Unmet" | "Provisioning"), "initialized"):
             return "Ready", "kept"
-        case (("" | "Pending" | "Provisioning"), ("launched" | "registered")):
+        case (("" | "Pending" | "Unmet" | "Provisioning"), ("launched" | "registered")):
             return ("Provisioning", "kept") if case.age == "young" else ("gone", "removed")
         case "Provisioning", ("none" | "stranger" | "going"):
             return "gone", kept
@@ -61,9 +65,6 @@ def expected(case: Case) -> tuple[str, str]:
             return "gone", kept
         case "Ready", _:
             return ("Ready" if case.age == "young" else "gone"), "kept"
-        case "Unmet", _:
-            after = "Unmet" if case.age == "young" else "gone"
-            return after, "ended" if own and case.claim != "going" else kept
         case _:  # Deprovisioning
             return "gone", "removed" if own and case.claim != "going" else kept
 
@@ -82,7 +83,7 @@ def conditions(case: Case, then: dt.datetime) -> list[Json]:
     match case.claim:
         case "failing":
             return [condition(names.LAUNCHED, "Unknown", "QuotaExceeded", "no more than 10")]
-        case "no stock":
+        case "no stock" | "contrary":
             return [condition(names.LAUNCHED, "False", names.INSUFFICIENT_CAPACITY_ERROR, "none anywhere")]
         case "launched" | "going":
             return [launched]
@@ -126,7 +127,7 @@ async def prepare(stage: Stage, case: Case, pool: GrowthPool, now: dt.datetime) 
             case.name, labels={names.POOL_LABEL: "default"}, annotations={names.NODE_REQUEST_ANNOTATION: owner}
         )
         told: Json = {"conditions": conditions(case, then)}
-        if case.claim in {"launched", "registered", "initialized", "going"}:
+        if case.claim in MACHINES:
             told |= {"providerID": f"scripted://{case.name}", "nodeName": case.name}
         await stage.admin.patch(NODE_CLAIM, case.name, {"status": told}, subresource="status")
         if case.claim == "going":
@@ -151,7 +152,7 @@ async def outcome(stage: Stage, case: Case, before: dict[str, NodeClaim]) -> tup
 
 
 def test_every_state_with_every_claim_leads_where_it_should() -> None:
-    """108 situations at once: the phase afterwards, and what became of the claim; then nothing more is written."""
+    """120 situations at once: the phase afterwards, and what became of the claim; then nothing more is written."""
 
     async def body(stage: Stage) -> None:
         pool = await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
@@ -167,9 +168,32 @@ def test_every_state_with_every_claim_leads_where_it_should() -> None:
             if found != expected(case):
                 wrong[case.name] = (found, expected(case))
         assert wrong == {}
+        left = (await stage.admin.list(NODE_REQUEST)).items
+        assert {each.status.phase for each in left if each.status.unmet_until is not None} == {"Unmet"}
         written = stage.writes()
         await asyncio.sleep(60)
         assert stage.writes() == written
+
+    on_stage(body)
+
+
+def test_a_phase_that_people_write_is_put_right_and_costs_no_machine() -> None:
+    """A request that was Ready, told to be Unmet by hand: Ready again, its story unchanged, its claim untouched."""
+
+    async def body(stage: Stage) -> None:
+        pool = await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 10}))
+        case = Case("Pending", "initialized", "young")
+        await prepare(stage, case, pool, stage.env.clock.now())
+        await stage.start(NodeRequests(stage.env, GrowthReserving(stage.env)))
+        await asyncio.sleep(10)
+        before = await stage.admin.get(NODE_REQUEST, case.name)
+        assert before.status.phase == "Ready"
+        claim = await stage.admin.get(NODE_CLAIM, case.name)
+        unmet = {"phase": "Unmet", "unmetUntil": print_time(stage.env.clock.now() + dt.timedelta(days=1))}
+        await stage.admin.patch(NODE_REQUEST, case.name, {"status": unmet}, subresource="status")
+        await asyncio.sleep(10)
+        assert (await stage.admin.get(NODE_REQUEST, case.name)).status == before.status
+        assert await stage.admin.get(NODE_CLAIM, case.name) == claim
 
     on_stage(body)
 

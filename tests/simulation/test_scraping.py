@@ -18,10 +18,12 @@ from tests.manifests import workload
 PODS = 6
 # Told by the process that serves the port, and not by the autoscaler in it.
 OF_THE_PROCESS = frozenset({"growth_build_info", "karpenter_build_info"})
-# What a leak and a pod at the last moment give occasion to count: see the tests of collection and disruption.
+# What a leak, a pod at the last moment and a broken Node give occasion to count: see the tests of collection, disruption
+# and repair.
 RARE = frozenset(
     {
         "growth_collected_total",
+        "karpenter_nodeclaims_unhealthy_disrupted_total",
         "karpenter_voluntary_disruption_failed_validations_total",
         "karpenter_voluntary_disruption_queue_failures_total",
     }

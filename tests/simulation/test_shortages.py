@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import Any
 
 from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable, InsufficientCapacity
@@ -21,7 +22,7 @@ from growth.sim.kernel import Kernel
 from growth.sim.replica import Replica
 from growth.sim.trials.owning import stage as owning
 from tests.manifests import need
-from tests.simulation.buying import Buyer, Stage, staged, told
+from tests.simulation.buying import Buyer, Stage, staged, told, with_settings
 from tests.simulation.clouds import TYPE, ScriptedCloud
 
 
@@ -51,11 +52,11 @@ class ShortCloud(ScriptedCloud):
 SMALL = "c-2x-amd64-linux"
 
 
-async def begin(stage: Stage, cloud: ShortCloud, *types: str) -> Environment:
+async def begin(stage: Stage, cloud: ShortCloud, *types: str, **settings: Any) -> Environment:
     """A pool of these types, everything that buys, and a pod that waits."""
     await stage.begin()
     await stage.add_pool("default", need(names.INSTANCE_TYPE_LABEL, "In", *types))
-    env = stage.environment(cloud=cloud)
+    env = stage.environment(cloud=cloud, settings=with_settings(**settings))
     reader = CatalogueReader(env)
     parts = (reader, Lifecycle(env, catalogue=reader), Termination(env))
     Buyer(stage, env)
@@ -79,6 +80,20 @@ def test_what_was_refused_is_asked_for_again_after_three_minutes_and_not_before(
         between = [later - earlier for earlier, later in itertools.pairwise(cloud.refusals)]
         assert len(between) == 3
         assert all(180 <= seconds <= 195 for seconds in between), between
+
+    staged(body)
+
+
+def test_how_long_what_was_refused_is_left_out_can_be_set() -> None:
+    """With `refusedTTL` of 20 seconds it is asked for so often, and no oftener."""
+
+    async def body(stage: Stage) -> None:
+        cloud = ShortCloud(SMALL)
+        await begin(stage, cloud, SMALL, refused_ttl=20.0)
+        await asyncio.sleep(120)
+        between = [later - earlier for earlier, later in itertools.pairwise(cloud.refusals)]
+        assert len(between) >= 3
+        assert all(20 <= seconds <= 35 for seconds in between), between
 
     staged(body)
 

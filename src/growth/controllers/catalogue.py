@@ -1,7 +1,7 @@
 """Keeps what the cloud sells, its prices and its stock, in the shared state.
 
 A read that fails changes nothing: yesterday's catalogue is better than none, and the cloud refuses what it has not got.
-What it refused is left out for three minutes, whatever it says of it meanwhile.
+What it refused is left out for `refused_ttl`, whatever it says of it meanwhile.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class CatalogueReader:
         self._wake = asyncio.Event()
         self._read_at: float | None = None
         self._told: Catalogue | None = None
-        self._shortages = Shortages(env.clock)
+        self._shortages = Shortages(env.clock, seconds=env.settings.refused_ttl)
         self._backoff = Backoff(env.random, RETRY)
         env.metrics.read(AGE, self._age)
         env.metrics.read(REFUSED, lambda: [({}, float(len(self._shortages)))])

@@ -6,6 +6,8 @@ Times are seconds. Defaults are Karpenter's where it has the setting.
 import dataclasses
 from typing import Final
 
+from growth.providers.shortages import UNAVAILABLE_SECONDS
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
@@ -31,6 +33,7 @@ class ControllerSettings:
     registration_ttl: float = 900.0
     initialization_ttl: float = 900.0
     catalogue_period: float = 60.0  # how often prices and stock are read anew
+    refused_ttl: float = UNAVAILABLE_SECONDS  # how long no plan asks for an offering that the cloud refused
 
     # Termination and scale-down.
     drain_retry: float = 1.0

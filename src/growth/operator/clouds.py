@@ -53,6 +53,7 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
             clock=clock,
             random=random,
             faults=faults,
+            refused_seconds=settings.controllers.refused_ttl,
         )
         registrar = Registrar(
             api,

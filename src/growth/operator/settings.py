@@ -250,6 +250,7 @@ def _sections() -> Iterator[Section]:
             ),
             _of(made, "reservationUse", RESERVED, "A reserved name is not used any more after so long."),
             _of(made, "cataloguePeriod", PERIOD, "How often prices and stock are read anew."),
+            _of(made, "refusedTTL", PERIOD, "An offering that the cloud refused is left out of plans for so long."),
         ),
     )
     yield Section(

@@ -21,14 +21,15 @@ Key = tuple[str, str, str]
 class Shortages:
     """Kept for the life of a process: after a restart each offering is asked for once more."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, seconds: float = UNAVAILABLE_SECONDS) -> None:
         self._clock = clock
+        self._seconds = seconds
         self._until: dict[Key, float] = {}
 
     def add(self, refused: Iterable[Key]) -> None:
         """They were refused just now. What was left out already is not left out for longer: nobody asked for it."""
         self._forget()
-        until = self._clock.monotonic() + UNAVAILABLE_SECONDS
+        until = self._clock.monotonic() + self._seconds
         for key in refused:
             self._until.setdefault(key, until)
 

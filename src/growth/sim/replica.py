@@ -130,6 +130,7 @@ class Replica:
             namespace=self._settings.controllers.namespace,
             clock=self.clock,
             random=random.stream("kwok"),
+            refused_seconds=self._settings.controllers.refused_ttl,
         )
         return Cloud(self._seams.provider(self.provider, Actor(self.name, own.name, Role.CLOUD)))
 

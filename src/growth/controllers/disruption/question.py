@@ -235,9 +235,8 @@ def _housed(
     open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
     places, homeless = _places(open_to_them, moving, sure=move.reason == names.UNDERUTILIZED)
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
-    if situation.buffered and not why:
-        lost = _lost_by_buffers(move, situation, moving)
-        why = f"CapacityBuffers would lose the room for {lost} of their pods" if lost else ""
+    if not why and (situation.buffered or move.reason == names.UNDERUTILIZED):
+        why = _left_behind(move, situation, moving)
     taken = {
         view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
     }
@@ -275,14 +274,22 @@ def _filled(snapshot: Snapshot, demands: Sequence[Demand]) -> tuple[NodeView, ..
     return holding(snapshot.nodes, filled)
 
 
-def _lost_by_buffers(move: Move, situation: Situation, moving: Sequence[Demand]) -> int:
-    """How many of their pods have room now and none when kube-scheduler has bound those of the move, in some order."""
+def _left_behind(move: Move, situation: Situation, moving: Sequence[Demand]) -> str:
+    """Who has room now and none when kube-scheduler has bound the pods of the move, in some order, and on nodes as they are.
+
+    It knows nothing of places that are meant for them: what goes elsewhere may take the only room, or the only zone, of
+    another. Of moves that must be made whatever they save only the buffers are asked.
+    """
     bought = [each.planned for each in move.replacements]
     before = frozenset(left_over(situation, gone=(), evicted=(), claims=(), waiting=frozenset()))
-    after = (
-        left_over(situation, gone=move.nodes, evicted=queue, claims=bought, waiting=before) for queue in orders(moving)
-    )
-    return max(sum(key in situation.buffered for key in left) for left in after)
+    for queue in orders(moving):
+        left = left_over(situation, gone=move.nodes, evicted=queue, claims=bought, waiting=before)
+        pods = [key for key in left if key not in situation.buffered]
+        if pods and move.reason == names.UNDERUTILIZED:
+            return f"kube-scheduler would leave {len(pods)} of the pods without a place, {pods[0]} for one"
+        if len(left) > len(pods):
+            return f"CapacityBuffers would lose the room for {len(left) - len(pods)} of their pods"
+    return ""
 
 
 def _stays(pod: CachedPod, situation: Situation) -> bool:

@@ -5,7 +5,8 @@
        └──► Unmet ──► (claim ended, forgotten after unmetTTL)
 
 The request mirrors its claim: launched is `Provisioning`, registered the event `nodeLabelled`, initialised `Ready`. Only a
-cloud that has none of the type makes it `Unmet`; whatever else fails is told, and tried again.
+cloud that has none of the type makes it `Unmet`; whatever else fails is told, and tried again. Where the two differ the
+claim is right: `Unmet` beside a claim that was not refused for want of the type is `Pending` again, and no claim ends by it.
 """
 
 import dataclasses
@@ -60,7 +61,7 @@ class Wait:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tell:
-    """Write this into the status; what is empty stays as it is."""
+    """Write this into the status; what is empty stays as it is, but `unmet_until` goes with the phase."""
 
     phase: str
     events: tuple[StoryEvent, ...] = ()
@@ -108,7 +109,7 @@ def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime
             return _kept(request, patience.ready_ttl, now=now)
         case "Unmet":
             if claim is not None and not _going(claim):
-                return EndClaim()
+                return EndClaim() if _out_of_stock(claim) else Tell(phase=PENDING)
             until = request.status.unmet_until or _last(request, now) + dt.timedelta(seconds=patience.unmet_ttl)
             left = (until - now).total_seconds()
             return Wait(left) if left > 0 else Forget()
@@ -127,12 +128,12 @@ def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime,
         return Ask()
     told = find(claim.status.conditions, names.LAUNCHED)
     if claim.status.provider_id and told is not None and told.status == TRUE:
-        event = StoryEvent(at=now, name=NODE_PROVISIONED)
-        return Tell(phase=PROVISIONING, node_id=claim.status.provider_id, events=(event,))
+        events = _once(request, NODE_PROVISIONED, now)
+        return Tell(phase=PROVISIONING, node_id=claim.status.provider_id, events=events)
     if told is None or told.status == TRUE or told.reason == names.LAUNCHED:
         return Nothing()
     failed = StoryEvent(at=now, name=NODE_REQUEST_FAILED, reason=told.message or told.reason)
-    if told.reason == names.INSUFFICIENT_CAPACITY_ERROR:
+    if _out_of_stock(claim):
         return Tell(phase=UNMET, events=(failed,), unmet_until=now + dt.timedelta(seconds=patience.unmet_ttl))
     return Nothing() if _told(request, failed) else Tell(phase=PENDING, events=(failed,))
 
@@ -141,10 +142,9 @@ def _provisioning(request: NodeRequest, claim: NodeClaim | None, *, now: dt.date
     if claim is None or _going(claim):
         return Forget("its claim was deleted before the machine was ready")
     conditions = claim.status.conditions
-    labelled = is_true(conditions, names.REGISTERED) and not _happened(request, NODE_LABELLED)
-    events = (StoryEvent(at=now, name=NODE_LABELLED),) if labelled else ()
+    events = _once(request, NODE_LABELLED, now) if is_true(conditions, names.REGISTERED) else ()
     if is_true(conditions, names.INITIALIZED):
-        return Tell(phase=READY, events=(*events, StoryEvent(at=now, name=NODE_READY)))
+        return Tell(phase=READY, events=(*events, *_once(request, NODE_READY, now)))
     if events:
         return Tell(phase=PROVISIONING, events=events)
     launched = since(conditions, names.LAUNCHED) or _last(request, now)
@@ -180,8 +180,16 @@ def _told(request: NodeRequest, event: StoryEvent) -> bool:
     return last is not None and (last.name, last.reason) == (event.name, event.reason)
 
 
-def _happened(request: NodeRequest, name: str) -> bool:
-    return any(event.name == name for event in request.status.events)
+def _once(request: NodeRequest, name: str, now: dt.datetime) -> tuple[StoryEvent, ...]:
+    """The event, unless the story has it already."""
+    return () if any(event.name == name for event in request.status.events) else (StoryEvent(at=now, name=name),)
+
+
+def _out_of_stock(claim: NodeClaim) -> bool:
+    """The claim has no machine, and says itself that the cloud has none for it."""
+    told = find(claim.status.conditions, names.LAUNCHED)
+    refused = told is not None and told.status != TRUE and told.reason == names.INSUFFICIENT_CAPACITY_ERROR
+    return refused and not claim.status.provider_id
 
 
 def _going(claim: NodeClaim) -> bool:

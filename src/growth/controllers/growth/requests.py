@@ -156,11 +156,12 @@ class NodeRequests:
                 return None
 
     async def _tell(self, raw: Json, request: NodeRequest, step: progress.Tell) -> None:
-        fields: Json = {"nodeClaimName": claim_name(request.metadata.name)}
+        fields: Json = {
+            "nodeClaimName": claim_name(request.metadata.name),
+            "unmetUntil": None if step.unmet_until is None else print_time(step.unmet_until),
+        }
         if step.node_id:
             fields["nodeID"] = step.node_id
-        if step.unmet_until is not None:
-            fields["unmetUntil"] = print_time(step.unmet_until)
         await stories.write(self._env.api, NODE_REQUEST, raw, phase=step.phase, events=step.events, fields=fields)
         _log.info("noderequest moved on", phase=step.phase, events=[each.name for each in step.events])
         if step.phase == UNMET:
@@ -260,8 +261,10 @@ class NodeRequests:
     # Ends.
 
     async def _delete_claim(self, claim: NodeClaim) -> None:
+        """Only as it was seen: `Conflict` where it was written since, for that may have been its machine."""
+        meta = claim.metadata
         try:
-            await self._env.api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
+            await self._env.api.delete(NODE_CLAIM, meta.name, uid=meta.uid, revision=meta.resource_version)
         except NotFound:
             return
         _log.info("deleted the nodeclaim of an unmet request", NodeClaim=claim.metadata.name)

@@ -15,7 +15,10 @@ from growth.units import print_time
 async def write(
     api: Api, kind: Kind[Any], raw: Json, *, phase: str, events: Sequence[StoryEvent] = (), fields: Json | None = None
 ) -> Json:
-    """The object after the write. `raw` is what the server just gave: `Conflict` where somebody was first."""
+    """The object after the write. `raw` is what the server just gave: `Conflict` where somebody was first.
+
+    Of `fields`, those that are None go.
+    """
     known = raw
 
     def edit(draft: Json) -> None:
@@ -23,7 +26,11 @@ async def write(
             raise Conflict(f"{kind.kind} {draft['metadata']['name']} changed meanwhile")
         status = draft.setdefault("status", {})
         status["phase"] = phase
-        status.update(fields or {})
+        for key, value in (fields or {}).items():
+            if value is None:
+                status.pop(key, None)
+            else:
+                status[key] = value
         if events:
             status["events"] = [*(status.get("events") or []), *map(_told, events)][-STORY:]
 

@@ -97,8 +97,16 @@ class _Wishes:
 class Kinds:
     """Compiles shapes: first all of them are heard, then it is known which rules count which pods."""
 
-    def __init__(self, groups: Groups, constraints: Constraints, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        constraints: Constraints,
+        namespaces: Mapping[str, Mapping[str, str]],
+        *,
+        spread_by_default: bool = True,
+    ) -> None:
         self._groups = groups
+        self._spread_by_default = spread_by_default
         self._constraints = constraints
         # Wishes are registered apart from rules: those of equal words count the same pods, but only rules bar anybody.
         self._wished = Groups(namespaces, constraints)
@@ -135,7 +143,7 @@ class Kinds:
 
     def _default(self, shape: PodShape, filters: tuple[Constraint, ...]) -> Iterable[Group]:
         label = _of_workload(shape)
-        if not label:
+        if not label or not self._spread_by_default:
             return
         siblings = LabelSelector(match_labels={label: shape.labels[label]})
         for key, skew in SYSTEM_SPREAD:

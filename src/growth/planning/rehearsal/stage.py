@@ -48,10 +48,10 @@ class Stage:
     """A snapshot and its pending pods, compiled once; `rehearse` may be called for many plans and changes nothing here.
 
     The queue is by priority, then in the order of the demands. Pods that no plan could place are in it too: what they
-    find room on, they take.
+    find room on, they take. `spread_by_default` False: kube-scheduler's profile has no default spread, as clusters may set it.
     """
 
-    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand]) -> None:
+    def __init__(self, snapshot: Snapshot, demands: Sequence[Demand], *, spread_by_default: bool = True) -> None:
         self._snapshot = snapshot
         self._constraints = Constraints()
         groups = Groups(snapshot.namespaces, self._constraints)
@@ -63,7 +63,7 @@ class Stage:
         asked = (name for draft, _ in (*drafts, *daemons) for name in draft.requests)
         self._resources = tuple(dict.fromkeys((PODS, *SCORED, *asked)))
         self._daemons = apart.classes(daemons, self._resources)
-        kinds = Kinds(groups, self._constraints, snapshot.namespaces)
+        kinds = Kinds(groups, self._constraints, snapshot.namespaces, spread_by_default=spread_by_default)
         for draft, _ in drafts:
             filters = tuple(dict.fromkeys(each.constraint for each in draft.variants))
             kinds.hear(draft.shape, () if self._constraints.none in filters else filters)

@@ -36,7 +36,7 @@ from growth.providers.choice import Choice, choices
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
 from growth.providers.kwok.records import Record, State, Unreadable
-from growth.providers.shortages import Shortages
+from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.units import Duration, UnitError
 
 PAGE: Final = 500
@@ -65,6 +65,7 @@ class KwokProvider:
         clock: Clock,
         random: Random,
         faults: FaultBook | None = None,
+        refused_seconds: float = UNAVAILABLE_SECONDS,
     ) -> None:
         self.faults = faults or FaultBook(api, namespace=namespace, clock=clock)
         self._api = api
@@ -74,7 +75,7 @@ class KwokProvider:
         self._clock = clock
         self._random = random
         self._classes: dict[str, tuple[KWOKNodeClass, float]] = {}
-        self._shortages = Shortages(clock)
+        self._shortages = Shortages(clock, seconds=refused_seconds)
         self._reserving = asyncio.Lock()
 
     def sell(self, catalogue: Catalogue) -> None:

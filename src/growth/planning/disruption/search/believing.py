@@ -2,7 +2,9 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+import itertools
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from growth.api.requests import requests_of
@@ -24,6 +26,11 @@ ROUNDS: Final = 12
 FEW: Final = 1500
 # Of so many shapes each is tried in the worst moment; more of them are of different workloads, which mix anyway.
 SHAPES: Final = 4
+# So many orders, in which pods of one shape are alike, are all tried.
+ALL: Final = 24
+# Which defaults kube-scheduler's profile has, nobody tells us: moves of so few pods must do with and without them. More
+# pods are spread by their number alone.
+ANY_PROFILE: Final = 100
 
 
 def left_over(
@@ -39,6 +46,23 @@ def left_over(
     `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
     """
     names = set(gone)
+    for by_default in (True, False) if 0 < len(evicted) <= ANY_PROFILE else (True,):
+        left = _left_by(situation, names, evicted, claims, by_default=by_default)
+        found = [key for key in left if key not in waiting]
+        if found:
+            return found
+    return []
+
+
+def _left_by(
+    situation: Situation,
+    names: Collection[str],
+    evicted: Sequence[Demand],
+    claims: Sequence[PlannedClaim],
+    *,
+    by_default: bool,
+) -> list[str]:
+    """The same with everybody who waits, for one profile of kube-scheduler."""
     spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
     nodes = [
         _drained(node) if node.name in names else node
@@ -46,12 +70,13 @@ def left_over(
         if node.name not in names or spread
     ]
     queue = [*situation.waiting, *evicted]
-    stage = Stage(dataclasses.replace(situation.snapshot, nodes=tuple(nodes)), queue)
+    after = dataclasses.replace(situation.snapshot, nodes=tuple(nodes))
+    stage = Stage(after, queue, spread_by_default=by_default)
     bound = stage.rehearse(claims, Arrival.BEFOREHAND)
     left = [*bound.left]
     if situation.buffered:
         left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
-    return [key for key in left if key not in waiting]
+    return left
 
 
 def _full(
@@ -84,20 +109,49 @@ def _drained(node: NodeView) -> NodeView:
 
 
 def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: as they are listed, turned round, the largest first, the smallest first, by lot;
-    and those of one shape just before the last of the others, when what is new is nearly full and takes the wrong ones.
+    """Orders in which pods may come back: all that differ, where these are few. Else as they are listed, turned round, the
+    largest first, the smallest first, by lot, one of each shape in turn from either end; and those of one shape just before
+    the last of the others, when what is new is nearly full and takes the wrong ones.
 
     What a controller ends a pod's name with is such a lot, and the same each time.
     """
     found = [list(evicted), list(evicted)[::-1]]
-    if len(evicted) <= FEW:
-        sizes = {demand.shape: _size(demand.shape) for demand in evicted}
-        largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
-        found += [largest, largest[::-1], sorted(evicted, key=lambda demand: demand.key[::-1])]
-        by_shape = collections.Counter(demand.shape for demand in evicted)
-        if 1 < len(by_shape) <= SHAPES:
-            found += [_just_before_the_last(shape, largest) for shape in by_shape]
+    if len(evicted) > FEW:
+        return found
+    sizes = {demand.shape: _size(demand.shape) for demand in evicted}
+    largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
+    by_shape: dict[PodShape, list[Demand]] = {}
+    for demand in largest:
+        by_shape.setdefault(demand.shape, []).append(demand)
+    if _arrangements(len(each) for each in by_shape.values()) <= ALL:
+        return list(_all_orders(tuple(tuple(each) for each in by_shape.values())))
+    found += [largest, largest[::-1], sorted(evicted, key=lambda demand: demand.key[::-1])]
+    if len(by_shape) > 1:
+        in_turn = [each for turn in itertools.zip_longest(*by_shape.values()) for each in turn if each is not None]
+        found += [in_turn, in_turn[::-1]]
+    if 1 < len(by_shape) <= SHAPES:
+        found += [_just_before_the_last(shape, largest) for shape in by_shape]
     return found
+
+
+def _arrangements(sizes: Iterable[int]) -> int:
+    """In how many orders groups of so many can come whose members are alike; more than `ALL` are not counted."""
+    total, found = 0, 1
+    for size in sizes:
+        total += size
+        found *= math.comb(total, size)
+        if found > ALL:
+            break
+    return found
+
+
+def _all_orders(groups: tuple[tuple[Demand, ...], ...]) -> Iterator[list[Demand]]:
+    if not any(groups):
+        yield []
+    for at, group in enumerate(groups):
+        if group:
+            for rest in _all_orders((*groups[:at], group[1:], *groups[at + 1 :])):
+                yield [group[0], *rest]
 
 
 def _just_before_the_last(shape: PodShape, evicted: Sequence[Demand]) -> list[Demand]:
