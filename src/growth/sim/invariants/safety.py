@@ -27,7 +27,7 @@ from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES, replaces
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
-from growth.sim.invariants.sizes import surplus
+from growth.sim.invariants.sizes import MOST_WRONG_SECONDS, surplus
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
 from growth.units import parse_time
@@ -35,8 +35,6 @@ from growth.units import parse_time
 # A machine without a claim is gone, asked to go, or held back for people within this time of calm, or of any weather.
 LEAK_SECONDS: Final = 900.0
 LEAK_SECONDS_IN_STORMS: Final = 2400.0
-# By so much the times that a process wrote down may be wrong, as its wall clock was.
-MOST_WRONG_SECONDS: Final = 600.0
 # Between the two answers of the cloud on which a claim is given up.
 CONFIRM_SECONDS: Final = 60.0
 EMPTY: Final = "Empty"
