@@ -159,6 +159,15 @@ def test_siblings_of_a_replica_set_are_spread_by_default() -> None:
     assert sorted(siblings.values()) == [0, 0, 0, 1, 1, 1]
 
 
+def test_a_profile_may_have_no_default_spread() -> None:
+    """Then siblings go where most room is, as pods of nobody do."""
+    alike = pods(6, cpu="100m", memory="128Mi", labels={"pod-template-hash": "x"})
+    demands = [Demand(f"default/{each.metadata.name}", SHAPES.shape(each)) for each in alike]
+    stage = Stage(Snapshot(currency="EUR", namespaces={"default": {}}), demands, spread_by_default=False)
+    machines = node("a", cpu="64", memory="256Gi"), node("b", cpu="32", memory="128Gi", zone="b")
+    assert {place for _, place in stage.rehearse_nodes(machines).order} == {0}
+
+
 def test_hard_spread_counts_only_machines_that_are_there() -> None:
     """One by one the first zone takes what it can before the second exists; at once both are even."""
     waiting = pods(4, labels={"app": "web"}, spread=[spread(ZONE, app="web")])

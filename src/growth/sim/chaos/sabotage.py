@@ -220,6 +220,19 @@ def _consolidating(body: Json) -> Json:
     return {**body, "spec": {**body["spec"], "disruption": disruption}}
 
 
+def _apart(name: str, pods: int) -> tuple[Json, ...]:
+    """A NodePool that consolidates, and pods that only it has machines for: nothing else protects or fills them."""
+    taint = {"key": name, "effect": "NoSchedule"}
+    where = {"nodeSelector": {name: "true"}, "tolerations": [{"key": name, "operator": "Exists"}]}
+    # A spot machine is not replaced by another.
+    terms = manifests.asks(names.CAPACITY_TYPE_LABEL, "In", "on-demand")
+    policy = "WhenEmptyOrUnderutilized"
+    return (
+        manifests.node_pool(name, taints=(taint,), labels={name: "true"}, requirements=(terms,), policy=policy),
+        manifests.deployment(name, pods, PodShape(spec=where)),
+    )
+
+
 def _too_dear(*args: Any, **more: Any) -> Any:
     """Every machine seems to cost four times as much as it would cost to buy it."""
     node = _REAL_OWNED(*args, **more)
@@ -398,7 +411,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="what runs seems dearer than the same bought anew",
         apply=_replaced((situating, "_owned", _too_dear)),
         faults="none",
-        edit=_consolidating,
+        objects=_apart("restless", 3),
         hours=1.0,
     ),
 }

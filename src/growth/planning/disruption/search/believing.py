@@ -109,13 +109,15 @@ def _drained(node: NodeView) -> NodeView:
 
 
 def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: all that differ, where these are few. Else as they are listed, turned round, the
+    """Orders in which pods may come back: all that differ, where these are few. Else by their names, turned round, the
     largest first, the smallest first, by lot, one of each shape in turn from either end; and those of one shape just before
     the last of the others, when what is new is nearly full and takes the wrong ones.
 
-    What a controller ends a pod's name with is such a lot, and the same each time.
+    What a controller ends a pod's name with is such a lot, and the same each time. However they are listed the orders are the
+    same: what was believed when a move was decided is asked again before it is made.
     """
-    found = [list(evicted), list(evicted)[::-1]]
+    evicted = sorted(evicted, key=lambda demand: demand.key)
+    found = [evicted, evicted[::-1]]
     if len(evicted) > FEW:
         return found
     sizes = {demand.shape: _size(demand.shape) for demand in evicted}
