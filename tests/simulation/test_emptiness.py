@@ -395,6 +395,23 @@ def test_taints_that_nobody_stands_for_are_removed() -> None:
     assert on_stage(body).value == (["foreign", "node-of-web-2"], ["web-1"])
 
 
+def test_a_mark_that_was_just_put_is_left_to_whoever_put_it() -> None:
+    """Another process may believe to lead, and delete what it has marked and looked at a moment ago."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await stage.add_pool(disruption={"consolidateAfter": "Never"})
+        await add_owned(stage, pool=pool)
+        await stage.start(Emptiness(stage.env))
+        await asyncio.sleep(stage.env.settings.disruption_poll - 1)
+        await stage.set_taints("node-of-web-1", [{"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}])
+        await asyncio.sleep(5)
+        soon = await tainted(stage)
+        await asyncio.sleep(30)
+        return soon, await tainted(stage)
+
+    assert on_stage(body).value == (["node-of-web-1"], [])
+
+
 def test_an_idle_cluster_is_not_written_to() -> None:
     """Nodes that are used, and empty ones that must stay, cost no write and no further event."""
 

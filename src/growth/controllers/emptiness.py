@@ -39,6 +39,8 @@ _log = logger("disruption")
 SETTLE_SECONDS: Final = 1.0
 # While something we read is not synced, and between two passes that both acted.
 SOON_SECONDS: Final = 1.0
+# A mark that is younger may be another process's that believes to lead: between mark and deletion lie a second or two.
+STRAY_SECONDS: Final = 10.0
 # Requests under way at a time; the API server has other clients.
 AT_ONCE: Final = 20
 ATTEMPTS: Final = 4
@@ -67,6 +69,7 @@ class Emptiness:
         self._report = Report(env, tell)
         self._began = env.clock.monotonic()
         self._acting: dict[str, None] = {}
+        self._marked: dict[str, float] = {}  # since when nodes are seen with a mark, by UID
         self._types: Mapping[str, InstanceType] = {}
 
     async def run(self) -> None:
@@ -304,10 +307,12 @@ class Emptiness:
 
     async def _clean(self) -> None:
         """Takes the mark off nodes that nobody is disrupting: whoever put it there died or failed."""
-        env = self._env
+        env, now = self._env, self._env.clock.monotonic()
+        marked = [each for each in env.state.nodes.store if tainting.tainted(each) and not _deleting(each)]
+        self._marked = {each.metadata.uid: self._marked.get(each.metadata.uid, now) for each in marked}
         left = []
-        for node in env.state.nodes.store:
-            if not tainting.tainted(node) or _deleting(node) or not node.spec.provider_id:
+        for node in marked:
+            if not node.spec.provider_id or now - self._marked[node.metadata.uid] < STRAY_SECONDS:
                 continue
             claims = env.state.claims.store.find("provider", node.spec.provider_id)
             if claims and all(serves(env.provider, each.spec.node_class_ref) for each in claims):
