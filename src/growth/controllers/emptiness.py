@@ -45,8 +45,6 @@ STRAY_SECONDS: Final = 10.0
 AT_ONCE: Final = 20
 ATTEMPTS: Final = 4
 AGAIN_SECONDS: Final = 0.5
-# A Node and its claim.
-PAIR: Final = 2
 # So many nodes are looked at before others have their turn.
 AT_A_STRETCH: Final = 200
 
@@ -134,10 +132,12 @@ class Emptiness:
                 continue
             nodes = env.state.nodes.store.find("provider", provider_id)
             claims = env.state.claims.store.find("provider", provider_id)
-            doubt = f"{len(nodes)} Nodes and {len(claims)} NodeClaims have the provider ID {provider_id}"
+            doubt = ""
+            if not len(nodes) == len(claims) == 1:
+                doubt = f"{len(nodes)} Nodes and {len(claims)} NodeClaims have the provider ID {provider_id}"
             for node in nodes:
                 pods = env.state.pods.store.find("node", node.metadata.name)
-                yield self._candidate(node, claim, pods, doubt=doubt if len(nodes) + len(claims) > PAIR else "")
+                yield self._candidate(node, claim, pods, doubt=doubt)
 
     def _candidate(self, node: Node, claim: NodeClaim, pods: Sequence[CachedPod], *, doubt: str = "") -> Candidate:
         name, labels = node.metadata.name, node.metadata.labels
