@@ -9,13 +9,14 @@ a whole where one of its offerings matches.
 import dataclasses
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import InstanceType
-from growth.api.overlays import NodeOverlay
+from growth.api.overlays import NodeOverlay, NodeOverlaySpec
 from growth.api.pools import PoolRef
 from growth.cluster.pricing import by_name, price_of, type_of
-from growth.cluster.snapshot import NodeView, PoolView, Snapshot
+from growth.cluster.snapshot import NodeView, Snapshot
 from growth.planning.offerings import option_labels
 from growth.planning.requirements import Requirement, RequirementError, from_expressions
 from growth.units.errors import UnitError
@@ -24,6 +25,8 @@ from growth.units.resources import amounts
 
 # Capacity that only the cloud may state.
 _CLOUDS_OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+# So many answers are kept: those who ask in turn differ in the pools that they see.
+KEPT: Final = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,45 +43,93 @@ def overlaid(snapshot: Snapshot, overlays: Iterable[NodeOverlay]) -> tuple[Snaps
     ordered = sorted(overlays, key=lambda each: (each.spec.weight or 0, each.metadata.name), reverse=True)
     if not ordered:
         return snapshot, ()
-    sheets = [_Sheet(pool) for pool in snapshot.pools]
+    laid = _LAST.laid(
+        _Asked(
+            tuple((each.metadata.name, each.spec) for each in ordered),
+            snapshot.currency,
+            tuple((pool.ref, pool.labels, pool.instance_types) for pool in snapshot.pools),
+        )
+    )
+    pools = tuple(
+        pool if types is pool.instance_types else dataclasses.replace(pool, instance_types=types)
+        for pool, types in zip(snapshot.pools, laid.types, strict=True)
+    )
+    known = {pool.ref: by_name(pool.instance_types) for pool in pools}
+    changed = dataclasses.replace(snapshot, pools=pools, nodes=tuple(_priced(node, known) for node in snapshot.nodes))
+    return changed, laid.problems
+
+
+def _priced(node: NodeView, known: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:
+    """The node with its price as its pool has it now."""
+    types = known.get(node.pool) if node.pool is not None else None
+    kind = type_of(node.labels, types) if types is not None else None
+    return node if kind is None else dataclasses.replace(node, price=price_of(node.labels, kind))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """All that decides how overlays are laid: they themselves, in their order, and of each pool its labels and types."""
+
+    overlays: tuple[tuple[str, NodeOverlaySpec], ...]
+    currency: str
+    pools: tuple[tuple[PoolRef, Mapping[str, str], tuple[InstanceType, ...]], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Laid:
+    """`types` are of each pool, in their order."""
+
+    types: tuple[tuple[InstanceType, ...], ...]
+    problems: tuple[OverlayProblem, ...]
+
+
+class _Last:
+    """The last answers: prices and overlays change rarely, and every pass asks again.
+
+    Questions are compared by what they say; objects that are the same are equal without a look. Safe on any thread.
+    """
+
+    def __init__(self) -> None:
+        self._answers: tuple[tuple[_Asked, _Laid], ...] = ()
+
+    def laid(self, asked: _Asked) -> _Laid:
+        for question, answer in self._answers:
+            if question == asked:
+                return answer
+        found = _lay(asked)
+        self._answers = ((asked, found), *self._answers[: KEPT - 1])
+        return found
+
+
+_LAST: Final = _Last()
+
+
+def _lay(asked: _Asked) -> _Laid:
+    sheets = [_Sheet(*pool) for pool in asked.pools]
     problems: list[OverlayProblem] = []
-    for overlay in ordered:
+    for overlay, spec in asked.overlays:
         try:
-            change = _Change(overlay, snapshot.currency)
+            change = _Change(overlay, spec, asked.currency)
         except (UnitError, RequirementError) as error:
-            problems.append(OverlayProblem(overlay.metadata.name, "RuntimeValidation", str(error)))
+            problems.append(OverlayProblem(overlay, "RuntimeValidation", str(error)))
             continue
         other = next((found for sheet in sheets for found in sheet.conflicts(change)), None)
         if other is not None:
             told = (
                 f"conflicts with NodeOverlay {other} of equal weight ({change.weight}): give one of them another weight"
             )
-            problems.append(OverlayProblem(overlay.metadata.name, names.OVERLAY_CONFLICT, told))
+            problems.append(OverlayProblem(overlay, names.OVERLAY_CONFLICT, told))
             continue
         for sheet in sheets:
             sheet.lay(change)
-    pools = {sheet.pool.ref: sheet.result() for sheet in sheets}
-    changed = dataclasses.replace(
-        snapshot,
-        pools=tuple(pools[pool.ref] for pool in snapshot.pools),
-        nodes=tuple(_priced(node, pools) for node in snapshot.nodes),
-    )
-    return changed, tuple(problems)
-
-
-def _priced(node: NodeView, pools: Mapping[PoolRef, PoolView]) -> NodeView:
-    """The node with its price as its pool has it now."""
-    pool = pools.get(node.pool) if node.pool is not None else None
-    kind = type_of(node.labels, by_name(pool.instance_types)) if pool is not None else None
-    return node if kind is None else dataclasses.replace(node, price=price_of(node.labels, kind))
+    return _Laid(tuple(sheet.result() for sheet in sheets), tuple(problems))
 
 
 class _Change:
     """An overlay, read. `UnitError` or `RequirementError` where no server would have let it pass."""
 
-    def __init__(self, overlay: NodeOverlay, currency: str) -> None:
-        spec = overlay.spec
-        self.name = overlay.metadata.name
+    def __init__(self, name: str, spec: NodeOverlaySpec, currency: str) -> None:
+        self.name = name
         self.weight = spec.weight or 0
         self.requirements = from_expressions(spec.requirements)
         self.capacity = {name: amount for name, amount in amounts(spec.capacity).items() if name not in _CLOUDS_OWN}
@@ -119,10 +170,10 @@ class _Sheet:
     Beside each change stands the last overlay that touched the same thing, because a conflict is with that one.
     """
 
-    def __init__(self, pool: PoolView) -> None:
-        self.pool = pool
-        own = names.NODE_POOL_LABEL if pool.ref.group == names.KARPENTER else names.POOL_LABEL
-        self._own = {own: (pool.ref.name,), **{key: (value,) for key, value in pool.labels.items()}}
+    def __init__(self, pool: PoolRef, labels: Mapping[str, str], types: tuple[InstanceType, ...]) -> None:
+        own = names.NODE_POOL_LABEL if pool.group == names.KARPENTER else names.POOL_LABEL
+        self._own = {own: (pool.name,), **{key: (value,) for key, value in labels.items()}}
+        self._types = types
         self._prices: dict[tuple[str, int], tuple[_Change, _Change]] = {}
         self._capacity: dict[tuple[str, str], tuple[_Change, _Change]] = {}
 
@@ -136,7 +187,7 @@ class _Sheet:
 
     def conflicts(self, change: _Change) -> Iterable[str]:
         """The names of overlays of equal weight that decided the same before."""
-        for kind in self.pool.instance_types:
+        for kind in self._types:
             touched = self._touched(kind, change)
             if not touched:
                 continue
@@ -147,7 +198,7 @@ class _Sheet:
                     yield pair[1].name
 
     def lay(self, change: _Change) -> None:
-        for kind in self.pool.instance_types:
+        for kind in self._types:
             touched = self._touched(kind, change)
             if not touched:
                 continue
@@ -158,13 +209,11 @@ class _Sheet:
                 first, _ = self._capacity.get((kind.name, resource), (change, change))
                 self._capacity[kind.name, resource] = (first, change)
 
-    def result(self) -> PoolView:
-        """The pool with its types as they are with all overlays."""
+    def result(self) -> tuple[InstanceType, ...]:
+        """The pool's types as they are with all overlays."""
         if not self._prices and not self._capacity:
-            return self.pool
-        return dataclasses.replace(
-            self.pool, instance_types=tuple(self._result(kind) for kind in self.pool.instance_types)
-        )
+            return self._types
+        return tuple(map(self._result, self._types))
 
     def _result(self, kind: InstanceType) -> InstanceType:
         offerings = []

@@ -2,9 +2,10 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from growth.api.requests import requests_of
@@ -41,42 +42,86 @@ def left_over(
     claims: Sequence[PlannedClaim],
     waiting: frozenset[str],
 ) -> list[str]:
-    """The pods that would have no place with these nodes gone and these machines bought, which are up before anybody leaves.
+    """The pods that would have no place, asked once; see `Departure`."""
+    return Departure(situation, gone=gone, evicted=evicted, claims=claims).left_over(evicted, waiting)
 
-    `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
+
+class Departure:
+    """Some nodes gone and some machines bought, which are up before anybody leaves: who would have no place?
+
+    That is asked for one order of the evicted pods after the other, and compiled once.
     """
-    names = set(gone)
-    for by_default in (True, False) if 0 < len(evicted) <= ANY_PROFILE else (True,):
-        left = _left_by(situation, names, evicted, claims, by_default=by_default)
-        found = [key for key in left if key not in waiting]
-        if found:
-            return found
-    return []
 
+    def __init__(
+        self,
+        situation: Situation,
+        *,
+        gone: Iterable[str],
+        evicted: Sequence[Demand],
+        claims: Sequence[PlannedClaim],
+    ) -> None:
+        names = frozenset(gone)
+        spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
+        self._situation = situation
+        self._claims = claims
+        self._nodes = tuple(
+            _drained(node) if node.name in names else node
+            for node in situation.snapshot.nodes
+            if node.name not in names or spread
+        )
+        self._demands = (*situation.waiting, *evicted)
+        self._any_profile = 0 < len(evicted) <= ANY_PROFILE
+        self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
+        self._buffers: dict[object, list[str]] = {}
 
-def _left_by(
-    situation: Situation,
-    names: Collection[str],
-    evicted: Sequence[Demand],
-    claims: Sequence[PlannedClaim],
-    *,
-    by_default: bool,
-) -> list[str]:
-    """The same with everybody who waits, for one profile of kube-scheduler."""
-    spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
-    nodes = [
-        _drained(node) if node.name in names else node
-        for node in situation.snapshot.nodes
-        if node.name not in names or spread
-    ]
-    queue = [*situation.waiting, *evicted]
-    after = dataclasses.replace(situation.snapshot, nodes=tuple(nodes))
-    stage = Stage(after, queue, spread_by_default=by_default)
-    bound = stage.rehearse(claims, Arrival.BEFOREHAND)
-    left = [*bound.left]
-    if situation.buffered:
-        left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
-    return left
+    def left_over(self, evicted: Sequence[Demand], waiting: frozenset[str]) -> list[str]:
+        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults.
+
+        `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they
+        take.
+        """
+        # Pods of one shape are alike: who of them comes first decides nothing.
+        known = (waiting, tuple(demand.shape for demand in evicted))
+        if known in self._fine:
+            return []
+        queue = (*self._situation.waiting, *evicted)
+        for stage in self._stages():
+            found = [key for key in self._left(stage.queued(queue), queue) if key not in waiting]
+            if found:
+                return found
+        self._fine.add(known)
+        return []
+
+    def _stages(self) -> Iterator[Stage]:
+        """One for each profile of kube-scheduler."""
+        yield self._by_default
+        if self._any_profile and self._by_default.spreads_by_default:
+            yield self._without_defaults
+
+    @functools.cached_property
+    def _by_default(self) -> Stage:
+        return self._stage(by_default=True)
+
+    @functools.cached_property
+    def _without_defaults(self) -> Stage:
+        return self._stage(by_default=False)
+
+    def _stage(self, *, by_default: bool) -> Stage:
+        after = dataclasses.replace(self._situation.snapshot, nodes=self._nodes)
+        return Stage(after, self._demands, spread_by_default=by_default)
+
+    def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
+        """Everybody who is left over, and the pods of buffers that have no room beside those who are bound."""
+        bound = stage.rehearse(self._claims, Arrival.BEFOREHAND)
+        if not self._situation.buffered:
+            return [*bound.left]
+        shapes = {each.key: each.shape for each in queue}
+        held = collections.Counter((place, shapes[key]) for key, place in bound.order)
+        alike = frozenset(held.items())
+        if alike not in self._buffers:
+            full = _full(self._situation, self._nodes, self._claims, queue, bound)
+            self._buffers[alike] = without_room(self._situation.snapshot, full, self._situation.of_buffers)
+        return [*bound.left, *self._buffers[alike]]
 
 
 def _full(
@@ -195,15 +240,15 @@ def _left_over(course: Course, waiting: frozenset[str]) -> list[str]:
     """The pods that the steps would leave without a place in the first order in which they do."""
     ground = course.ground
     evicted = [ground.demands[key] for step in course.steps for at in step.nodes for key in ground.evicted[at]]
+    departure = Departure(
+        course.situation,
+        gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
+        evicted=evicted,
+        claims=[each.planned for step in course.steps for each in step.bought],
+    )
     for queue in orders(evicted):
         ground.steps += len(queue)
-        left = left_over(
-            course.situation,
-            gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
-            evicted=queue,
-            claims=[each.planned for step in course.steps for each in step.bought],
-            waiting=waiting,
-        )
+        left = departure.left_over(queue, waiting)
         if left:
             return left
     return []

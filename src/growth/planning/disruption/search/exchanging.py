@@ -10,7 +10,7 @@ from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Replacement
-from growth.planning.disruption.search.believing import left_over, orders
+from growth.planning.disruption.search.believing import Departure, orders
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
@@ -205,9 +205,10 @@ class Exchange:
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
+        stage = Stage(alone, demands)
         for queue in orders(demands):
             ground.steps += len(queue)
-            left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
+            left = stage.queued(queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
                 return list(left)
         return []
@@ -215,15 +216,16 @@ class Exchange:
     def _left_over_among_all(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if these nodes went and nothing else changed."""
         ground = self._ground
-        for queue in orders([ground.demands[key] for at in group for key in ground.evicted[at]]):
+        evicted = [ground.demands[key] for at in group for key in ground.evicted[at]]
+        departure = Departure(
+            ground.situation,
+            gone=[ground.nodes.nodes[at].name for at in group],
+            evicted=evicted,
+            claims=[each.planned for each in bought],
+        )
+        for queue in orders(evicted):
             ground.steps += len(queue)
-            left = left_over(
-                ground.situation,
-                gone=[ground.nodes.nodes[at].name for at in group],
-                evicted=queue,
-                claims=[each.planned for each in bought],
-                waiting=ground.waiting,
-            )
+            left = departure.left_over(queue, ground.waiting)
             if left:
                 return left
         return []
