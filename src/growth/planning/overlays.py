@@ -18,6 +18,7 @@ from growth.api.pools import PoolRef
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.snapshot import NodeView, Snapshot
 from growth.planning.offerings import option_labels
+from growth.planning.recent import Recent
 from growth.planning.requirements import Requirement, RequirementError, from_expressions
 from growth.units.errors import UnitError
 from growth.units.money import Money
@@ -25,8 +26,6 @@ from growth.units.resources import amounts
 
 # Capacity that only the cloud may state.
 _CLOUDS_OWN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
-# So many answers are kept: those who ask in turn differ in the pools that they see.
-KEPT: Final = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,13 +42,13 @@ def overlaid(snapshot: Snapshot, overlays: Iterable[NodeOverlay]) -> tuple[Snaps
     ordered = sorted(overlays, key=lambda each: (each.spec.weight or 0, each.metadata.name), reverse=True)
     if not ordered:
         return snapshot, ()
-    laid = _LAST.laid(
-        _Asked(
-            tuple((each.metadata.name, each.spec) for each in ordered),
-            snapshot.currency,
-            tuple((pool.ref, pool.labels, pool.instance_types) for pool in snapshot.pools),
-        )
+    asked = _Asked(
+        tuple((each.metadata.name, each.spec) for each in ordered),
+        snapshot.currency,
+        tuple((pool.ref, pool.labels, pool.instance_types) for pool in snapshot.pools),
     )
+    # Prices and overlays change rarely, and every pass asks again.
+    laid = _RECENT.find(asked) or _RECENT.keep(asked, _lay(asked))
     pools = tuple(
         pool if types is pool.instance_types else dataclasses.replace(pool, instance_types=types)
         for pool, types in zip(snapshot.pools, laid.types, strict=True)
@@ -83,25 +82,7 @@ class _Laid:
     problems: tuple[OverlayProblem, ...]
 
 
-class _Last:
-    """The last answers: prices and overlays change rarely, and every pass asks again.
-
-    Questions are compared by what they say; objects that are the same are equal without a look. Safe on any thread.
-    """
-
-    def __init__(self) -> None:
-        self._answers: tuple[tuple[_Asked, _Laid], ...] = ()
-
-    def laid(self, asked: _Asked) -> _Laid:
-        for question, answer in self._answers:
-            if question == asked:
-                return answer
-        found = _lay(asked)
-        self._answers = ((asked, found), *self._answers[: KEPT - 1])
-        return found
-
-
-_LAST: Final = _Last()
+_RECENT: Final[Recent[_Asked, _Laid]] = Recent(kept=4)
 
 
 def _lay(asked: _Asked) -> _Laid:

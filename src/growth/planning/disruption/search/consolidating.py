@@ -16,11 +16,13 @@ from typing import Final
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
+from growth.planning.disruption.search.asked import Asked, asked
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.sight import Sight
+from growth.planning.recent import Recent
 
 # A search that comes to nothing because kube-scheduler would not find the places is made so often.
 ATTEMPTS: Final = 4
@@ -37,6 +39,22 @@ def consolidate(
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
 ) -> Found:
     """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
+    question = asked(situation, candidates, rooms, options)
+    known = _RECENT.find(question)
+    if known is None:
+        known = _searched(situation, candidates, rooms, options)
+        if known.complete:
+            _RECENT.keep(question, known)
+    return known
+
+
+# Decisions are made again when anything has changed, mostly what does not concern them. Each of them asks twice at most.
+_RECENT: Final[Recent[Asked, Found]] = Recent(kept=4)
+
+
+def _searched(
+    situation: Situation, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], options: SearchOptions
+) -> Found:
     search = _Search(situation, candidates, options)
     course = search.within(rooms)
     moves = course.moves()
