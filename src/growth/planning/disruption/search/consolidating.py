@@ -21,7 +21,9 @@ from growth.planning.disruption.search.asked import Asked, asked
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
+from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.shop import Shop
 from growth.planning.disruption.search.sight import Sight
 from growth.planning.recent import Recent
 
@@ -77,6 +79,9 @@ class _Search:
         self._candidates = candidates
         self._options = options
         self._paid = sum(node.price or 0 for node in candidates)
+        self._grounds: dict[tuple[str, ...], Ground] = {}
+        self._sights: dict[tuple[Ground, tuple[int, ...]], Sight] = {}
+        self._shops: dict[Ground, Shop] = {}
         self.steps = 0
 
     def within(self, rooms: Mapping[str, Room]) -> Course:
@@ -126,9 +131,10 @@ class _Search:
         doubted: dict[str, Kept] = {}
         for attempt in range(ATTEMPTS):
             course = self._course(self._candidates, rooms, doubted)
+            course.shop = self._shops.setdefault(course.ground, course.shop)
             exchange = Exchange(course, drawing=attempt == 0)
             for part in course.ground.parts():
-                sight = Sight(course.ground, part, course.shop, self._options.node_cost)
+                sight = self._sight(course, part)
                 course.ground.nodes.order = sight.order()
                 exchange.replace([at for at in part if at in first])
                 _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
@@ -165,9 +171,27 @@ class _Search:
     def _course(
         self, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], doubted: Mapping[str, Kept]
     ) -> Course:
-        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted)
+        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted, ground=self._ground)
         course.spent = self.steps
         return course
+
+    def _ground(self, nodes: Sequence[OwnedNode]) -> Ground:
+        """The ground for these nodes with nothing moved; that of a search before this one, which is over."""
+        names = tuple(node.name for node in nodes)
+        known = self._grounds.get(names)
+        if known is None:
+            known = self._grounds[names] = Ground(self._situation, nodes, self._options)
+        else:
+            known.again()
+        return known
+
+    def _sight(self, course: Course, part: Sequence[int]) -> Sight:
+        """Prices and loads of a part do not change while pods are moved."""
+        key = (course.ground, tuple(part))
+        known = self._sights.get(key)
+        if known is None:
+            known = self._sights[key] = Sight(course.ground, part, course.shop, self._options.node_cost)
+        return known
 
     def _count(self, course: Course) -> None:
         self.steps += course.ground.steps

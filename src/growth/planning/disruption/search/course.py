@@ -1,7 +1,7 @@
 """A decision as it grows: which nodes go so far, where their pods go, what is bought, and why others stay."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from growth.api import names
 from growth.planning.attempts import Claim
@@ -33,8 +33,9 @@ class Course:
         options: SearchOptions,
         *,
         doubted: Mapping[str, Kept],
+        ground: Callable[[Sequence[OwnedNode]], Ground],
     ) -> None:
-        """`doubted` are candidates of which is known why they must stay."""
+        """`doubted` are candidates of which is known why they must stay; `ground` makes the ground for those that may go."""
         self.situation = situation
         self.options = options
         self.allowance = Allowance(rooms)
@@ -47,7 +48,7 @@ class Course:
             if pool.spec.disruption.consolidation_policy == balanced.POLICY
         }
         self._totals = balanced.totals(situation) if self._with_balance else {}
-        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
+        self.ground = ground([node for node in candidates if self._may_go(node)])
         self.shop = Shop(self.ground, options.node_cost)
         self.steps: list[Step] = []
         self.claims: dict[tuple[int, ...], Sequence[Claim]] = {}

@@ -104,6 +104,15 @@ class Ground:
         self.waiting = self._seat_those_without_a_place()
         self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
         self._close_what_is_no_destination(restless=restless)
+        self._start = (self.nodes.mark(), self._pass.groups.save(), self.steps)
+
+    def again(self) -> None:
+        """As it was in the beginning: whatever was tried or kept is undone, and its work is not counted any more."""
+        mark, counts, self.steps = self._start
+        self.nodes.back(mark)
+        counts()
+        self.nodes.order = None
+        self._held, self._replaced = [], []
 
     def without_purchase(self, nodes: Sequence[int]) -> Trial | None:
         """The nodes taken out, and their pods on nodes that stay; None where that cannot be."""
