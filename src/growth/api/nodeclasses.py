@@ -170,7 +170,9 @@ class HetznerLearnedType(Struct, frozen=True):
     """What Nodes of a type reported. The least of all of them counts: what fits there fits on each."""
 
     name: Annotated[str, Schema("The server type.", min_length=1, max_length=63)]
-    hash: Annotated[str, Schema("Of the class as the Nodes were made by it; those of an older one count no longer.")] = ""
+    hash: Annotated[
+        str, Schema("Of the class as the Nodes were made by it; those of an older one count no longer.")
+    ] = ""
     capacity: Annotated[ResourceList, Schema("What such a Node has.")] = {}
     allocatable: Annotated[ResourceList, Schema("What of it is left for pods.")] = {}
 

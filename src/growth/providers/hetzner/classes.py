@@ -79,7 +79,8 @@ def problems(spec: HetznerNodeClassSpec) -> Iterator[Problem]:
         )
     if spec.user_data is not None and spec.user_data.mode == "talos" and spec.image is None:
         yield Problem(
-            NO_IMAGE, "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image"
+            NO_IMAGE,
+            "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image",
         )
     if spec.inventory:
         yield Problem(

@@ -81,11 +81,6 @@ class HetznerApi:
     async def delete_server(self, number: int) -> wire.Action | None:
         return (await self.client.call("DELETE", f"/servers/{number}", wire.OneAction)).action
 
-    async def power_on(self, number: int) -> wire.Action | None:
-        """Of a machine that runs this changes nothing."""
-        path = f"/servers/{number}/actions/poweron"
-        return (await self.client.call("POST", path, wire.OneAction, repeatable=True)).action
-
     async def enable_backup(self, number: int) -> wire.Action | None:
         """Of a machine that has backups this changes nothing."""
         path = f"/servers/{number}/actions/enable_backup"
@@ -144,9 +139,7 @@ class HetznerApi:
 
     async def create_placement_group(self, name: str, *, labels: Mapping[str, str]) -> wire.PlacementGroup:
         body = {"name": name, "type": "spread", "labels": dict(labels)}
-        answer = await self.client.call(
-            "POST", "/placement_groups", wire.OnePlacementGroup, body=body, repeatable=True
-        )
+        answer = await self.client.call("POST", "/placement_groups", wire.OnePlacementGroup, body=body, repeatable=True)
         return answer.placement_group
 
     async def delete_placement_group(self, number: int) -> None:

@@ -253,7 +253,7 @@ def kubelets_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
     def allowed(key: str) -> bool:
         domain = key.rpartition("/")[0]
-        if not (domain == "kubernetes.io" or domain.endswith((".kubernetes.io", "k8s.io"))):
+        if domain not in {"kubernetes.io", "k8s.io"} and not domain.endswith((".kubernetes.io", ".k8s.io")):
             return True
         return key in _ALLOWED or any(domain == each or domain.endswith(f".{each}") for each in _KUBELETS)
 

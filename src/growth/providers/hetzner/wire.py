@@ -116,7 +116,7 @@ class Server(Wire, frozen=True):
     labels: dict[str, str] = {}
     placement_group: Named | None = None
     private_net: tuple[PrivateNet, ...] = ()
-    locked: bool = False
+    backup_window: str | None = None
 
 
 class PlacementGroup(Wire, frozen=True):
