@@ -183,6 +183,8 @@ class ProcessSettings:
     listen: tuple[str, int] = ("", 8080)
     kube_qps: int = 200
     kube_burst: int = 300
+    api_endpoint: str = ""
+    token_file: str = ""
     kwok_catalogue: str = "kwok"
     instance_types: str = ""
     kwok_controller: bool = False
@@ -315,6 +317,19 @@ def _sections() -> Iterator[Section]:
         ),
     )
     yield Section("Records", (_of(made, "decisionsKept", POSITIVE, "How many Decisions are kept."),))
+    yield Section(
+        "The Hetzner cloud",
+        (
+            _of(
+                own,
+                "apiEndpoint",
+                TEXT,
+                "The address of the cloud's API, else the vendor's; with http on this machine it is a fake, whose kubelets"
+                " Growth plays.",
+            ),
+            _of(own, "tokenFile", TEXT, "A file with the token of the project; else the variable HCLOUD_TOKEN has it."),
+        ),
+    )
     yield Section(
         "The KWOK cloud",
         (

@@ -95,7 +95,7 @@ class Replica:
         self.autoscaler = Autoscaler(
             Openings(
                 connect=lambda role, gate: self._connected(own, random, role, gate),
-                cloud=self._cloud or (lambda api, *, cluster: self._kwok(own, api, random, cluster)),
+                cloud=self._cloud or (lambda api, *, cluster, gate: self._kwok(own, api, random, cluster)),  # noqa: ARG005 - KWOK writes through `api` alone
                 clock=self.clock,
                 random=random.stream("growth"),
                 compute=self._compute,
