@@ -230,7 +230,7 @@ def test_a_place_where_it_is_not_sold(project: Project) -> None:
     """Says so as bad input, not as missing stock."""
     error = refused(lambda: project.order("web-1", location="ash"))
     assert error.code == "invalid_input"
-    assert "unsupported location for server type" in str(error.details)
+    assert "unsupported location for server type" in error.message
 
 
 def test_an_order_that_cannot_be_filled(project: Project) -> None:

@@ -114,6 +114,11 @@ class Buying:
             if made is not None:
                 return made
             tried += 1
+        # An earlier purchase, whose answer was lost, may stand although nothing can be had by now.
+        if await self._cloud.server_named(name) is not None:
+            known = await self._adopted(claim, node_class, sold)
+            if known is not None:
+                return known
         if tried < len(options):
             raise CreateError(
                 f"the {tried} cheapest offerings of claim {name} cannot be had now: the next are tried soon",

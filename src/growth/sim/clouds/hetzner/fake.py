@@ -143,7 +143,9 @@ class HetznerFake:
                 raise Refusal(403, "token_readonly", "the token is only allowed to perform GET requests")
             reply = self._route(request.method, path, urllib.parse.parse_qs(parts.query), request.body)
         except Refusal as refusal:
-            note(refusal.status, refusal.code, done=False)
+            note(0 if fate.lost_answer else refusal.status, refusal.code, done=False)
+            if fate.lost_answer:
+                raise Dropped(done=False) from None
             return self._answer(refusal.status, refusal.body(), headers), fate.seconds
         except Page as html:
             note(html.status, done=False)

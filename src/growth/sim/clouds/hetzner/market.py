@@ -9,7 +9,7 @@ from typing import Final
 from growth.api import names
 from growth.api.kinds import Json
 from growth.providers.catalogues import hetzner as figures
-from growth.sim.clouds.hetzner.wire import Refusal, invalid, text_time
+from growth.sim.clouds.hetzner.wire import Refusal, text_time
 
 CURRENCY: Final = figures.CURRENCY
 VAT: Final = Decimal("1.19")
@@ -182,7 +182,7 @@ class Market:
         """Takes one out of stock, or refuses."""
         offer = kind.offers.get(location)
         if offer is None:
-            raise invalid("location", f"unsupported location for server type {kind.name}")
+            raise Refusal(422, "invalid_input", f"unsupported location for server type {kind.name}")
         if not offer.sold(now):
             raise Refusal(422, "invalid_server_type", f"server type {kind.name} is deprecated in {location}")
         if offer.stock is not None:
