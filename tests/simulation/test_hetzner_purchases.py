@@ -381,7 +381,11 @@ def test_machines_are_made_with_what_the_class_names() -> None:
         ({"publicNet": {"ipv4": False, "ipv6": False}}, "private network"),
         ({"labels": {"a b": "c"}}, "no key that Hetzner takes"),
         ({"userData": {"mode": "k3s", "secretRef": {"name": "gone"}}}, "no Secret gone"),
-        ({"inventory": [{"name": "a", "serverNumber": 1, "serverType": "GEX44"}]}, "not served yet"),
+        ({"inventory": [{"name": "a", "serverNumber": 1, "serverType": "AX41"}]}, "size of AX41 .a. is not known"),
+        (
+            {"inventory": [{"name": name, "serverNumber": 1, "serverType": "GEX44"} for name in "ab"]},
+            "machine 1 is listed twice",
+        ),
     ],
 )
 def test_what_a_class_asks_for_in_vain_is_said(spec: dict[str, object], word: str) -> None:

@@ -59,7 +59,10 @@ HETZNER: Final = (
     _rule(names.GROWTH, ("hetznernodeclasses",), *_READ),
     _rule(names.GROWTH, ("hetznernodeclasses/status",), "patch"),
 )
-HETZNER_AT_HOME: Final = (_rule("", ("secrets",), "get"),)  # with what machines join, by name
+HETZNER_AT_HOME: Final = (
+    _rule("", ("secrets",), "get"),  # with what machines join, by name
+    _rule("", ("configmaps",), "list"),  # which dedicated machines are booked
+)
 HETZNER_TOKENS: Final = (_rule("", ("secrets",), "create"),)  # each machine's own, made and never read
 KWOK: Final = (
     _rule("", ("namespaces",), "get"),  # whether it is the same cluster
@@ -76,6 +79,7 @@ KWOK_HEARTBEATS: Final = (_rule("coordination.k8s.io", ("leases",), "create", "p
 def objects(*, namespace: str, provider: str = "kwok") -> list[Json]:
     """Service accounts, roles and bindings for a provider, ready to be applied; the namespace must be there."""
     made = _of("growth", GROWTH, {namespace: GROWTH_AT_HOME}, account="growth", namespace=namespace)
+    local: Mapping[str, Sequence[Json]]
     match provider:
         case "kwok":
             local = {namespace: KWOK_AT_HOME, NODE_LEASES: KWOK_HEARTBEATS}

@@ -12,7 +12,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     readiness   node classes as they are used; joining: Secrets and tokens
     groups      placement groups, counted, ten machines each
     machines    machines of this cluster, listed once for all who ask
-    buying      how a claim gets its machine
+    buying      how a claim gets its machine; inventory: dedicated machines that people own
     provider    `CloudProvider`
     keeper      the node classes' conditions, and what their machines turned out to hold (`learning`)
     standin     the kubelets of machines that a fake sells

@@ -31,6 +31,7 @@ from growth.providers.hetzner.classes import hash_of
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups, Seat
+from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.joining import Credentials
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import Readiness
@@ -92,6 +93,7 @@ class Buying:
         readiness: Readiness,
         shortages: Shortages,
         deletions: Deletions,
+        inventory: Inventory,
     ) -> None:
         self._cloud = cloud
         self._cluster = cluster
@@ -102,6 +104,7 @@ class Buying:
         self._readiness = readiness
         self._shortages = shortages
         self._deletions = deletions
+        self._inventory = inventory
         self._actions = Actions(cloud, clock)
 
     async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
@@ -110,7 +113,7 @@ class Buying:
         options = self._options(claim, sold)
         tried = 0
         for option in options[:MOST_OFFERINGS]:
-            made = await self._try(claim, node_class, option, sold)
+            made = await self._had(claim, node_class, option, sold)
             if made is not None:
                 return made
             tried += 1
@@ -137,6 +140,15 @@ class Buying:
                 f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
             ) from error
         return [each for each in found if each.offering.available and each.key not in self._shortages]
+
+    async def _had(
+        self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue
+    ) -> CloudMachine | None:
+        """A machine of the offering: bought, or of those that people own."""
+        if not option.type.owned:
+            return await self._try(claim, node_class, option, sold)
+        booking = await self._inventory.take(claim, option, node_class)
+        return None if booking is None else booking.machine
 
     async def _try(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue

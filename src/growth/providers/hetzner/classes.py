@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from growth.api.nodeclasses import HetznerNodeClassSpec
+from growth.providers.catalogues.hetzner import DEDICATED
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v1"
@@ -22,7 +23,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?", re.ASCII)
 INVALID_LABELS: Final = "InvalidLabels"
 NO_NETWORK: Final = "NoNetwork"
 NO_IMAGE: Final = "ImageMissing"
-INVENTORY_NOT_SERVED: Final = "InventoryNotServed"
+INVALID_INVENTORY: Final = "InvalidInventory"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,11 +83,20 @@ def problems(spec: HetznerNodeClassSpec) -> Iterator[Problem]:
             NO_IMAGE,
             "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image",
         )
-    if spec.inventory:
-        yield Problem(
-            INVENTORY_NOT_SERVED,
-            "spec.inventory: dedicated machines are not served yet: remove the list, or leave them to another tool",
-        )
+    numbers: set[int] = set()
+    for machine in spec.inventory:
+        if machine.server_type.lower() not in DEDICATED:
+            known = ", ".join(sorted(name.upper() for name in DEDICATED))
+            yield Problem(
+                INVALID_INVENTORY,
+                f"spec.inventory: the size of {machine.server_type} ({machine.name}) is not known: list only {known}",
+            )
+        if machine.server_number in numbers:
+            yield Problem(
+                INVALID_INVENTORY,
+                f"spec.inventory: machine {machine.server_number} is listed twice: remove one of them",
+            )
+        numbers.add(machine.server_number)
 
 
 def _label_key(key: str) -> bool:

@@ -6,7 +6,7 @@ cluster's label are shown or touched.
 
 import contextlib
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from growth.api import names
@@ -27,13 +27,14 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock, Random
-from growth.providers.hetzner import failures, labels, offerings
+from growth.providers.hetzner import failures, inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.buying import Buying, Deletions
 from growth.providers.hetzner.classes import comparable, hash_of
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups
+from growth.providers.hetzner.inventory import Inventory, owned_types
 from growth.providers.hetzner.joining import Credentials
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import Readiness
@@ -84,6 +85,7 @@ class HetznerProvider:
         self.groups = Groups(cloud, cluster=cluster, clock=clock)
         self.machines = Machines(cloud, cluster=cluster, clock=clock)
         self.credentials = Credentials(api, namespace=namespace, clock=clock, random=random)
+        self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
         self.readiness = Readiness(api, self.account, self.credentials, clock=clock)
         self._shortages = Shortages(clock, seconds=refused_seconds)
         self._held: tuple[float, CloudError] | None = None
@@ -99,6 +101,7 @@ class HetznerProvider:
             readiness=self.readiness,
             shortages=self._shortages,
             deletions=self._deletions,
+            inventory=self.inventory,
         )
 
     # What is sold.
@@ -107,12 +110,25 @@ class HetznerProvider:
         async with self._answering():
             sold = await self._sold()
             pricing = await self.account.pricing()
+            classes = await self.readiness.classes()
+            booked = await self._booked(classes)
             of_classes = {
-                each.metadata.name: offerings.for_class(each, sold, pricing) for each in await self.readiness.classes()
+                each.metadata.name: (
+                    *offerings.for_class(each, sold, pricing),
+                    *owned_types(each.spec.inventory, booked),
+                )
+                for each in classes
             }
+            owned = owned_types([machine for each in classes for machine in each.spec.inventory], booked)
             return self._shortages.laid_over(
-                Catalogue(sold.cloud, sold.currency, sold.types, sold.successors, of_classes)
+                Catalogue(sold.cloud, sold.currency, (*sold.types, *owned), sold.successors, of_classes)
             )
+
+    async def _booked(self, classes: Iterable[HetznerNodeClass]) -> frozenset[int]:
+        """Dedicated machines that claims have; nobody is asked where none are listed."""
+        if not any(each.spec.inventory for each in classes):
+            return frozenset()
+        return frozenset(each.number for each in await self.inventory.bookings())
 
     async def _sold(self) -> Catalogue:
         types, pricing = await self.account.server_types(), await self.account.pricing()
@@ -121,7 +137,8 @@ class HetznerProvider:
     async def _for_class(self, node_class: HetznerNodeClass) -> Catalogue:
         sold = await self._sold()
         types = offerings.for_class(node_class, sold, await self.account.pricing())
-        return Catalogue(sold.cloud, sold.currency, types, sold.successors)
+        owned = owned_types(node_class.spec.inventory, await self._booked((node_class,)))
+        return Catalogue(sold.cloud, sold.currency, (*types, *owned), sold.successors)
 
     # Buying.
 
@@ -145,7 +162,17 @@ class HetznerProvider:
 
     async def delete(self, claim: NodeClaim) -> None:
         async with self._answering(self._not_deleted):
-            server = await self._server_of(claim)
+            if claim.status.provider_id.startswith(inventory.SCHEME):
+                await self.inventory.give_back(claim)
+                return
+            try:
+                server = await self._server_of(claim)
+            except MachineNotFound:
+                if claim.status.provider_id:
+                    raise
+                # A purchase whose answer was lost may have booked a dedicated machine as well.
+                await self.inventory.give_back(claim)
+                return
             if server.status == labels.DELETING or self._deletions.asked_lately(server.id):
                 return
             try:
@@ -174,6 +201,8 @@ class HetznerProvider:
 
     async def get(self, provider_id: str) -> CloudMachine:
         async with self._answering():
+            if provider_id.startswith(inventory.SCHEME):
+                return await self.inventory.get(provider_id)
             return shown(await self._numbered(provider_id), await self._sold())
 
     async def list(self) -> Sequence[CloudMachine]:
@@ -181,7 +210,8 @@ class HetznerProvider:
             listed = await self.machines.all()
             self._deletions.listed(listed)
             sold = await self._sold()
-            return tuple(shown(server, sold) for _, server in sorted(listed.items()))
+            bought = [shown(server, sold) for _, server in sorted(listed.items())]
+            return (*bought, *(each.machine for each in await self.inventory.bookings()))
 
     async def is_drifted(self, claim: NodeClaim) -> str:
         number = labels.number_of(claim.status.provider_id)
