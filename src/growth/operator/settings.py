@@ -280,6 +280,12 @@ def _sections() -> Iterator[Section]:
             _of(
                 made, "evictionHorizon", PERIOD, "A move must save more than its evictions count for within this time."
             ),
+            _of(
+                made,
+                "usePaidTime",
+                SWITCH,
+                "Empty machines stay until three minutes before the time ends that is paid for, such as each begun hour.",
+            ),
             _of(made, "driftPeriod", PERIOD, "How often machines are compared with what their pools ask for."),
             _of(made, "nodeRepair", SWITCH, "Take down machines whose Nodes stay broken, by the rules of the cloud."),
             _of(
