@@ -50,6 +50,8 @@ class Limits:
 
 
 Ended = Callable[[dt.datetime], None]
+Told = Callable[[str, Server], None]
+"""Hears what becomes of a server, at the moment when it does: bought, running, deleting or gone."""
 
 
 class Project:
@@ -60,6 +62,7 @@ class Project:
         self.limits = limits
         self.now = now
         self.ledger = Ledger()
+        self.told: list[Told] = []
         self.servers: dict[int, Server] = {}
         self.actions: dict[int, Action] = {}
         self.images: dict[int, Image] = {}
@@ -131,6 +134,10 @@ class Project:
         if ends is not None:
             self.later(ends, end)
         return action
+
+    def tell(self, what: str, server: Server) -> None:
+        for each in self.told:
+            each(what, server)
 
     def fail(self, action: Action, code: str, message: str) -> None:
         """Ends a running action badly, now."""
