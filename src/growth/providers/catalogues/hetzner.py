@@ -57,7 +57,7 @@ _GEX44: Final = (20, 64, 1024, "184")
 _GEX44_LOCATION: Final = "fsn1"
 
 # No longer sold, and what to take instead.
-SUCCESSORS: Final = {"cx31": "cx33", "cx32": "cx33"}
+SUCCESSORS: Final = {"cx22": "cx23", "cx31": "cx33", "cx32": "cx33", "cx42": "cx43", "cx52": "cx53"}
 
 
 @functools.cache

@@ -163,10 +163,7 @@ class Buying:
                 return await self._refused(claim, node_class, option, error, sold)
             if seat is not None:
                 seat.server = created.server.id
-            actions = created.actions
-            if node_class.spec.backups:
-                actions = (*actions, *_some(await self._cloud.enable_backup(created.server.id)))
-            return await self._completed(created.server, actions, sold, option)
+            return await self._completed(created.server, created.actions, node_class, sold, option)
         return None
 
     async def _refused(
@@ -192,11 +189,18 @@ class Buying:
                 raise error
 
     async def _completed(
-        self, server: Server, actions: Sequence[Action], sold: Catalogue, option: Choice | None = None
+        self,
+        server: Server,
+        actions: Sequence[Action],
+        node_class: HetznerNodeClass,
+        sold: Catalogue,
+        option: Choice | None = None,
     ) -> CloudMachine | None:
         """The machine once all its actions ended well. Otherwise it is removed: None where another offering may do."""
         try:
             broken = failed(await self._actions.ended(actions))
+            if broken is None and node_class.spec.backups and not server.backup_window:
+                broken = failed(await self._actions.ended([await self._cloud.enable_backup(server.id)]))
         except StillRunning:
             raise CreateError(
                 f"machine {server.name} is still being made: it is looked at again", reason="Pending"
@@ -258,10 +262,7 @@ class Buying:
                 f"the name of claim {name} ({uid}) is taken by the machine of another claim ({held})"
             )
         _log.info("found the machine that was bought before", server=name, number=server.id)
-        actions = await self._cloud.actions_of(server.id)
-        if node_class.spec.backups and not server.backup_window and failed(actions) is None:
-            actions = (*actions, *_some(await self._cloud.enable_backup(server.id)))
-        made = await self._completed(server, actions, sold)
+        made = await self._completed(server, await self._cloud.actions_of(server.id), node_class, sold)
         if made is None:
             raise CreateError(f"the machine of claim {name} failed and was removed: another is bought")
         return made
@@ -309,7 +310,3 @@ def _key(server: Server) -> tuple[str, str, str] | None:
     if server.server_type is None or server.location is None:
         return None
     return (server.server_type.name, server.location.name, names.ON_DEMAND)
-
-
-def _some(action: Action | None) -> tuple[Action, ...]:
-    return () if action is None else (action,)

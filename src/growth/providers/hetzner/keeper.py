@@ -56,6 +56,7 @@ class Keeper:
         self._queue: WorkQueue[tuple[str, str]] = WorkQueue(random, retry=RETRY)
         self._classes.subscribe(self._on_class)
         self._nodes.subscribe(self._on_node)
+        provider.readiness.listen(self._on_complaint)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -75,6 +76,11 @@ class Keeper:
         self._queue.add((CLASS, news.key[1]))
         for node in self._nodes.store:
             self._queue.add((NODE_, node.metadata.name))
+
+    def _on_complaint(self, name: str) -> None:
+        """Something that no check foresaw: it is told at once."""
+        for each in [name] if name else [known.metadata.name for known in self._classes.store]:
+            self._queue.add((CLASS, each))
 
     def _on_node(self, news: Change[Node]) -> None:
         if isinstance(news, Deleted) or labels.number_of(news.new.spec.provider_id) is None:

@@ -5,7 +5,7 @@ the spot, so that a new class need not be waited for.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from growth.api import names
@@ -51,6 +51,11 @@ class Readiness:
         self._read: dict[str, tuple[float, HetznerNodeClass]] = {}
         self._complaints: dict[str, _Complaint] = {}
         self._token: tuple[float, Problem] | None = None
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Called with the name of a class that must be judged anew; with an empty one for all of them."""
+        self._listeners.append(listener)
 
     async def classes(self) -> Sequence[HetznerNodeClass]:
         found: list[HetznerNodeClass] = []
@@ -145,7 +150,16 @@ class Readiness:
             self._clock.monotonic() + COMPLAINT_SECONDS,
             Problem(REASONS[Meaning.CONFIG], f"Hetzner refused a machine of this class: {said}"),
         )
+        self._tell(node_class.metadata.name)
 
     def token_refused(self, said: str) -> None:
         """No class can be used with this token."""
-        self._token = (self._clock.monotonic() + COMPLAINT_SECONDS, Problem(REASONS[Meaning.FATAL], said))
+        now = self._clock.monotonic()
+        known = self._token is not None and self._token[0] > now
+        self._token = (now + COMPLAINT_SECONDS, Problem(REASONS[Meaning.FATAL], said))
+        if not known:
+            self._tell("")
+
+    def _tell(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)
