@@ -162,6 +162,8 @@ class HetznerFake:
             note(html.status, done=False)
             body = f"<html><body><h1>{html.status}</h1></body></html>".encode()
             return Answer(html.status, {"content-type": "text/html"}, body), fate.seconds
+        if write:
+            self.project.validate()
         note(0 if fate.lost_answer else reply.status)
         if fate.lost_answer:
             raise Dropped(done=True)
