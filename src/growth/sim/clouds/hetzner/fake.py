@@ -92,6 +92,17 @@ class HetznerFake:
         self.advance()
         return tuple(self.project.servers.values())
 
+    def end(self, number: int) -> None:
+        """The server is gone, now and without a word."""
+        self.project.advance(self._clock.now())
+        self._servers.end(number)
+
+    def add_server(self, body: Json) -> int:
+        """Somebody else in the project buys a server; its number. Raises `Refusal`."""
+        reply = self._servers.create(body)
+        assert reply.body is not None
+        return int(reply.body["server"]["id"])
+
     def spend(self, calls: int) -> None:
         """Somebody else uses the project's calls."""
         self._bucket.spend(self._clock.now(), calls=calls)
@@ -151,6 +162,8 @@ class HetznerFake:
             note(html.status, done=False)
             body = f"<html><body><h1>{html.status}</h1></body></html>".encode()
             return Answer(html.status, {"content-type": "text/html"}, body), fate.seconds
+        if write:
+            self.project.validate()
         note(0 if fate.lost_answer else reply.status)
         if fate.lost_answer:
             raise Dropped(done=True)

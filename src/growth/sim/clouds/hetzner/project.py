@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from growth.sim.clouds.hetzner.ledger import Ledger
 from growth.sim.clouds.hetzner.market import Market
 from growth.sim.clouds.hetzner.objects import (
+    FULL_GROUP,
     Action,
     Firewall,
     Image,
@@ -50,6 +51,8 @@ class Limits:
 
 
 Ended = Callable[[dt.datetime], None]
+Told = Callable[[str, Server], None]
+"""Hears what becomes of a server, at the moment when it does: bought, running, deleting or gone."""
 
 
 class Project:
@@ -60,6 +63,7 @@ class Project:
         self.limits = limits
         self.now = now
         self.ledger = Ledger()
+        self.told: list[Told] = []
         self.servers: dict[int, Server] = {}
         self.actions: dict[int, Action] = {}
         self.images: dict[int, Image] = {}
@@ -131,6 +135,25 @@ class Project:
         if ends is not None:
             self.later(ends, end)
         return action
+
+    def tell(self, what: str, server: Server) -> None:
+        for each in self.told:
+            each(what, server)
+
+    def validate(self) -> None:
+        """`AssertionError` where the project contradicts itself or its ledger."""
+        names = [server.name for server in self.servers.values()]
+        assert len(set(names)) == len(names), "a name was given twice"
+        standing = {each.server for each in self.ledger.standing}
+        assert standing == set(self.servers), "the ledger knows other servers than the project"
+        for group in self.placement_groups.values():
+            assert len(group.servers) <= FULL_GROUP, f"{group.name} is overfull"
+            assert all(self.servers[number].group is group for number in group.servers), f"{group.name} is not theirs"
+        for network in self.networks.values():
+            assert len(set(network.members.values())) == len(network.members), f"an address of {network.name} twice"
+            assert set(network.members) <= set(self.servers), f"{network.name} holds a server that is gone"
+        for firewall in self.firewalls.values():
+            assert set(firewall.servers) <= set(self.servers), f"{firewall.name} guards a server that is gone"
 
     def fail(self, action: Action, code: str, message: str) -> None:
         """Ends a running action badly, now."""

@@ -40,6 +40,7 @@ _LATE: Final = (
     ("server_error", "the action failed"),
     ("timeout", "the action took too long"),
 )
+LATE_CODES: Final = frozenset(code for code, _ in _LATE)
 _FIELDS: Final = frozenset(
     {
         "name",
@@ -245,6 +246,7 @@ class Servers:
                 monthly=server.monthly,
             )
         )
+        project.tell("bought", server)
         return server
 
     def _set_up(
@@ -285,6 +287,7 @@ class Servers:
         if server.status in {"off", "starting"}:
             server.status = "running"
             server.running_since = at
+            self._project.tell("running", server)
 
     def _attaches(self, server: Server, network: Network) -> Callable[[dt.datetime], None]:
         def attach(_: dt.datetime) -> None:
@@ -325,7 +328,19 @@ class Servers:
             then=lambda at: self._gone(server, at),
         )
         server.busy = action.id
+        project.tell("deleting", server)
         return Reply(200, {"action": action.json(project.now)})
+
+    def end(self, number: int) -> None:
+        """Whatever was to become of the server, it is gone now."""
+        server = self._project.servers.get(number)
+        if server is not None:
+            for action in self._project.actions.values():
+                if action.running and ("server", number) in action.resources:
+                    action.finished = self._project.now
+                    action.failed = action.command != "delete_server"
+                    action.error = ("server_deleted", "the server was deleted") if action.failed else None
+            self._gone(server, self._project.now)
 
     def _gone(self, server: Server, at: dt.datetime) -> None:
         project = self._project
@@ -341,6 +356,7 @@ class Servers:
             server.group.servers.remove(server.id)
         project.market.give_back(server.type, server.location)
         project.ledger.ended(server.id, at)
+        project.tell("gone", server)
 
     def act(self, number: int, word: str, body: Json) -> Reply:
         """`POST /servers/{id}/actions/{word}`."""
