@@ -37,6 +37,8 @@ def test_a_burst_buys_and_gives_back() -> None:
     outcome = run(order(3))
     assert outcome.violations == ()
     assert outcome.scale_ups == outcome.scale_downs >= 2
+    # Each is there for a few minutes and paid for an hour, its address too; the cheapest costs this much.
+    assert outcome.cost >= outcome.scale_ups * 9_600_000
 
 
 @pytest.mark.parametrize("seed", range(4))
