@@ -30,6 +30,9 @@ COMMANDS: Final = {
         "growth.cli.simulate:simulate", "Run the autoscaler in a simulated cluster where things go wrong, and judge it."
     ),
     "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
+    "fake": Command(
+        "growth.cli.fake:fake", "Serve a cloud's REST API on this machine, with machines that exist in memory only."
+    ),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
     "rbac": Command("growth.cli.rbac:rbac", "Print the service accounts and roles that Growth needs."),
 }

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
 
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
@@ -16,6 +17,9 @@ from growth.cluster.pricing import by_name, type_of
 from growth.cluster.snapshot import NODES, PoolView
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
+
+# The node class of growth pools that name none.
+DEFAULT_CLASS: Final = "default"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,13 +48,14 @@ class Market:
     given_up: Set[ReservedName] | None = None
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
-        """What machines of a node class can be."""
+        """What machines of a node class can be; without one, of the class that the cloud takes then."""
+        types = self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
         known = self.classes.get(uses) if uses is not None else None
         if known is None or not known.zones:
-            return self.catalogue.types
+            return types
         return tuple(
             dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
-            for kind in self.catalogue.types
+            for kind in types
         )
 
     def standing(self, reserved: Mapping[str, Reservation]) -> Mapping[str, Reservation]:

@@ -17,6 +17,7 @@ from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUE
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD, Pod
@@ -273,7 +274,7 @@ class State:
     def _classes(self) -> dict[NodeClassReference, NodeClassView]:
         return {
             NodeClassReference(group=kind.group, kind=kind.kind, name=each.metadata.name): NodeClassView(
-                conditions=each.status.conditions
+                conditions=each.status.conditions, zones=each.spec.locations if kind == HETZNER_NODE_CLASS else ()
             )
             for kind, informer in self.node_classes.items()
             for each in informer.store

@@ -22,8 +22,8 @@ VOLUME_LIMITS: Final = {"csi.hetzner.cloud": 16}
 CSI_LOCATION_LABEL: Final = "csi.hetzner.cloud/location"  # volumes are tied to a location by this label
 
 # What is left for pods: firmware, kernel and kubelet take 7 % of the memory and a tenth of a core.
-_MEMORY_LEFT_PERCENT: Final = 93
-_CPU_KEPT: Final = 100
+MEMORY_LEFT_PERCENT: Final = 93
+CPU_KEPT: Final = 100
 
 # Name: cores, GiB of memory, GB of disk, EUR a month.
 _SHARED_AND_DEDICATED_CORES: Final = {
@@ -57,7 +57,7 @@ _GEX44: Final = (20, 64, 1024, "184")
 _GEX44_LOCATION: Final = "fsn1"
 
 # No longer sold, and what to take instead.
-SUCCESSORS: Final = {"cx31": "cx33", "cx32": "cx33"}
+SUCCESSORS: Final = {"cx22": "cx23", "cx31": "cx33", "cx32": "cx33", "cx42": "cx43", "cx52": "cx53"}
 
 
 @functools.cache
@@ -100,7 +100,7 @@ def _type(
             )
             for location in locations
         ),
-        overhead={"cpu": _CPU_KEPT, "memory": memory - memory * _MEMORY_LEFT_PERCENT // 100},
+        overhead={"cpu": CPU_KEPT, "memory": memory - memory * MEMORY_LEFT_PERCENT // 100},
         volume_limits=VOLUME_LIMITS,
         owned=name in DEDICATED,
     )
