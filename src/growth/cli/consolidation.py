@@ -1,83 +1,23 @@
 """`growth plan --consolidate`: what would go, what would come instead, and why the rest stays. Decided, not done."""
 
-import collections
-import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Final
-
-from growth.api import names
-from growth.api.conditions import since
-from growth.api.karpenter import NodeClaim
 from growth.cli.manifests.collection import Collected
-from growth.cluster.assemble import Objects, Picture
-from growth.cluster.machines import doubt
-from growth.cluster.pools import Market
-from growth.cluster.pricing import by_name
-from growth.cluster.shapes import CachedPod
-from growth.cluster.wanting import is_mirror, of_daemon_set
+from growth.cluster.assemble import Picture
 from growth.planning.disruption.decide import Options, decide
-from growth.planning.disruption.drift import drifted
 from growth.planning.disruption.model import Decided
-from growth.planning.disruption.situating import Facts, situated
+from growth.planning.disruption.situating import situated
+from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.plan import Plan
-
-# Where nobody says since when a node is as it is, it has been so for long.
-_LONG: Final = 10.0**9
 
 
 def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Options) -> Decided:
     """What Growth would decide now. Nodes to which the plan sends pods stay, as they would be nominated."""
     objects = collected.objects
-    pods: dict[str, list[CachedPod]] = {}
-    for pod in objects.pods:
-        if pod.node_name:
-            pods.setdefault(pod.node_name, []).append(pod)
-    of_buffers = {each.key for each in collected.buffered}
-    nominated = {filled.name for filled in plan.filled if not of_buffers.issuperset(filled.pods)}
-    holding = {filled.name for filled in plan.filled if not of_buffers.isdisjoint(filled.pods)}
-    doubts = _doubts(objects)
-    pools = {pool.metadata.name: pool for pool in objects.pools}
-    market = Market(picture.catalogue, picture.node_classes, picture.now)
-    facts: dict[str, Facts] = {}
-    for name, counted in picture.counted.items():
-        claim, node = counted.machine.claim, counted.machine.node
-        unclear = doubts.get(node.spec.provider_id, "") if node is not None else ""
-        if claim is None:
-            facts[name] = Facts(doubt=unclear)
-            continue
-        pool = pools.get(claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
-        drift: str | None = None  # as the condition says, which may know what only the cloud does
-        if pool is not None:
-            types = by_name(market.types_for(pool.spec.template.spec.node_class_ref))
-            drift = drifted(claim, pool, types, picture.now) or None
-        facts[name] = Facts(
-            quiet_seconds=quiet_seconds(claim, pods.get(name, ()), picture.now),
-            nominated=name in nominated,
-            holds_buffer=name in holding,
-            doubt=unclear,
-            drifted=drift,
-        )
+    pods = pods_by_node(objects.pods)
     situation = situated(
         picture,
-        facts=facts,
+        facts=facts_of(objects, picture, plan, buffered=collected.buffered, pods=pods),
         pods=pods,
         disruption_budgets=collected.disruption_budgets,
         buffered=collected.buffered,
     )
     return decide(situation, options)
-
-
-def quiet_seconds(claim: NodeClaim, pods: Sequence[CachedPod], now: dt.datetime) -> float:
-    """How long no pod has come or gone, as far as the objects tell; pods that left are seen by nobody afterwards."""
-    times = [claim.status.last_pod_event_time, since(claim.status.conditions, names.INITIALIZED)]
-    times += [pod.scheduled_since for pod in pods if not of_daemon_set(pod) and not is_mirror(pod)]
-    times += [pod.deleting for pod in pods if pod.deleting is not None]
-    known = [time for time in times if time is not None]
-    return max(0.0, (now - max(known)).total_seconds()) if known else _LONG
-
-
-def _doubts(objects: Objects) -> Mapping[str, str]:
-    """Why it is not clear which Node or claim is a machine's, by provider ID; for machines that have a claim."""
-    claims = collections.Counter(claim.status.provider_id for claim in objects.claims)
-    nodes = collections.Counter(node.spec.provider_id for node in objects.nodes)
-    return {each: doubt(each, nodes=nodes[each], claims=number) for each, number in claims.items() if each}

@@ -46,7 +46,6 @@ from growth.api.workloads import (
     StatefulSet,
 )
 from growth.cli.errors import UsageError
-from growth.cli.manifests.budgets import reckoned
 from growth.cli.manifests.checks import SHOWN, faults_of, quantity_faults, spec_faults, unknown_fields
 from growth.cli.manifests.documents import Document
 from growth.cli.manifests.marks import completed
@@ -57,6 +56,7 @@ from growth.cluster.pools import NodeClassView
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import Demand
 from growth.controllers import headroom
+from growth.planning.reckoning import reckoned
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
 OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, CAPACITY_BUFFER, *NODE_CLASSES)

@@ -1,0 +1,225 @@
+"""A scene after changes: patches are laid over the objects, created ones are added, deleted ones taken away.
+
+What controllers would do about it at once is done too: a budget of pods is reckoned anew, a condition that speaks of what
+was changed is dropped, and the pods of a node that is deleted want another place. Objects that do not stand in a scene
+(workloads, PriorityClasses) cannot be changed here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from growth.api import decoding, names
+from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClassReference
+from growth.api.kinds import Kind
+from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.api.meta import Condition, ObjectMeta, Struct
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
+from growth.api.nodes import NODE
+from growth.api.overlays import NODE_OVERLAY
+from growth.api.pods import POD, Pod
+from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget, PodDisruptionBudgetStatus
+from growth.api.volumes import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
+from growth.api.workloads import DAEMON_SET
+from growth.cluster.pools import NodeClassView
+from growth.cluster.shapes import CachedPod, Shapes
+from growth.planning import occupants
+from growth.planning.explaining.remedies import Change, merge, operated
+from growth.planning.explaining.scene import Scene
+from growth.planning.reckoning import reckoned
+
+_IN_OBJECTS: Final[dict[Kind[Any], str]] = {
+    NODE: "nodes",
+    NODE_CLAIM: "claims",
+    NODE_POOL: "pools",
+    GROWTH_POOL: "growth_pools",
+    NODE_REQUEST: "node_requests",
+    DAEMON_SET: "daemon_sets",
+    PERSISTENT_VOLUME_CLAIM: "volume_claims",
+    PERSISTENT_VOLUME: "volumes",
+    STORAGE_CLASS: "storage_classes",
+}
+_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
+_KINDS: Final = {
+    (kind.api_version, kind.kind): kind for kind in (POD, POD_DISRUPTION_BUDGET, NODE_OVERLAY, *_IN_OBJECTS, *_CLASSES)
+}
+BUFFER: Final = "CapacityBuffer"
+
+S = TypeVar("S", bound=Struct)
+
+
+class CannotApply(ValueError):
+    """A change of an object that is not there, or of a kind that does not stand in a scene."""
+
+
+def applied(scene: Scene, changes: Iterable[Change]) -> Scene:
+    """The scene after all of the changes, in their order."""
+    for change in changes:
+        scene = _one(scene, change)
+    return scene
+
+
+def _one(scene: Scene, change: Change) -> Scene:
+    if change.verb == "wait":
+        return scene if change.until is None else dataclasses.replace(scene, now=max(scene.now, change.until))
+    if change.kind == BUFFER:
+        return _without_buffer(scene, change)
+    kind = _KINDS.get((change.api_version, change.kind))
+    if kind is None:
+        raise CannotApply(f"{change.api_version} {change.kind} {change.name}")
+    if kind in _CLASSES:
+        return _with_class(scene, kind, change)
+    if kind is POD:
+        return _with_pods(scene, _changed_pods(scene.objects.pods, change))
+    if kind is NODE and change.verb == "delete":
+        return without_node(scene, change.name)
+    if kind is POD_DISRUPTION_BUDGET:
+        budgets = _changed(scene.disruption_budgets, kind, change, _unreckoned)
+        return dataclasses.replace(
+            scene, disruption_budgets=tuple(reckoned(each, scene.objects.pods) for each in budgets)
+        )
+    if kind is NODE_OVERLAY:
+        return dataclasses.replace(scene, overlays=tuple(_changed(scene.overlays, kind, change)))
+    field = _IN_OBJECTS[kind]
+    items = _changed(getattr(scene.objects, field), kind, change, _believed)
+    return dataclasses.replace(scene, objects=dataclasses.replace(scene.objects, **cast("Any", {field: tuple(items)})))
+
+
+def _same(item: Any, change: Change) -> bool:
+    meta: ObjectMeta = item.metadata
+    return meta.name == change.name and meta.namespace == change.namespace
+
+
+def _changed(items: Sequence[S], kind: Kind[S], change: Change, then: Callable[[S], S] = lambda item: item) -> list[S]:
+    if change.verb == "create":
+        made = decoding.convert(change.body, kind.type)
+        return [*(each for each in items if not _same(each, change)), made]
+    if not any(_same(each, change) for each in items):
+        raise CannotApply(f"{change.kind} {change.name} is not there")
+    if change.verb == "delete":
+        return [each for each in items if not _same(each, change)]
+    return [then(patched(each, change)) if _same(each, change) else each for each in items]
+
+
+def patched(item: S, change: Change) -> S:
+    """The struct with a patch laid over what it says in JSON."""
+    before = msgspec.to_builtins(item)
+    after = operated(before, change.operations) if change.operations else merge(before, change.body)
+    return decoding.convert(after, type(item))
+
+
+def _believed(item: S) -> S:
+    """A changed object without the conditions that speak against it: whoever wrote them will look again."""
+    status = getattr(item, "status", None)
+    conditions: tuple[Condition, ...] = getattr(status, "conditions", ())
+    stale = (names.READY, names.NODE_CLASS_READY, names.VALIDATION_SUCCEEDED)
+    kept = tuple(each for each in conditions if each.type not in stale or each.status == "True")
+    if not isinstance(status, Struct) or len(kept) == len(conditions):
+        return item
+    return msgspec.structs.replace(item, status=msgspec.structs.replace(status, conditions=kept))
+
+
+def _unreckoned(budget: PodDisruptionBudget) -> PodDisruptionBudget:
+    return msgspec.structs.replace(budget, status=PodDisruptionBudgetStatus())
+
+
+def _with_class(scene: Scene, kind: Kind[Any], change: Change) -> Scene:
+    reference = NodeClassReference(group=kind.group, kind=kind.kind, name=change.name)
+    classes = dict(scene.objects.node_classes)
+    if change.verb == "delete":
+        classes.pop(reference, None)
+    else:
+        known = classes.get(reference, NodeClassView())
+        locations = change.body.get("spec", {}).get("locations")
+        zones = known.zones if locations is None else tuple(locations)
+        ready = tuple(each for each in known.conditions if each.status == "True")
+        classes[reference] = NodeClassView(ready, zones)
+    pools = tuple(
+        _believed(each) if each.spec.template.spec.node_class_ref == reference else each for each in scene.objects.pools
+    )
+    ours = tuple(
+        _believed(each) if each.spec.node_class_ref == reference else each for each in scene.objects.growth_pools
+    )
+    return dataclasses.replace(
+        scene, objects=dataclasses.replace(scene.objects, node_classes=classes, pools=pools, growth_pools=ours)
+    )
+
+
+# -- pods ---------------------------------------------------------------------------------------------------------
+
+
+def _with_pods(scene: Scene, pods: Sequence[CachedPod]) -> Scene:
+    budgets = tuple(reckoned(_unreckoned(each), pods) for each in scene.disruption_budgets)
+    return dataclasses.replace(
+        scene, objects=dataclasses.replace(scene.objects, pods=tuple(pods)), disruption_budgets=budgets
+    )
+
+
+def _changed_pods(pods: Sequence[CachedPod], change: Change) -> list[CachedPod]:
+    def same(pod: CachedPod) -> bool:
+        return pod.name == change.name and pod.namespace == change.namespace
+
+    if change.verb == "create":
+        return [*pods, Shapes().keep(decoding.convert(change.body, Pod))]
+    if not any(same(each) for each in pods):
+        raise CannotApply(f"Pod {change.namespace}/{change.name} is not there")
+    if change.verb == "delete":
+        return [each for each in pods if not same(each)]
+    return [_patched_pod(each, change) if same(each) else each for each in pods]
+
+
+def _patched_pod(pod: CachedPod, change: Change) -> CachedPod:
+    shape = pod.shape
+    whole = Pod(
+        metadata=ObjectMeta(name=pod.name, namespace=shape.namespace, labels=shape.labels, annotations=pod.annotations),
+        spec=shape.spec,
+    )
+    after = patched(whole, change)
+    return msgspec.structs.replace(pod, shape=Shapes().shape(after), annotations=after.metadata.annotations)
+
+
+def without_node(scene: Scene, name: str) -> Scene:
+    """The node and its claim are gone; its pods that need another place wait for one, and the others are gone too."""
+    node = scene.nodes.get(name)
+    if node is None:
+        raise CannotApply(f"Node {name} is not there")
+    counted = scene.picture.counted.get(name)
+    claim = counted.machine.claim if counted is not None else None
+    objects = scene.objects
+    pods: list[CachedPod] = []
+    for pod in objects.pods:
+        if pod.node_name != name:
+            pods.append(pod)
+        elif occupants.reschedulable(pod):
+            pods.append(
+                msgspec.structs.replace(
+                    pod,
+                    node_name="",
+                    phase="Pending",
+                    nominated_node_name="",
+                    deleting=None,
+                    ready=False,
+                    scheduled_since=None,
+                )
+            )
+    after = dataclasses.replace(
+        objects,
+        nodes=tuple(each for each in objects.nodes if each.metadata.name != name),
+        claims=tuple(each for each in objects.claims if claim is None or each.metadata.name != claim.metadata.name),
+        csi_nodes=tuple(each for each in objects.csi_nodes if each.metadata.name != name),
+        attachments=tuple(each for each in objects.attachments if each.spec.node_name != name),
+    )
+    return _with_pods(dataclasses.replace(scene, objects=after), pods)
+
+
+def _without_buffer(scene: Scene, change: Change) -> Scene:
+    """Fewer pods that a buffer stands for, or none."""
+    most = 0 if change.verb == "delete" else int(change.body.get("spec", {}).get("replicas", 0))
+    prefix = f"{change.namespace}/capacitybuffer:{change.name}#"
+    kept = tuple(
+        each for each in scene.buffered if not each.key.startswith(prefix) or int(each.key.removeprefix(prefix)) < most
+    )
+    return dataclasses.replace(scene, buffered=kept)
