@@ -189,22 +189,6 @@ def without_node(scene: Scene, name: str) -> Scene:
     counted = scene.picture.counted.get(name)
     claim = counted.machine.claim if counted is not None else None
     objects = scene.objects
-    pods: list[CachedPod] = []
-    for pod in objects.pods:
-        if pod.node_name != name:
-            pods.append(pod)
-        elif occupants.reschedulable(pod):
-            pods.append(
-                msgspec.structs.replace(
-                    pod,
-                    node_name="",
-                    phase="Pending",
-                    nominated_node_name="",
-                    deleting=None,
-                    ready=False,
-                    scheduled_since=None,
-                )
-            )
     after = dataclasses.replace(
         objects,
         nodes=tuple(each for each in objects.nodes if each.metadata.name != name),
@@ -212,7 +196,40 @@ def without_node(scene: Scene, name: str) -> Scene:
         csi_nodes=tuple(each for each in objects.csi_nodes if each.metadata.name != name),
         attachments=tuple(each for each in objects.attachments if each.spec.node_name != name),
     )
-    return _with_pods(dataclasses.replace(scene, objects=after), pods)
+    return _with_pods(dataclasses.replace(scene, objects=after), _sent_away(objects.pods, name))
+
+
+def vacated(scene: Scene, name: str) -> Scene:
+    """The node is there still and counts, but is closed, and its pods wait for another place: as while it is replaced."""
+    objects = scene.objects
+    nodes = tuple(
+        msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, unschedulable=True))
+        if each.metadata.name == name
+        else each
+        for each in objects.nodes
+    )
+    after = dataclasses.replace(scene, objects=dataclasses.replace(objects, nodes=nodes))
+    return _with_pods(after, _sent_away(objects.pods, name))
+
+
+def _sent_away(pods: Sequence[CachedPod], name: str) -> list[CachedPod]:
+    """The pods after a drain of the node: those that need another place are pending, the others are gone with it."""
+    found: list[CachedPod] = []
+    for pod in pods:
+        if pod.node_name != name:
+            found.append(pod)
+        elif occupants.reschedulable(pod):
+            waits = msgspec.structs.replace(
+                pod,
+                node_name="",
+                phase="Pending",
+                nominated_node_name="",
+                deleting=None,
+                ready=False,
+                scheduled_since=None,
+            )
+            found.append(waits)
+    return found
 
 
 def _without_buffer(scene: Scene, change: Change) -> Scene:

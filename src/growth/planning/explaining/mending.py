@@ -106,7 +106,7 @@ def proposals(scene: Scene, pod: CachedPod, reason: Reason) -> Iterator[Remedy]:
     view = scene.views[ref]
     match reason.filter:
         case Filter.POOL:
-            yield from _of_the_pool(scene, pod, ref)
+            yield from of_the_pool(scene, pod, ref)
         case Filter.TAINTS:
             yield from loosening.to_tolerate(pod, view.taints)
             yield from _untainted(ref, view, pod)
@@ -220,7 +220,8 @@ def _free_claim(scene: Scene, pod: CachedPod) -> Iterator[Remedy]:
 # -- where a pool is ----------------------------------------------------------------------------------------------
 
 
-def _of_the_pool(scene: Scene, pod: CachedPod, ref: PoolRef) -> Iterator[Remedy]:
+def of_the_pool(scene: Scene, pod: CachedPod | None, ref: PoolRef) -> Iterator[Remedy]:
+    """What might let a pool buy that may not now, for the pod where there is one."""
     pool = scene.pools[ref]
     meta = pool.metadata
     if meta.annotations.get(names.PAUSED_ANNOTATION, "false") != "false":
@@ -239,8 +240,8 @@ def _of_the_pool(scene: Scene, pod: CachedPod, ref: PoolRef) -> Iterator[Remedy]
             changes=(widening.change_pool(ref, {"spec": {"limits": None}}),),
         )
     if isinstance(pool, GrowthPool):
-        yield from widening.to_allow_types(scene, ref, pod.shape)
-    elif pool.spec.replicas is not None or meta.deletion_timestamp is not None:
+        yield from widening.to_allow_types(scene, ref, pod.shape if pod is not None else widening.ANY_POD)
+    elif pod is not None and (pool.spec.replicas is not None or meta.deletion_timestamp is not None):
         yield from widening.to_create_pool(scene, pod.shape, like=ref)
 
 

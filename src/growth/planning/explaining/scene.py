@@ -3,6 +3,7 @@
 Everything is worked out when it is first asked for. A scene after a change is another scene (`applying.applied`).
 """
 
+import contextlib
 import dataclasses
 import datetime as dt
 import functools
@@ -17,8 +18,9 @@ from growth.api.overlays import NodeOverlay
 from growth.api.policy import PodDisruptionBudget
 from growth.api.pools import PoolRef
 from growth.cluster.assemble import Assembled, Objects, Picture, composed, pictured
+from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
-from growth.cluster.snapshot import Demand, PoolView, Snapshot
+from growth.cluster.snapshot import NODES, Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.decide import Options as Deciding
@@ -26,11 +28,16 @@ from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Decided, Kept, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import situated
+from growth.planning.disruption.surplus import Held, excess
 from growth.planning.disruption.words import BUDGET
+from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.overlays import overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
+from growth.units import TimestampError, parse_time
+from growth.units.errors import QuantityError
+from growth.units.resources import amount_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,6 +89,60 @@ class Scene:
     @functools.cached_property
     def decided(self) -> Decided:
         return decide(self.situation, self.deciding)
+
+    @functools.cached_property
+    def scaling_down(self) -> ScaleDown:
+        """What growth pools do about their empty nodes."""
+        pools = {pool.metadata.name: pool for pool in self.objects.growth_pools}
+        sent = {filled.name for filled in self.plan.filled}
+        found = []
+        for name, counted in self.picture.counted.items():
+            machine = counted.machine
+            if machine.node is None or machine.claim is None or machine.pool is None or not machine.initialized:
+                continue
+            if machine.pool.group != names.GROWTH:
+                continue
+            annotations = machine.node.metadata.annotations
+            due = annotations.get(names.SCALE_DOWN_AT_ANNOTATION, "")
+            found.append(
+                PoolNode(
+                    name=name,
+                    pool=machine.pool.name,
+                    type=machine.labels.get(names.INSTANCE_TYPE_LABEL, "").lower(),
+                    pods=self.pods_on.get(name, ()),
+                    marked=any(each.key == names.SCALE_DOWN_TAINT for each in machine.node.spec.taints),
+                    due=_time(due),
+                    leaving=machine.leaving,
+                    wanted=name in sent,
+                    protected=annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
+                    paused=annotations.get(names.PAUSED_ANNOTATION, "false") != "false",
+                    created=machine.claim.metadata.creation_timestamp,
+                )
+            )
+        return plan_scale_down(found, pools, now=self.now)
+
+    @functools.cached_property
+    def surplus(self) -> frozenset[str]:
+        """Nodes that go because their pool has more than its limit or its replicas allow."""
+        found: set[str] = set()
+        for pool in self.objects.pools:
+            most = self._most(pool)
+            own = [
+                each.machine
+                for each in self.picture.counted.values()
+                if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
+            ]
+            if most is not None and len(own) > most:
+                held = [_held(each, self.pods_on.get(each.name, ())) for each in own]
+                found |= set(excess(held, most=most, now=self.now))
+        return frozenset(found)
+
+    def _most(self, pool: NodePool) -> int | None:
+        limit = pool.spec.limits.get(NODES)
+        bounds = [pool.spec.replicas] if pool.spec.replicas is not None else []
+        with contextlib.suppress(QuantityError):
+            bounds += [] if limit is None else [amount_of(NODES, limit)]
+        return min(bounds, default=None)
 
     def standing(self) -> Mapping[str, Kept]:
         """Why nodes are kept by what protects them, by budgets or by whose they are; without any search, so that it takes
@@ -145,5 +206,37 @@ class Scene:
         return pod not in self.unplaced and any(each.key == pod for each in self.demands)
 
     def goes(self, node: str) -> bool:
-        """Whether the node would be removed now, or is on its way out."""
-        return node not in self.nodes or any(node in move.nodes for move in self.decided.moves)
+        """Whether the node is gone, or would be removed as things are: now, or for growth pools when its time is over."""
+        if node not in self.nodes or node in self.surplus:
+            return True
+        down = self.scaling_down
+        if node in down.remove or any(node == each.node for each in down.mark):
+            return True
+        counted = self.picture.counted[node].machine
+        if counted.pool is not None and counted.pool.group == names.GROWTH and self._marked(node):
+            return node not in down.cancel
+        return any(node in move.nodes for move in self.decided.moves)
+
+    def _marked(self, node: str) -> bool:
+        return any(each.key == names.SCALE_DOWN_TAINT for each in self.nodes[node].spec.taints)
+
+
+def _time(text: str) -> dt.datetime | None:
+    try:
+        return parse_time(text)
+    except TimestampError:
+        return None
+
+
+def _held(machine: Machine, pods: Sequence[CachedPod]) -> Held:
+    claim, node = machine.claim, machine.node
+    assert claim is not None
+    annotated = [each.metadata.annotations for each in (claim, node) if each is not None]
+    return Held(
+        name=machine.name,
+        launched=bool(claim.status.provider_id),
+        pods=pods,
+        protected=any(each.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in annotated),
+        created=claim.metadata.creation_timestamp,
+        going=machine.leaving,
+    )

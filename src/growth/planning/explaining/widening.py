@@ -13,6 +13,7 @@ from growth.api.karpenter import Requirement as Asked
 from growth.api.kinds import Json, Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
+from growth.api.pods import PodSpec
 from growth.api.pools import PoolRef
 from growth.api.requests import requests_of
 from growth.cluster.shapes import PodShape
@@ -24,11 +25,16 @@ from growth.planning.explaining.scene import Scene
 from growth.planning.requirements import Requirement, from_expressions, from_labels, gather, key_of, parse
 from growth.units.resources import add, amount_of, lacking, print_amount
 
+# What a machine is for the programs that run there: nobody changes it for the sake of a price.
+MAKES: Final = (names.OS_LABEL, names.ARCH_LABEL)
 # So many types are proposed before it is given up.
 TYPES: Final = 4
 # More machines than any pool will have: for the question how many it would be.
 _UNBOUNDED: Final = 1_000_000
 _CLASSES: Final = {"kwok": KWOK_NODE_CLASS, "hetzner": HETZNER_NODE_CLASS, "linode": LINODE_NODE_CLASS}
+
+# For the question what can be bought at all.
+ANY_POD: Final = PodShape(namespace="", labels={}, spec=PodSpec())
 
 Pool = NodePool | GrowthPool
 
@@ -89,7 +95,12 @@ def labels_of(kind: InstanceType, offering: Offering) -> dict[str, tuple[str, ..
 def to_allow_types(scene: Scene, ref: PoolRef, shape: PodShape) -> Iterator[Remedy]:
     """To let the pool buy one of the cheapest machines that would hold the pod."""
     number = 0
+    asked = asked_of(shape)
+    own = gather([(each.key, parse(each)) for each in scene.views[ref].requirements])
     for kind, offering in fitting(scene, shape):
+        makes = ((key, kind.labels_of_today.get(key, ())) for key in MAKES if key in own and key not in asked)
+        if not all(_meets(own[key], values) for key, values in makes):
+            continue
         remedy = to_allow(scene, ref, kind, offering)
         if remedy is None:
             continue
