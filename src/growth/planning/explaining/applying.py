@@ -73,7 +73,7 @@ def _one(scene: Scene, change: Change) -> Scene:
     if kind in _CLASSES:
         return _with_class(scene, kind, change)
     if kind is POD:
-        return _with_pods(scene, _changed_pods(scene.objects.pods, change))
+        return with_pods(scene, _changed_pods(scene.objects.pods, change))
     if kind is NODE and change.verb == "delete":
         return without_node(scene, change.name)
     if kind is POD_DISRUPTION_BUDGET:
@@ -151,7 +151,8 @@ def _with_class(scene: Scene, kind: Kind[Any], change: Change) -> Scene:
 # -- pods ---------------------------------------------------------------------------------------------------------
 
 
-def _with_pods(scene: Scene, pods: Sequence[CachedPod]) -> Scene:
+def with_pods(scene: Scene, pods: Sequence[CachedPod]) -> Scene:
+    """With other pods; budgets of pods are reckoned anew."""
     budgets = tuple(reckoned(_unreckoned(each), pods) for each in scene.disruption_budgets)
     return dataclasses.replace(
         scene, objects=dataclasses.replace(scene.objects, pods=tuple(pods)), disruption_budgets=budgets
@@ -196,7 +197,7 @@ def without_node(scene: Scene, name: str) -> Scene:
         csi_nodes=tuple(each for each in objects.csi_nodes if each.metadata.name != name),
         attachments=tuple(each for each in objects.attachments if each.spec.node_name != name),
     )
-    return _with_pods(dataclasses.replace(scene, objects=after), _sent_away(objects.pods, name))
+    return with_pods(dataclasses.replace(scene, objects=after), _sent_away(objects.pods, name))
 
 
 def vacated(scene: Scene, name: str) -> Scene:
@@ -209,7 +210,7 @@ def vacated(scene: Scene, name: str) -> Scene:
         for each in objects.nodes
     )
     after = dataclasses.replace(scene, objects=dataclasses.replace(objects, nodes=nodes))
-    return _with_pods(after, _sent_away(objects.pods, name))
+    return with_pods(after, _sent_away(objects.pods, name))
 
 
 def _sent_away(pods: Sequence[CachedPod], name: str) -> list[CachedPod]:

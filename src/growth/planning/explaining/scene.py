@@ -32,7 +32,7 @@ from growth.planning.disruption.surplus import Held, excess
 from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
-from growth.planning.overlays import overlaid
+from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
 from growth.units import TimestampError, parse_time
@@ -64,8 +64,17 @@ class Scene:
         return composed(self.picture)
 
     @functools.cached_property
+    def _laid(self) -> tuple[Snapshot, tuple[OverlayProblem, ...]]:
+        return overlaid(self.assembled.snapshot, self.overlays)
+
+    @property
     def snapshot(self) -> Snapshot:
-        return overlaid(self.assembled.snapshot, self.overlays)[0]
+        return self._laid[0]
+
+    @property
+    def overlay_problems(self) -> tuple[OverlayProblem, ...]:
+        """The overlays that were not laid."""
+        return self._laid[1]
 
     @property
     def demands(self) -> tuple[Demand, ...]:
@@ -133,8 +142,8 @@ class Scene:
                 if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
             ]
             if most is not None and len(own) > most:
-                held = [_held(each, self.pods_on.get(each.name, ())) for each in own]
-                found |= set(excess(held, most=most, now=self.now))
+                ranked = [held(each, self.pods_on.get(each.name, ())) for each in own]
+                found |= set(excess(ranked, most=most, now=self.now))
         return frozenset(found)
 
     def _most(self, pool: NodePool) -> int | None:
@@ -228,7 +237,8 @@ def _time(text: str) -> dt.datetime | None:
         return None
 
 
-def _held(machine: Machine, pods: Sequence[CachedPod]) -> Held:
+def held(machine: Machine, pods: Sequence[CachedPod]) -> Held:
+    """A machine with a claim, for the question which go first where there are too many."""
     claim, node = machine.claim, machine.node
     assert claim is not None
     annotated = [each.metadata.annotations for each in (claim, node) if each is not None]

@@ -1,0 +1,241 @@
+"""The same cluster with something changed: what would be bought, what it would cost, and who would not fit.
+
+Changes are functions from a scene to a scene. Both sides are planned in the same way, so that a difference is the change's.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from growth.api.growthpools import GrowthPool
+from growth.api.instance_types import Catalogue, InstanceType
+from growth.api.meta import ObjectMeta, OwnerReference, Struct
+from growth.api.pods import Pod, PodTemplateSpec
+from growth.api.pools import PoolRef
+from growth.cluster.assemble import Objects
+from growth.cluster.shapes import CachedPod, Shapes
+from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
+from growth.planning.disruption.surplus import excess
+from growth.planning.explaining.applying import CannotApply, applied, with_pods, without_node
+from growth.planning.explaining.reaching import Reachable, reachable
+from growth.planning.explaining.scene import Scene, held
+from growth.planning.explaining.widening import change_pool
+from growth.planning.plan import PlannedClaim, Unplaced
+
+_HASH_LABEL = "pod-template-hash"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of the two clusters. `hourly` is what its nodes and the machines that it would buy cost, in billionths, without
+    the nodes in `unpriced`. `reach` None: nobody asked what could be saved.
+    """
+
+    nodes: int
+    hourly: int
+    claims: tuple[PlannedClaim, ...]
+    unplaced: tuple[Unplaced, ...]
+    unpriced: tuple[str, ...]
+    reach: Reachable | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """Before and after. `unfit` are the pods that have no place afterwards and had one before, `lost` those that nobody
+    makes again when their node goes, `gone` the nodes that the change takes away.
+    """
+
+    before: Side
+    after: Side
+    unfit: tuple[Unplaced, ...]
+    lost: tuple[str, ...]
+    gone: tuple[str, ...]
+    currency: str
+
+    @property
+    def difference(self) -> int:
+        """What an hour costs more, in billionths."""
+        return self.after.hourly - self.before.hourly
+
+
+def compared(before: Scene, after: Scene, *, lost: Sequence[str] = (), consolidate: bool = False) -> WhatIf:
+    """Both sides; with `consolidate` also what could be saved on each."""
+    known = before.unplaced
+    return WhatIf(
+        before=_side(before, consolidate=consolidate),
+        after=_side(after, consolidate=consolidate),
+        unfit=tuple(each for each in after.plan.unplaced if each.pod not in known),
+        lost=tuple(lost),
+        gone=tuple(sorted(name for name in before.nodes if name not in after.nodes)),
+        currency=before.snapshot.currency,
+    )
+
+
+def _side(scene: Scene, *, consolidate: bool) -> Side:
+    nodes = scene.snapshot.nodes
+    return Side(
+        nodes=len(nodes),
+        hourly=sum(node.price or 0 for node in nodes) + scene.plan.hourly,
+        claims=scene.plan.claims,
+        unplaced=scene.plan.unplaced,
+        unpriced=tuple(sorted(node.name for node in nodes if node.price is None)),
+        reach=reachable(scene) if consolidate else None,
+    )
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def removed(scene: Scene, names_: Iterable[str]) -> tuple[Scene, tuple[str, ...]]:
+    """The nodes drained and gone; the pods that nobody makes again are lost, and named. `CannotApply` for unknown ones."""
+    lost: list[str] = []
+    for name in names_:
+        lost += [key_of(pod) for pod in scene.pods_on.get(name, ()) if _is_lost(pod)]
+        scene = without_node(scene, name)
+    left = [pod for pod in scene.objects.pods if pod.node_name or key_of(pod) not in lost]
+    return with_pods(scene, left), tuple(lost)
+
+
+def _is_lost(pod: CachedPod) -> bool:
+    return pod.owner is None and not is_done(pod) and not is_mirror(pod) and not of_daemon_set(pod)
+
+
+def limited(scene: Scene, ref: PoolRef, nodes: int) -> tuple[Scene, tuple[str, ...]]:
+    """Another limit of nodes; what is too many then goes, in the order in which a pool gives up its machines."""
+    pool = scene.pools.get(ref)
+    if pool is None:
+        raise CannotApply(f"NodePool {ref} is not there")
+    value: int | str = nodes if isinstance(pool, GrowthPool) else str(nodes)
+    after = applied(scene, [change_pool(ref, {"spec": {"limits": {"nodes": value}}})])
+    own = [
+        each.machine
+        for each in after.picture.counted.values()
+        if each.machine.claim is not None and each.machine.pool == ref
+    ]
+    going = excess([held(each, after.pods_on.get(each.name, ())) for each in own], most=nodes, now=after.now)
+    return removed(after, [name for name in going if name in after.nodes])
+
+
+# -- what is sold -------------------------------------------------------------------------------------------------
+
+
+def priced(catalogue: Catalogue, kind: str, price: int) -> Catalogue:
+    """Every offering of the type at another price an hour, in billionths. `KeyError` where it is not sold."""
+
+    def other(each: InstanceType) -> InstanceType:
+        offerings = tuple(
+            dataclasses.replace(offering, price=price if offering.price is not None else None)
+            for offering in each.offerings
+        )
+        return dataclasses.replace(each, offerings=offerings)
+
+    return _with_type(catalogue, kind, other)
+
+
+def without_type(catalogue: Catalogue, kind: str) -> Catalogue:
+    """The type sold out. Machines of it that are there stay."""
+
+    def none(each: InstanceType) -> InstanceType:
+        offerings = tuple(dataclasses.replace(offering, available=False) for offering in each.offerings)
+        return dataclasses.replace(each, offerings=offerings)
+
+    return _with_type(catalogue, kind, none)
+
+
+def _with_type(catalogue: Catalogue, kind: str, change: Callable[[InstanceType], InstanceType]) -> Catalogue:
+    if all(each.name.lower() != kind.lower() for each in catalogue.types):
+        raise KeyError(kind)
+    types = tuple(change(each) if each.name.lower() == kind.lower() else each for each in catalogue.types)
+    return dataclasses.replace(catalogue, types=types)
+
+
+# -- pods ---------------------------------------------------------------------------------------------------------
+
+
+def deployed(scene: Scene, namespace: str, name: str) -> list[CachedPod]:
+    """The pods of a Deployment that run or wait, by the names that it gives to its ReplicaSets."""
+    found = []
+    for pod in scene.objects.pods:
+        if pod.namespace != namespace or pod.owner is None or is_done(pod) or pod.deleting is not None:
+            continue
+        suffix = f"-{pod.shape.labels.get(_HASH_LABEL, '')}"
+        by_set = pod.owner.kind == "ReplicaSet" and pod.owner.name == f"{name}{suffix if len(suffix) > 1 else ''}"
+        if by_set or (pod.owner.kind == "Deployment" and pod.owner.name == name):
+            found.append(pod)
+    return found
+
+
+def scaled(scene: Scene, namespace: str, name: str, replicas: int, template: PodTemplateSpec | None) -> Scene:
+    """The Deployment with another number of pods. More are like its newest ones, or of the template where it has none;
+    fewer are those that a ReplicaSet gives up first. `KeyError` where neither is known.
+    """
+    there = deployed(scene, namespace, name)
+    if len(there) >= replicas:
+        going = {key_of(pod) for pod in sorted(there, key=_first_to_go)[: len(there) - replicas]}
+        return with_pods(scene, [pod for pod in scene.objects.pods if key_of(pod) not in going])
+    taken = set(scene.pods)
+    if there:
+        like = max(there, key=lambda pod: (pod.created is not None, pod.created, pod.name))
+        shape, owner = like.shape, like.owner
+    elif template is not None:
+        meta = ObjectMeta(namespace=namespace, labels=template.metadata.labels)
+        shape = Shapes().shape(Pod(metadata=meta, spec=template.spec))
+        owner = OwnerReference(api_version="apps/v1", kind="Deployment", name=name, uid=name, controller=True)
+    else:
+        raise KeyError(name)
+    more: list[CachedPod] = []
+    number = 0
+    while len(there) + len(more) < replicas:
+        made = f"{name}-{number}"
+        number += 1
+        if f"{namespace}/{made}" not in taken:
+            more.append(CachedPod(made, f"{namespace}/{made}", "", shape, owner=owner, phase="Pending"))
+    return with_pods(scene, [*scene.objects.pods, *more])
+
+
+def _first_to_go(pod: CachedPod) -> tuple[bool, bool, float, str]:
+    """Without a node first, then not ready, then the youngest: as a ReplicaSet ranks them."""
+    born = pod.created.timestamp() if pod.created is not None else 0.0
+    return (bool(pod.node_name), pod.ready, -born, pod.name)
+
+
+# -- everything else ----------------------------------------------------------------------------------------------
+
+S = TypeVar("S", bound=Struct)
+
+
+def joined(scene: Scene, added: Scene) -> Scene:
+    """With the objects of another one; of two with one name the added one counts."""
+    base, more = scene.objects, added.objects
+    pods = {key_of(pod): pod for pod in (*base.pods, *more.pods)}
+    objects = Objects(
+        pods=tuple(pods.values()),
+        nodes=_both(base.nodes, more.nodes),
+        claims=_both(base.claims, more.claims),
+        pools=_both(base.pools, more.pools),
+        growth_pools=_both(base.growth_pools, more.growth_pools),
+        node_requests=_both(base.node_requests, more.node_requests),
+        node_classes={**base.node_classes, **more.node_classes},
+        daemon_sets=_both(base.daemon_sets, more.daemon_sets),
+        namespaces=_both(base.namespaces, more.namespaces),
+        volume_claims=_both(base.volume_claims, more.volume_claims),
+        volumes=_both(base.volumes, more.volumes),
+        storage_classes=_both(base.storage_classes, more.storage_classes),
+        csi_nodes=_both(base.csi_nodes, more.csi_nodes),
+        attachments=_both(base.attachments, more.attachments),
+    )
+    return dataclasses.replace(
+        scene,
+        objects=objects,
+        overlays=_both(scene.overlays, added.overlays),
+        disruption_budgets=_both(scene.disruption_budgets, added.disruption_budgets),
+        buffered=(*scene.buffered, *added.buffered),
+    )
+
+
+def _both(one: Sequence[S], other: Sequence[S]) -> tuple[S, ...]:
+    def key(item: Struct) -> tuple[str, str]:
+        meta: ObjectMeta = item.metadata  # type: ignore[attr-defined]  # every kind has it
+        return meta.namespace, meta.name
+
+    return tuple({key(each): each for each in (*one, *other)}.values())
