@@ -43,7 +43,7 @@ def test_a_node_that_is_removed_costs_what_its_pods_need_then(asked: Asked) -> N
     """Its pods go where there is room, and for the rest is bought; pods without an owner are lost."""
     objects = [pool(), *machine("a"), *pods(1, on="a"), pod("bare", nodeName="a")]
     found = asked.json(objects, "--remove-node", "a")
-    assert list(found) == ["changes", "before", "after", "difference", "unfit", "lost", "removedNodes"]
+    assert list(found) == ["changes", "before", "after", "difference", "unfit", "lost", "removedNodes", "held"]
     assert (bought(found["before"]), bought(found["after"])) == ([], [SMALL])
     assert found["difference"]["hourly"] == pytest.approx(PRICE[SMALL] - PRICE[LARGE])
     assert (found["unfit"], found["lost"], found["removedNodes"]) == ([], ["default/bare"], ["a"])

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from growth.cli.manifests.collection import Collection
     from growth.cli.whatif_report import Report
     from growth.planning.explaining.scene import Scene
+    from growth.planning.explaining.whatif import Changed
+    from growth.planning.plan import PlannedClaim
 
 AS_KUBECTL: Final = Cluster()
 
@@ -174,22 +176,21 @@ def _compared(
     collection = gathered(files, cluster, also=also)
     collected, catalogue = finished(collection, expand=bool(files), instance_types=instance_types, provider=provider)
     before = scene_of(collected, catalogue, planning=Options(packer=packer))
-    after, told, lost = _changed(before, asked, collection)
+    after, told = _changed(before, asked, collection)
     return Report(
-        found=compared(before, after, lost=lost, consolidate=consolidate),
+        found=compared(before, after, consolidate=consolidate),
         changes=told,
         capped_hours=billed_hours(catalogue.cloud),
     )
 
 
-def _changed(scene: "Scene", asked: _Asked, collection: "Collection") -> "tuple[Scene, list[str], list[str]]":
-    """The scene after everything that is asked for, what was changed in words, and the pods that nobody makes again."""
+def _changed(scene: "Scene", asked: _Asked, collection: "Collection") -> "tuple[Changed, list[str]]":
+    """The scene after everything that is asked for, and what was changed in words."""
     from growth.api.workloads import DEPLOYMENT
     from growth.planning.explaining import whatif as changing
     from growth.units.money import Money, print_hourly
 
     told: list[str] = []
-    lost: list[str] = []
     if asked.add:
         scene = changing.joined(scene, _added(scene, asked.add, collection))
         told.append(f"with {', '.join(asked.add)}")
@@ -214,17 +215,19 @@ def _changed(scene: "Scene", asked: _Asked, collection: "Collection") -> "tuple[
     except KeyError as error:
         raise UsageError(f"{catalogue.cloud} sells no type {error.args[0]}") from None
     scene = dataclasses.replace(scene, catalogue=catalogue)
+    bought: list[PlannedClaim] = []
+    lost: list[str] = []
     for name, number in asked.limit:
         ref = _pool(scene, name)
-        scene, gone = changing.limited(scene, ref, number)
-        lost += gone
+        changed = changing.limited(scene, ref, number)
+        scene, bought, lost = changed.scene, [*bought, *changed.bought], [*lost, *changed.lost]
         told.append(f"at most {number} nodes in NodePool {ref}")
     for node in asked.remove:
         if node not in scene.nodes:
             raise UsageError(f"--remove-node {node}: there is no such node")
-    scene, gone = changing.removed(scene, asked.remove)
+    last = changing.removed(scene, asked.remove)
     told += [f"without node {node}" for node in asked.remove]
-    return scene, told, [*lost, *gone]
+    return changing.Changed(scene=last.scene, bought=(*bought, *last.bought), lost=(*lost, *last.lost)), told
 
 
 def _added(scene: "Scene", files: Sequence[str], beside: "Collection") -> "Scene":

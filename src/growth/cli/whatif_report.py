@@ -47,6 +47,7 @@ class Report:
             ],
             "lost": list(found.lost),
             "removedNodes": list(found.gone),
+            "held": [{"pod": pod, "message": why} for pod, why in found.held],
         }
 
     def _side(self, side: Side) -> dict[str, Any]:
@@ -112,6 +113,9 @@ class Report:
                 for each in self.found.unfit
             ]
             yield "Pods that would not fit", ("pod", "pool", "filter", "reason"), unfit
+        if self.found.held:
+            held: list[tuple[object, ...]] = list(self.found.held)
+            yield "Pods that a drain would wait for", ("pod", "why"), held
         if self.found.lost:
             yield (
                 "Pods that nobody would make again",

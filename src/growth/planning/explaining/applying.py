@@ -6,14 +6,15 @@ was changed is dropped, and the pods of a node that is deleted want another plac
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from growth.api import decoding, names
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClassReference
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassReference
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.meta import Condition, ObjectMeta, Struct
@@ -29,7 +30,9 @@ from growth.cluster.shapes import CachedPod, Shapes
 from growth.planning import occupants
 from growth.planning.explaining.remedies import Change, merge, operated
 from growth.planning.explaining.scene import Scene
+from growth.planning.plan import PlannedClaim
 from growth.planning.reckoning import reckoned
+from growth.units.resources import quantities
 
 _IN_OBJECTS: Final[dict[Kind[Any], str]] = {
     NODE: "nodes",
@@ -197,7 +200,63 @@ def without_node(scene: Scene, name: str) -> Scene:
         csi_nodes=tuple(each for each in objects.csi_nodes if each.metadata.name != name),
         attachments=tuple(each for each in objects.attachments if each.spec.node_name != name),
     )
-    return with_pods(dataclasses.replace(scene, objects=after), _sent_away(objects.pods, name))
+    return with_pods(dataclasses.replace(scene, objects=after), _sent_away(objects.pods, name, scene.now))
+
+
+def leaving(scene: Scene, nodes: Collection[str]) -> Scene:
+    """The nodes are being deleted and count still; their pods want another place, and no pod comes any more."""
+    claims = {
+        each.machine.claim.metadata.name
+        for name, each in scene.picture.counted.items()
+        if name in nodes and each.machine.claim is not None
+    }
+
+    def gone(item: S) -> S:
+        meta: ObjectMeta = msgspec.structs.replace(getattr(item, "metadata"), deletion_timestamp=scene.now)  # noqa: B009 - every kind has it
+        return msgspec.structs.replace(item, metadata=meta)
+
+    objects = scene.objects
+    after = dataclasses.replace(
+        objects,
+        nodes=tuple(gone(each) if each.metadata.name in nodes else each for each in objects.nodes),
+        claims=tuple(gone(each) if each.metadata.name in claims else each for each in objects.claims),
+    )
+    return dataclasses.replace(scene, objects=after)
+
+
+def with_machines(scene: Scene, bought: Sequence[PlannedClaim]) -> Scene:
+    """Machines of a plan as they will be: claims with a machine that has yet to join."""
+    types = {kind.name: kind for view in scene.snapshot.pools for kind in view.instance_types}
+    made = []
+    for number, planned in enumerate(bought):
+        view = scene.views[planned.pool]
+        label = names.POOL_LABEL if planned.pool.group == names.GROWTH else names.NODE_POOL_LABEL
+        kind = types[planned.instance_type]
+        labels = {
+            **view.labels,
+            **planned.labels,
+            label: planned.pool.name,
+            names.INSTANCE_TYPE_LABEL: planned.instance_type,
+            names.ZONE_LABEL: planned.zone,
+            names.CAPACITY_TYPE_LABEL: planned.capacity_type,
+        }
+        claim = NodeClaim(
+            metadata=ObjectMeta(name=f"planned machine {number}", labels=labels),
+            spec=NodeClaimSpec(
+                node_class_ref=NodeClassReference(group="", kind="", name=""),
+                requirements=(),
+                taints=view.taints,
+                startup_taints=view.startup_taints,
+            ),
+            status=NodeClaimStatus(
+                provider_id=f"planned://{number}",
+                capacity=dict(quantities(kind.capacity)),
+                allocatable=dict(quantities(kind.allocatable)),
+            ),
+        )
+        made.append(claim)
+    objects = dataclasses.replace(scene.objects, claims=(*scene.objects.claims, *made))
+    return dataclasses.replace(scene, objects=objects)
 
 
 def vacated(scene: Scene, name: str) -> Scene:
@@ -210,11 +269,14 @@ def vacated(scene: Scene, name: str) -> Scene:
         for each in objects.nodes
     )
     after = dataclasses.replace(scene, objects=dataclasses.replace(objects, nodes=nodes))
-    return with_pods(after, _sent_away(objects.pods, name))
+    return with_pods(after, _sent_away(objects.pods, name, scene.now))
 
 
-def _sent_away(pods: Sequence[CachedPod], name: str) -> list[CachedPod]:
-    """The pods after a drain of the node: those that need another place are pending, the others are gone with it."""
+def _sent_away(pods: Sequence[CachedPod], name: str, now: dt.datetime) -> list[CachedPod]:
+    """The pods after a drain of the node: those that need another place are pending, the others are gone with it.
+
+    Whoever makes them again makes them now: they stand behind those that wait already.
+    """
     found: list[CachedPod] = []
     for pod in pods:
         if pod.node_name != name:
@@ -228,6 +290,7 @@ def _sent_away(pods: Sequence[CachedPod], name: str) -> list[CachedPod]:
                 deleting=None,
                 ready=False,
                 scheduled_since=None,
+                created=now,
             )
             found.append(waits)
     return found

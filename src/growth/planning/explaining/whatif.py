@@ -1,12 +1,15 @@
 """The same cluster with something changed: what would be bought, what it would cost, and who would not fit.
 
 Changes are functions from a scene to a scene. Both sides are planned in the same way, so that a difference is the change's.
+Who is left over is said by the rehearsal, not by the plan: where there is not room for all, kube-scheduler's queue decides
+who gets it.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
+from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.meta import ObjectMeta, OwnerReference, Struct
@@ -15,12 +18,15 @@ from growth.api.pools import PoolRef
 from growth.cluster.assemble import Objects
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
+from growth.planning import occupants
 from growth.planning.disruption.surplus import excess
-from growth.planning.explaining.applying import CannotApply, applied, with_pods, without_node
+from growth.planning.explaining.applying import CannotApply, applied, leaving, with_machines, with_pods, without_node
 from growth.planning.explaining.reaching import Reachable, reachable
 from growth.planning.explaining.scene import Scene, held
 from growth.planning.explaining.widening import change_pool
-from growth.planning.plan import PlannedClaim, Unplaced
+from growth.planning.plan import Filter, PlannedClaim, Reason, Unplaced
+from growth.planning.pod_budgets import PodBudgets
+from growth.planning.rehearsal import Stage
 
 _HASH_LABEL = "pod-template-hash"
 
@@ -42,7 +48,8 @@ class Side:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WhatIf:
     """Before and after. `unfit` are the pods that have no place afterwards and had one before, `lost` those that nobody
-    makes again when their node goes, `gone` the nodes that the change takes away.
+    makes again when their node goes, `gone` the nodes that the change takes away. `held` are pods that cannot be evicted
+    as things are, and why: the drain would wait for them.
     """
 
     before: Side
@@ -51,6 +58,7 @@ class WhatIf:
     lost: tuple[str, ...]
     gone: tuple[str, ...]
     currency: str
+    held: tuple[tuple[str, str], ...] = ()
 
     @property
     def difference(self) -> int:
@@ -58,26 +66,84 @@ class WhatIf:
         return self.after.hourly - self.before.hourly
 
 
-def compared(before: Scene, after: Scene, *, lost: Sequence[str] = (), consolidate: bool = False) -> WhatIf:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Changed:
+    """A scene after a change. `bought` are machines that were bought while nodes that go counted still: they stand in the
+    scene. `lost` are pods that nobody makes again.
+    """
+
+    scene: Scene
+    bought: tuple[PlannedClaim, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def compared(before: Scene, after: Changed, *, consolidate: bool = False) -> WhatIf:
     """Both sides; with `consolidate` also what could be saved on each."""
-    known = before.unplaced
+    sides = (
+        _side(Changed(scene=before), consolidate=consolidate),
+        _side(after, consolidate=consolidate),
+    )
+    known = {each.pod for each in sides[0].unplaced}
+    unfit = tuple(each for each in sides[1].unplaced if each.pod not in known)
+    gone = tuple(sorted(name for name in before.nodes if name not in after.scene.nodes))
     return WhatIf(
-        before=_side(before, consolidate=consolidate),
-        after=_side(after, consolidate=consolidate),
-        unfit=tuple(each for each in after.plan.unplaced if each.pod not in known),
-        lost=tuple(lost),
-        gone=tuple(sorted(name for name in before.nodes if name not in after.nodes)),
+        before=sides[0],
+        after=sides[1],
+        unfit=unfit,
+        lost=after.lost,
+        gone=gone,
         currency=before.snapshot.currency,
+        held=tuple(_held(before, gone, {each.pod for each in unfit})),
     )
 
 
-def _side(scene: Scene, *, consolidate: bool) -> Side:
+def _held(scene: Scene, nodes: Sequence[str], unfit: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The pods on the nodes that no eviction is granted for: now, or after others of their budget that find no place."""
+    budgets = PodBudgets(scene.disruption_budgets)
+    moving = [pod for name in nodes for pod in scene.pods_on.get(name, ())]
+    for pod in moving:
+        if occupants.active(pod) and occupants.protection(pod, scene.now).holds:
+            yield key_of(pod), f"it has the annotation {names.DO_NOT_DISRUPT_ANNOTATION}"
+            continue
+        if not occupants.evictable(pod, scene.now):
+            continue
+        told = occupants.refusal(pod, budgets)
+        if told:
+            yield key_of(pod), told
+            continue
+        for budget in budgets.of(pod):
+            own = [each for each in moving if budget in budgets.of(each)]
+            stuck = sum(key_of(each) in unfit for each in own)
+            allowed = budget.status.disruptions_allowed
+            if stuck >= allowed and len(own) > allowed:
+                name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+                yield key_of(pod), f"PodDisruptionBudget {name} allows {allowed}, and {stuck} would find no place"
+
+
+def left_over(scene: Scene) -> tuple[Unplaced, ...]:
+    """The pods that kube-scheduler would leave without a node once the machines of the plan are there, and why."""
+    plan = scene.plan
+    if not plan.unplaced:
+        return ()
+    virtual = {each.key for each in scene.buffered}
+    wanting = [each for each in scene.demands if each.key not in virtual]
+    left = Stage(scene.snapshot, wanting).rehearse(plan.claims).left
+    known = {each.pod: each for each in plan.unplaced}
+    elsewhere = Reason(None, Filter.RESOURCES, "other pods that wait get the room that there is")
+    return (
+        *(known.get(key) or Unplaced(key, (elsewhere,)) for key in left),
+        *(each for key, each in known.items() if key in virtual),
+    )
+
+
+def _side(changed: Changed, *, consolidate: bool) -> Side:
+    scene = changed.scene
     nodes = scene.snapshot.nodes
     return Side(
-        nodes=len(nodes),
+        nodes=len(nodes) - len(changed.bought),
         hourly=sum(node.price or 0 for node in nodes) + scene.plan.hourly,
-        claims=scene.plan.claims,
-        unplaced=scene.plan.unplaced,
+        claims=(*changed.bought, *scene.plan.claims),
+        unplaced=left_over(scene),
         unpriced=tuple(sorted(node.name for node in nodes if node.price is None)),
         reach=reachable(scene) if consolidate else None,
     )
@@ -86,21 +152,30 @@ def _side(scene: Scene, *, consolidate: bool) -> Side:
 # -- nodes --------------------------------------------------------------------------------------------------------
 
 
-def removed(scene: Scene, names_: Iterable[str]) -> tuple[Scene, tuple[str, ...]]:
-    """The nodes drained and gone; the pods that nobody makes again are lost, and named. `CannotApply` for unknown ones."""
-    lost: list[str] = []
-    for name in names_:
-        lost += [key_of(pod) for pod in scene.pods_on.get(name, ()) if _is_lost(pod)]
-        scene = without_node(scene, name)
-    left = [pod for pod in scene.objects.pods if pod.node_name or key_of(pod) not in lost]
-    return with_pods(scene, left), tuple(lost)
+def removed(scene: Scene, nodes: Collection[str]) -> Changed:
+    """The nodes drained and gone; the pods that nobody makes again are lost. `CannotApply` for unknown nodes.
+
+    As it happens: a node that is deleted counts against limits until its machine is gone, so that what they do not allow
+    at first is bought afterwards.
+    """
+    if not nodes:
+        return Changed(scene=scene)
+    lost = tuple(key_of(pod) for name in nodes for pod in scene.pods_on.get(name, ()) if _is_lost(pod))
+    scene = with_pods(scene, [pod for pod in scene.objects.pods if key_of(pod) not in lost])
+    gone = scene
+    for name in nodes:
+        gone = without_node(gone, name)
+    first = leaving(scene, nodes).plan
+    if not first.unplaced or not first.claims:
+        return Changed(scene=gone, lost=lost)
+    return Changed(scene=with_machines(gone, first.claims), bought=first.claims, lost=lost)
 
 
 def _is_lost(pod: CachedPod) -> bool:
     return pod.owner is None and not is_done(pod) and not is_mirror(pod) and not of_daemon_set(pod)
 
 
-def limited(scene: Scene, ref: PoolRef, nodes: int) -> tuple[Scene, tuple[str, ...]]:
+def limited(scene: Scene, ref: PoolRef, nodes: int) -> Changed:
     """Another limit of nodes; what is too many then goes, in the order in which a pool gives up its machines."""
     pool = scene.pools.get(ref)
     if pool is None:
