@@ -27,6 +27,7 @@ from growth.api.volumes import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORA
 from growth.api.workloads import DAEMON_SET
 from growth.cluster.pools import NodeClassView
 from growth.cluster.shapes import CachedPod, Shapes
+from growth.cluster.wanting import key_of
 from growth.planning import occupants
 from growth.planning.explaining.remedies import Change, merge, operated
 from growth.planning.explaining.scene import Scene
@@ -275,8 +276,10 @@ def vacated(scene: Scene, name: str) -> Scene:
 def _sent_away(pods: Sequence[CachedPod], name: str, now: dt.datetime) -> list[CachedPod]:
     """The pods after a drain of the node: those that need another place are pending, the others are gone with it.
 
-    Whoever makes them again makes them now: they stand behind those that wait already.
+    Whoever makes them again makes them now, in the order in which a drain asks them to leave: they stand behind those that
+    wait already.
     """
+    turns = {key_of(pod): at for at, pod in enumerate(sorted((p for p in pods if p.node_name == name), key=key_of))}
     found: list[CachedPod] = []
     for pod in pods:
         if pod.node_name != name:
@@ -290,7 +293,7 @@ def _sent_away(pods: Sequence[CachedPod], name: str, now: dt.datetime) -> list[C
                 deleting=None,
                 ready=False,
                 scheduled_since=None,
-                created=now,
+                created=now + dt.timedelta(milliseconds=turns[key_of(pod)]),
             )
             found.append(waits)
     return found

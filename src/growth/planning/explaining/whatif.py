@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue, InstanceType
@@ -166,9 +168,23 @@ def removed(scene: Scene, nodes: Collection[str]) -> Changed:
     for name in nodes:
         gone = without_node(gone, name)
     first = leaving(scene, nodes).plan
-    if not first.unplaced or not first.claims:
+    if not first.unplaced:
         return Changed(scene=gone, lost=lost)
-    return Changed(scene=with_machines(gone, first.claims), bought=first.claims, lost=lost)
+    return Changed(scene=with_machines(_bound(gone), first.claims), bought=first.claims, lost=lost)
+
+
+def _bound(scene: Scene) -> Scene:
+    """Pods that wait and find room on nodes that are there are bound before anything that is bought comes up."""
+    waiting = [each for each in scene.assembled.demands if each.key in scene.pods]
+    order = Stage(scene.snapshot, waiting).rehearse(()).order
+    there = {pod: node for pod, node in order if isinstance(node, str) and node in scene.nodes}
+    return with_pods(
+        scene,
+        [
+            msgspec.structs.replace(pod, node_name=there[key_of(pod)]) if key_of(pod) in there else pod
+            for pod in scene.objects.pods
+        ],
+    )
 
 
 def _is_lost(pod: CachedPod) -> bool:
