@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from growth.cli.whatif_report import Report
     from growth.planning.explaining.scene import Scene
     from growth.planning.explaining.whatif import Changed
-    from growth.planning.plan import PlannedClaim
 
 AS_KUBECTL: Final = Cluster()
 
@@ -215,19 +214,17 @@ def _changed(scene: "Scene", asked: _Asked, collection: "Collection") -> "tuple[
     except KeyError as error:
         raise UsageError(f"{catalogue.cloud} sells no type {error.args[0]}") from None
     scene = dataclasses.replace(scene, catalogue=catalogue)
-    bought: list[PlannedClaim] = []
-    lost: list[str] = []
+    changed = changing.Changed(scene=scene)
     for name, number in asked.limit:
         ref = _pool(scene, name)
-        changed = changing.limited(scene, ref, number)
-        scene, bought, lost = changed.scene, [*bought, *changed.bought], [*lost, *changed.lost]
+        changed = changed.then(changing.limited(changed.scene, ref, number))
         told.append(f"at most {number} nodes in NodePool {ref}")
     for node in asked.remove:
-        if node not in scene.nodes:
+        if node not in changed.scene.nodes:
             raise UsageError(f"--remove-node {node}: there is no such node")
-    last = changing.removed(scene, asked.remove)
+    changed = changed.then(changing.removed(changed.scene, asked.remove))
     told += [f"without node {node}" for node in asked.remove]
-    return changing.Changed(scene=last.scene, bought=(*bought, *last.bought), lost=(*lost, *last.lost)), told
+    return changed, told
 
 
 def _added(scene: "Scene", files: Sequence[str], beside: "Collection") -> "Scene":

@@ -19,7 +19,7 @@ from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.meta import Condition, ObjectMeta, Struct
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
-from growth.api.nodes import NODE
+from growth.api.nodes import NODE, Node, NodeCondition, NodeSpec, NodeStatus
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD, Pod
 from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -51,6 +51,8 @@ _KINDS: Final = {
     (kind.api_version, kind.kind): kind for kind in (POD, POD_DISRUPTION_BUDGET, NODE_OVERLAY, *_IN_OBJECTS, *_CLASSES)
 }
 BUFFER: Final = "CapacityBuffer"
+# How machines that a plan buys are called until they have names; no Node can be called so.
+PLANNED: Final = "planned machine "
 
 S = TypeVar("S", bound=Struct)
 
@@ -225,14 +227,13 @@ def leaving(scene: Scene, nodes: Collection[str]) -> Scene:
     return dataclasses.replace(scene, objects=after)
 
 
-def with_machines(scene: Scene, bought: Sequence[PlannedClaim]) -> Scene:
-    """Machines of a plan as they will be: claims with a machine that has yet to join."""
-    types = {kind.name: kind for view in scene.snapshot.pools for kind in view.instance_types}
-    made = []
-    for number, planned in enumerate(bought):
+def with_machines(scene: Scene, bought: Sequence[PlannedClaim], *, since: int = 0) -> Scene:
+    """Machines of a plan as they will be: Nodes that are up, with their claims. `since` is how many there are already."""
+    nodes, claims = [], []
+    for number, planned in enumerate(bought, start=since):
         view = scene.views[planned.pool]
         label = names.POOL_LABEL if planned.pool.group == names.GROWTH else names.NODE_POOL_LABEL
-        kind = types[planned.instance_type]
+        kind = next(each for each in view.instance_types if each.name == planned.instance_type)
         labels = {
             **view.labels,
             **planned.labels,
@@ -241,22 +242,35 @@ def with_machines(scene: Scene, bought: Sequence[PlannedClaim]) -> Scene:
             names.ZONE_LABEL: planned.zone,
             names.CAPACITY_TYPE_LABEL: planned.capacity_type,
         }
-        claim = NodeClaim(
-            metadata=ObjectMeta(name=f"planned machine {number}", labels=labels),
-            spec=NodeClaimSpec(
-                node_class_ref=NodeClassReference(group="", kind="", name=""),
-                requirements=(),
-                taints=view.taints,
-                startup_taints=view.startup_taints,
-            ),
-            status=NodeClaimStatus(
-                provider_id=f"planned://{number}",
-                capacity=dict(quantities(kind.capacity)),
-                allocatable=dict(quantities(kind.allocatable)),
-            ),
+        capacity, allocatable = dict(quantities(kind.capacity)), dict(quantities(kind.allocatable))
+        name = f"{PLANNED}{number}"
+        provider_id = f"planned://{number}"
+        marks = {names.REGISTERED_LABEL: "true", names.INITIALIZED_LABEL: "true", names.HOSTNAME_LABEL: name}
+        claims.append(
+            NodeClaim(
+                metadata=ObjectMeta(name=name, labels=labels, creation_timestamp=scene.now),
+                spec=NodeClaimSpec(
+                    node_class_ref=NodeClassReference(group="", kind="", name=""), requirements=(), taints=view.taints
+                ),
+                status=NodeClaimStatus(
+                    provider_id=provider_id, node_name=name, capacity=dict(capacity), allocatable=dict(allocatable)
+                ),
+            )
         )
-        made.append(claim)
-    objects = dataclasses.replace(scene.objects, claims=(*scene.objects.claims, *made))
+        nodes.append(
+            Node(
+                metadata=ObjectMeta(name=name, labels={**labels, **marks}, creation_timestamp=scene.now),
+                spec=NodeSpec(provider_id=provider_id, taints=view.taints),
+                status=NodeStatus(
+                    capacity=dict(capacity),
+                    allocatable=dict(allocatable),
+                    conditions=(NodeCondition(type="Ready", status="True"),),
+                ),
+            )
+        )
+    objects = dataclasses.replace(
+        scene.objects, claims=(*scene.objects.claims, *claims), nodes=(*scene.objects.nodes, *nodes)
+    )
     return dataclasses.replace(scene, objects=objects)
 
 

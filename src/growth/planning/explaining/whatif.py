@@ -1,8 +1,8 @@
 """The same cluster with something changed: what would be bought, what it would cost, and who would not fit.
 
-Changes are functions from a scene to a scene. Both sides are planned in the same way, so that a difference is the change's.
-Who is left over is said by the rehearsal, not by the plan: where there is not room for all, kube-scheduler's queue decides
-who gets it.
+Changes are functions from a scene to a scene. Both sides are played in the same way, so that a difference is the change's:
+pods that wait are bound by the model of kube-scheduler, for the rest a plan is made, what it buys comes up, and so on until
+nothing more is bought. Where there is not room for all, it is the scheduler's queue that decides who gets it, not a plan.
 """
 
 import dataclasses
@@ -22,15 +22,25 @@ from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
 from growth.planning import occupants
 from growth.planning.disruption.surplus import excess
-from growth.planning.explaining.applying import CannotApply, applied, leaving, with_machines, with_pods, without_node
+from growth.planning.explaining.applying import (
+    PLANNED,
+    CannotApply,
+    applied,
+    leaving,
+    with_machines,
+    with_pods,
+    without_node,
+)
 from growth.planning.explaining.reaching import Reachable, reachable
 from growth.planning.explaining.scene import Scene, held
 from growth.planning.explaining.widening import change_pool
-from growth.planning.plan import Filter, PlannedClaim, Reason, Unplaced
+from growth.planning.plan import PlannedClaim, Unplaced
 from growth.planning.pod_budgets import PodBudgets
 from growth.planning.rehearsal import Stage
 
 _HASH_LABEL = "pod-template-hash"
+# So often is bought and bound; the last rounds buy nothing as a rule.
+ROUNDS = 6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,36 +80,68 @@ class WhatIf:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A scene after a change. `bought` are machines that were bought while nodes that go counted still: they stand in the
-    scene. `lost` are pods that nobody makes again.
-    """
+    """A scene after a change. `gone` are nodes that it takes away, from `origin`; `lost` pods that nobody makes again."""
 
     scene: Scene
-    bought: tuple[PlannedClaim, ...] = ()
+    gone: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    origin: Scene | None = None
+
+    def then(self, other: "Changed") -> "Changed":
+        """After another change of this scene."""
+        return Changed(
+            scene=other.scene,
+            gone=(*self.gone, *other.gone),
+            lost=(*self.lost, *other.lost),
+            origin=self.origin or other.origin,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Played:
+    """How a scene ends: with what was bought standing in it. `waiting` had no place as long as nodes that go were there."""
+
+    scene: Scene
+    bought: tuple[PlannedClaim, ...]
+    waiting: frozenset[str]
 
 
 def compared(before: Scene, after: Changed, *, consolidate: bool = False) -> WhatIf:
     """Both sides; with `consolidate` also what could be saved on each."""
-    sides = (
-        _side(Changed(scene=before), consolidate=consolidate),
-        _side(after, consolidate=consolidate),
-    )
+    old, new = played(Changed(scene=before)), played(after)
+    sides = _side(old, consolidate=consolidate), _side(new, consolidate=consolidate)
     known = {each.pod for each in sides[0].unplaced}
-    unfit = tuple(each for each in sides[1].unplaced if each.pod not in known)
-    gone = tuple(sorted(name for name in before.nodes if name not in after.scene.nodes))
     return WhatIf(
         before=sides[0],
         after=sides[1],
-        unfit=unfit,
+        unfit=tuple(each for each in sides[1].unplaced if each.pod not in known),
         lost=after.lost,
-        gone=gone,
+        gone=tuple(sorted(after.gone)),
         currency=before.snapshot.currency,
-        held=tuple(_held(before, gone, {each.pod for each in unfit})),
+        held=tuple(_held(before, after.gone, new.waiting)),
     )
 
 
-def _held(scene: Scene, nodes: Sequence[str], unfit: Collection[str]) -> Iterator[tuple[str, str]]:
+def played(changed: Changed) -> Played:
+    """What comes of a scene. Nodes that go count against limits until they are gone: what those do not allow at first is
+    bought afterwards.
+    """
+    scene = _bound(changed.scene)
+    first = scene
+    if changed.gone and changed.origin is not None:
+        first = with_pods(leaving(changed.origin, changed.gone), scene.objects.pods)
+    plan, waiting = first.plan, frozenset(first.unplaced)
+    bought: list[PlannedClaim] = []
+    for number in range(ROUNDS):
+        if not plan.claims and (number or first is scene):
+            break
+        scene = _bound(with_machines(scene, plan.claims, since=len(bought)))
+        bought += plan.claims
+        plan = scene.plan
+    return Played(scene=scene, bought=tuple(bought), waiting=waiting)
+
+
+def _held(scene: Scene, nodes: Sequence[str], waiting: Collection[str]) -> Iterator[tuple[str, str]]:
     """The pods on the nodes that no eviction is granted for: now, or after others of their budget that find no place."""
     budgets = PodBudgets(scene.disruption_budgets)
     moving = [pod for name in nodes for pod in scene.pods_on.get(name, ())]
@@ -115,39 +157,32 @@ def _held(scene: Scene, nodes: Sequence[str], unfit: Collection[str]) -> Iterato
             continue
         for budget in budgets.of(pod):
             own = [each for each in moving if budget in budgets.of(each)]
-            stuck = sum(key_of(each) in unfit for each in own)
+            stuck = sum(key_of(each) in waiting for each in own)
             allowed = budget.status.disruptions_allowed
             if stuck >= allowed and len(own) > allowed:
                 name = f"{budget.metadata.namespace}/{budget.metadata.name}"
                 yield key_of(pod), f"PodDisruptionBudget {name} allows {allowed}, and {stuck} would find no place"
 
 
-def left_over(scene: Scene) -> tuple[Unplaced, ...]:
-    """The pods that kube-scheduler would leave without a node once the machines of the plan are there, and why."""
-    plan = scene.plan
-    if not plan.unplaced:
-        return ()
-    virtual = {each.key for each in scene.buffered}
-    wanting = [each for each in scene.demands if each.key not in virtual]
-    left = Stage(scene.snapshot, wanting).rehearse(plan.claims).left
-    known = {each.pod: each for each in plan.unplaced}
-    elsewhere = Reason(None, Filter.RESOURCES, "other pods that wait get the room that there is")
-    return (
-        *(known.get(key) or Unplaced(key, (elsewhere,)) for key in left),
-        *(each for key, each in known.items() if key in virtual),
+def _side(found: Played, *, consolidate: bool) -> Side:
+    nodes = found.scene.snapshot.nodes
+    return Side(
+        nodes=len(nodes) - len(found.bought),
+        hourly=sum(node.price or 0 for node in nodes),
+        claims=_with_pods(found),
+        unplaced=found.scene.plan.unplaced,
+        unpriced=tuple(sorted(node.name for node in nodes if node.price is None)),
+        reach=reachable(found.scene) if consolidate else None,
     )
 
 
-def _side(changed: Changed, *, consolidate: bool) -> Side:
-    scene = changed.scene
-    nodes = scene.snapshot.nodes
-    return Side(
-        nodes=len(nodes) - len(changed.bought),
-        hourly=sum(node.price or 0 for node in nodes) + scene.plan.hourly,
-        claims=(*changed.bought, *scene.plan.claims),
-        unplaced=left_over(scene),
-        unpriced=tuple(sorted(node.name for node in nodes if node.price is None)),
-        reach=reachable(scene) if consolidate else None,
+def _with_pods(found: Played) -> tuple[PlannedClaim, ...]:
+    """What was bought, with the pods that are there in the end."""
+    return tuple(
+        dataclasses.replace(
+            claim, pods=tuple(sorted(key_of(pod) for pod in found.scene.pods_on.get(f"{PLANNED}{number}", ())))
+        )
+        for number, claim in enumerate(found.bought)
     )
 
 
@@ -155,27 +190,22 @@ def _side(changed: Changed, *, consolidate: bool) -> Side:
 
 
 def removed(scene: Scene, nodes: Collection[str]) -> Changed:
-    """The nodes drained and gone; the pods that nobody makes again are lost. `CannotApply` for unknown nodes.
-
-    As it happens: a node that is deleted counts against limits until its machine is gone, so that what they do not allow
-    at first is bought afterwards.
-    """
+    """The nodes drained and gone; the pods that nobody makes again are lost. `CannotApply` for unknown nodes."""
     if not nodes:
         return Changed(scene=scene)
     lost = tuple(key_of(pod) for name in nodes for pod in scene.pods_on.get(name, ()) if _is_lost(pod))
-    scene = with_pods(scene, [pod for pod in scene.objects.pods if key_of(pod) not in lost])
-    gone = scene
+    origin = with_pods(scene, [pod for pod in scene.objects.pods if key_of(pod) not in lost])
+    after = origin
     for name in nodes:
-        gone = without_node(gone, name)
-    first = leaving(scene, nodes).plan
-    if not first.unplaced:
-        return Changed(scene=gone, lost=lost)
-    return Changed(scene=with_machines(_bound(gone), first.claims), bought=first.claims, lost=lost)
+        after = without_node(after, name)
+    return Changed(scene=after, gone=tuple(nodes), lost=lost, origin=origin)
 
 
 def _bound(scene: Scene) -> Scene:
     """Pods that wait and find room on nodes that are there are bound before anything that is bought comes up."""
-    waiting = [each for each in scene.assembled.demands if each.key in scene.pods]
+    waiting = [each for each in scene.assembled.demands if not scene.pods[each.key].node_name]
+    if not waiting:
+        return scene
     order = Stage(scene.snapshot, waiting).rehearse(()).order
     there = {pod: node for pod, node in order if isinstance(node, str) and node in scene.nodes}
     return with_pods(
