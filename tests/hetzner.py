@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import datetime as dt
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import hcloud
 
@@ -40,15 +40,19 @@ def new_fake(*, tick: float = 0.0, settings: FakeSettings | None = None, seed: i
     return HetznerFake(clock=clock, random=SimRandom(seed, "hetzner"), settings=settings), clock
 
 
-@contextlib.contextmanager
-def served(fake: HetznerFake) -> Iterator[str]:
+def served(fake: HetznerFake) -> contextlib.AbstractContextManager[str]:
     """The address of the fake's API, on a thread of its own: the vendor's client blocks."""
+    return on_a_thread(lambda: serving(fake))
+
+
+@contextlib.contextmanager
+def on_a_thread(serve: Callable[[], contextlib.AbstractAsyncContextManager[str]]) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     started, told = threading.Event(), asyncio.Event()
     urls: list[str] = []
 
     async def main() -> None:
-        async with serving(fake) as url:
+        async with serve() as url:
             urls.append(url)
             started.set()
             await told.wait()

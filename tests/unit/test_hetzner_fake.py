@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from growth.cli.entry import run
+from growth.sim.clouds.frame import Dropped
 from growth.sim.clouds.hetzner import FakeSettings, Faults, HetznerFake, Purchase, Times, parse_faults, parse_stock
-from growth.sim.clouds.hetzner.faults import Dropped
 from growth.sim.clouds.hetzner.serving import serving
 from growth.sim.ports import Answer, Request
 from tests.hetzner import START, TOKEN, Ticking, new_fake

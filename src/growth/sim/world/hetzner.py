@@ -26,8 +26,8 @@ from growth.providers.catalogues.hetzner import CPU_KEPT, CSI_LOCATION_LABEL, HO
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import FAULTS_CONFIG_MAP, parse
 from growth.providers.kwok.records import Record, State
+from growth.sim.clouds.frame import Dropped
 from growth.sim.clouds.hetzner import FakeSettings, Faults, HetznerFake, Times
-from growth.sim.clouds.hetzner.faults import Dropped
 from growth.sim.clouds.hetzner.objects import Server
 from growth.sim.clouds.hetzner.servers import LATE_CODES
 from growth.sim.clouds.hetzner.wire import Refusal

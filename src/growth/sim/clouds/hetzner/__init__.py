@@ -16,9 +16,9 @@ and primary addresses, certificates, DNS, storage boxes, metrics, consoles, resc
 
 from growth.sim.clouds.hetzner.fake import FakeSettings, HetznerFake
 from growth.sim.clouds.hetzner.faults import Faults, parse_faults, parse_stock
-from growth.sim.clouds.hetzner.ledger import Ledger, Purchase
 from growth.sim.clouds.hetzner.project import Limits
 from growth.sim.clouds.hetzner.servers import Times
+from growth.sim.clouds.ledger import Ledger, Purchase
 
 __all__ = [
     "FakeSettings",

@@ -3,7 +3,6 @@
 import asyncio
 import collections
 import dataclasses
-import datetime as dt
 import email.utils
 import re
 import urllib.parse
@@ -14,19 +13,19 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.ports import Clock, Random, Response, TransportError
+from growth.sim.clouds.frame import KEPT, Called, Dropped, Page
 from growth.sim.clouds.hetzner import resources
-from growth.sim.clouds.hetzner.faults import GOOD, Dropped, Faults, Page, draw
-from growth.sim.clouds.hetzner.ledger import Ledger
+from growth.sim.clouds.hetzner.faults import GOOD, Faults, draw
 from growth.sim.clouds.hetzner.market import Market, pricing
 from growth.sim.clouds.hetzner.objects import Server
 from growth.sim.clouds.hetzner.project import Limits, Project
 from growth.sim.clouds.hetzner.rates import Bucket
 from growth.sim.clouds.hetzner.servers import Servers, Times
 from growth.sim.clouds.hetzner.wire import Query, Refusal, Reply
+from growth.sim.clouds.ledger import Ledger
 from growth.sim.ports import Answer, Request
 
 PREFIX: Final = "/v1"
-KEPT: Final = 10_000
 _REMOVED: Final = frozenset({"datacenters"})
 
 
@@ -39,18 +38,6 @@ class FakeSettings:
     limits: Limits = dataclasses.field(default_factory=Limits)
     times: Times = dataclasses.field(default_factory=Times)
     calls_per_hour: int = 3600
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Called:
-    """One request as the fake saw it. `status` 0: the connection broke. `done`: it was performed."""
-
-    at: dt.datetime
-    method: str
-    path: str
-    status: int
-    code: str = ""
-    done: bool = True
 
 
 class HetznerFake:
@@ -160,15 +147,14 @@ class HetznerFake:
             return self._answer(refusal.status, refusal.body(), headers), fate.seconds
         except Page as html:
             note(html.status, done=False)
-            body = f"<html><body><h1>{html.status}</h1></body></html>".encode()
-            return Answer(html.status, {"content-type": "text/html"}, body), fate.seconds
+            return html.answer(), fate.seconds
         if write:
             self.project.validate()
         note(0 if fate.lost_answer else reply.status)
         if fate.lost_answer:
             raise Dropped(done=True)
         if fate.half_done:
-            return Answer(504, {"content-type": "text/html"}, b"<html><body><h1>504</h1></body></html>"), fate.seconds
+            return Page(504).answer(), fate.seconds
         return self._answer(reply.status, reply.body, headers), fate.seconds
 
     def _answer(self, status: int, body: Json | None, headers: Mapping[str, str]) -> Answer:

@@ -1,12 +1,11 @@
 """What goes wrong on purpose, by rates, and the stock that is told at the start."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Final
 
+from growth.sim.clouds import frame
+from growth.sim.clouds.frame import SLOW_SECONDS, Chance, Page
 from growth.sim.clouds.hetzner.wire import Refusal
-
-Chance = Callable[[float], bool]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +42,6 @@ class Faults:
 
 GOOD: Final = Faults()
 NAMES: Final = tuple(field.name.replace("_", "-") for field in dataclasses.fields(Faults))
-SLOW_SECONDS: Final = 20.0
-
-
-class Dropped(Exception):
-    """The connection breaks and no answer comes. `done`: the call was performed."""
-
-    def __init__(self, *, done: bool) -> None:
-        super().__init__("the connection breaks")
-        self.done = done
-
-
-class Page(Exception):
-    """An answer that is not the API's."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(str(status))
-        self.status = status
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,28 +85,9 @@ def draw(faults: Faults, chance: Chance, *, write: bool) -> Draw:
 
 def parse_faults(text: str) -> Faults:
     """`NAME=RATE,…`. `ValueError` says what is wrong."""
-    rates: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, rate = part.partition("=")
-        if name not in NAMES:
-            raise ValueError(f"{name!r} is no fault: {', '.join(NAMES)}")
-        try:
-            value = float(rate)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value <= 1:
-            raise ValueError(f"the rate of {name} is a number from 0 to 1, not {rate!r}")
-        rates[name.replace("-", "_")] = value
-    return Faults(**rates)
+    return Faults(**frame.parse_rates(text, NAMES))
 
 
 def parse_stock(text: str) -> dict[tuple[str, str], int]:
     """`TYPE@LOCATION=N,…`, a `*` in either place for all. `ValueError` says what is wrong."""
-    stock: dict[tuple[str, str], int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        place, equals, number = part.partition("=")
-        kind, at, location = place.partition("@")
-        if not (equals and at and kind and location and number.isascii() and number.isdigit()):
-            raise ValueError(f"{part!r} is no stock: write TYPE@LOCATION=NUMBER, such as cx33@fsn1=2")
-        stock[kind.lower(), location.lower()] = int(number)
-    return stock
+    return frame.parse_stock(text, example="TYPE@LOCATION=NUMBER, such as cx33@fsn1=2")

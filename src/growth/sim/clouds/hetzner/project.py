@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from growth.sim.clouds.hetzner.ledger import Ledger
 from growth.sim.clouds.hetzner.market import Market
 from growth.sim.clouds.hetzner.objects import (
     FULL_GROUP,
@@ -24,6 +23,7 @@ from growth.sim.clouds.hetzner.objects import (
     SshKey,
 )
 from growth.sim.clouds.hetzner.wire import Refusal
+from growth.sim.clouds.ledger import Ledger
 
 T = TypeVar("T")
 

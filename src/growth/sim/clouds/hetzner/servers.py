@@ -12,7 +12,6 @@ from growth.api.kinds import Json
 from growth.ports import Random
 from growth.sim.clouds.hetzner import labels
 from growth.sim.clouds.hetzner.faults import Faults
-from growth.sim.clouds.hetzner.ledger import Purchase
 from growth.sim.clouds.hetzner.market import (
     BACKUP_SHARE,
     IPV4_HOURLY,
@@ -24,6 +23,7 @@ from growth.sim.clouds.hetzner.market import (
 from growth.sim.clouds.hetzner.objects import Action, Image, Network, PlacementGroup, Server
 from growth.sim.clouds.hetzner.project import Project, admitted, free_address
 from growth.sim.clouds.hetzner.wire import Query, Refusal, Reply, first, invalid, not_found, ordered, page, taken
+from growth.sim.clouds.ledger import Purchase
 
 LARGEST_USER_DATA: Final = 32 * 1024
 DEFAULT_LOCATION: Final = "fsn1"

@@ -11,92 +11,48 @@ POST /fake/spend   {"calls": 3000}       somebody else uses the account's calls
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any, Final
 
 import msgspec
-from aiohttp import web
 
 from growth.api.kinds import Json
-from growth.sim.clouds.hetzner.fake import HetznerFake
-from growth.sim.clouds.hetzner.faults import Dropped, parse_faults, parse_stock
+from growth.sim.clouds import serving as frame
+from growth.sim.clouds.hetzner.fake import PREFIX, HetznerFake
+from growth.sim.clouds.hetzner.faults import parse_faults, parse_stock
 from growth.sim.clouds.hetzner.wire import text_time
-from growth.sim.ports import Request
-
-LOOPBACK: Final = "127.0.0.1"
-CONTROL: Final = "/fake/"
 
 
 @contextlib.asynccontextmanager
 async def serving(fake: HetznerFake, *, port: int = 0) -> AsyncIterator[str]:
     """Serves while the block runs; gives the address of the API, with /v1. Port 0 takes any free one."""
-    application = web.Application()
 
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if request.path.startswith(CONTROL):
-            return await _controlled(fake, request)
-        return await _answer(fake, request)
+    def control(method: str, path: str, body: Json) -> tuple[int, Json]:
+        return _controlled(fake, method, path, body)
 
-    application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, LOOPBACK, port)
-        await site.start()
-        host, bound = runner.addresses[0][:2]
-        yield f"http://{host}:{bound}/v1"
-    finally:
-        await runner.cleanup()
+    async with frame.serving(fake, control, base=PREFIX, port=port) as url:
+        yield url
 
 
-async def _answer(fake: HetznerFake, request: web.Request) -> web.StreamResponse:
-    asked = Request(
-        request.method,
-        str(request.rel_url),
-        dict(request.headers),
-        await request.read() if request.can_read_body else None,
-    )
-    try:
-        answer = await fake(asked)
-    except Exception as error:
-        if not isinstance(error.__cause__, Dropped):
-            raise
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response(status=500)
-    return web.Response(status=answer.status, headers=dict(answer.headers), body=answer.body)
-
-
-async def _controlled(fake: HetznerFake, request: web.Request) -> web.StreamResponse:
-    body: Json = msgspec.json.decode(await request.read() or b"{}", type=dict[str, Any])
-    match request.method, request.path.removeprefix(CONTROL):
+def _controlled(fake: HetznerFake, method: str, path: str, body: Json) -> tuple[int, Json]:
+    match method, path:
         case "GET", "machines":
-            return _json({"machines": machines(fake)})
+            return 200, {"machines": machines(fake)}
         case "GET", "ledger":
-            return _json(ledger(fake))
+            return 200, ledger(fake)
         case "GET", "calls":
-            return _json({"calls": [msgspec.to_builtins(each) for each in fake.calls]})
+            return 200, {"calls": [msgspec.to_builtins(each) for each in fake.calls]}
         case "PUT", "stock":
-            try:
-                for place, number in body.items():
-                    ((kind, location),) = parse_stock(f"{place}=0")
-                    fake.market.stock(kind, location, number)
-            except ValueError as error:
-                return _json({"error": str(error)}, status=422)
-            return _json({})
+            for place, number in body.items():
+                ((kind, location),) = parse_stock(f"{place}=0")
+                fake.market.stock(kind, location, number)
         case "PUT", "faults":
-            try:
-                fake.faults = parse_faults(",".join(f"{name}={rate}" for name, rate in body.items()))
-            except ValueError as error:
-                return _json({"error": str(error)}, status=422)
-            return _json({})
+            fake.faults = parse_faults(",".join(f"{name}={rate}" for name, rate in body.items()))
         case "PUT", "token":
             fake.readonly = bool(body.get("readonly"))
-            return _json({})
         case "POST", "spend":
             fake.spend(int(body.get("calls", 0)))
-            return _json({})
         case _:
-            return _json({"error": "there is no such thing here"}, status=404)
+            return frame.NOTHING_THERE
+    return 200, {}
 
 
 def machines(fake: HetznerFake) -> list[Json]:
@@ -142,7 +98,3 @@ def ledger(fake: HetznerFake) -> Json:
         "hours": books.hours(now),
         "cost": f"{books.cost(now):.4f}",
     }
-
-
-def _json(body: Json, *, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")

@@ -1,4 +1,4 @@
-"""What was bought and what it costs: a second witness that shares nothing with the project's own books.
+"""What was bought and what it costs: a second witness that shares nothing with a cloud's own books.
 
 It is told of a purchase and of a machine's end, and of nothing else. Hours are billed from the first second of each.
 """

@@ -1,0 +1,119 @@
+"""Machines, and the tags that are put on them."""
+
+import base64
+import binascii
+import re
+from typing import Final
+
+from growth.api.kinds import Json
+from growth.sim.clouds.linode.account import NO_CAPACITY, Account, kind_of, region_of
+from growth.sim.clouds.linode.objects import Instance
+from growth.sim.clouds.linode.tags import checked
+from growth.sim.clouds.linode.wire import Query, Refusal, Reply, filtered, invalid, not_found, page
+
+_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-_.]?[A-Za-z0-9])*", re.ASCII)
+MOST_USER_DATA: Final = 16_384
+FILTERS: Final = ("id", "label", "region", "type", "tags", "status", "image", "group")
+KEPT: Final = ("backups_enabled", "disk_encryption", "swap_size", "authorized_keys", "authorized_users", "firewall_id")
+
+
+class Instances:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def listed(self, query: Query, filter_: str) -> Reply:
+        bodies = [each.body(self._account.now, listed=True) for each in self._account.instances.values()]
+        return page(filtered(bodies, filter_, by=FILTERS), query)
+
+    def shown(self, number: int) -> Reply:
+        return Reply(200, self._instance(number).body(self._account.now))
+
+    def create(self, body: Json) -> Reply:
+        account = self._account
+        kind, region = kind_of(str(body.get("type", ""))), str(body.get("region", ""))
+        if kind is None:
+            raise invalid("type", "A valid plan type by that ID was not found")
+        try:
+            metadata = region_of(region)
+        except KeyError:
+            raise invalid("region", "region is not valid") from None
+        label = str(body.get("label") or f"linode{account.number()}")
+        self._label(label)
+        image = str(body.get("image") or "")
+        if image and image not in account.images:
+            raise invalid("image", "image is not valid")
+        if image and not any(body.get(each) for each in ("root_pass", "authorized_keys", "authorized_users")):
+            raise invalid("root_pass", "root_pass is required")
+        firewall = body.get("firewall_id")
+        if firewall is not None and firewall not in account.firewalls:
+            raise invalid("firewall_id", "Firewall not found")
+        tags = checked(body.get("tags") or [])
+        user_data = _decoded(body, metadata=metadata)
+        if len(account.instances) >= account.limits.instances:
+            raise Refusal(400, "Account Limit reached. Please open a support ticket.")
+        if account.chance(account.faults.unavailable) or not account.market.take(kind.id, region, 1):
+            raise Refusal(400, NO_CAPACITY)
+        instance = account.buy(label=label, kind=kind, region=region, tags=tags)
+        instance.image, instance.user_data = image, user_data
+        instance.settings = {name: body[name] for name in KEPT if body.get(name) is not None}
+        group = body.get("placement_group")
+        if group:
+            instance.settings["placement_group"] = group
+        account.tags |= set(tags)
+        return Reply(200, instance.body(account.now))
+
+    def update(self, number: int, body: Json) -> Reply:
+        instance = self._instance(number)
+        tags = checked(body["tags"]) if body.get("tags") is not None else None
+        if body.get("label") not in {None, instance.label}:
+            self._label(str(body["label"]))
+            instance.label = str(body["label"])
+        if tags is not None:
+            self._account.retag(instance, tags)
+        return Reply(200, instance.body(self._account.now))
+
+    def delete(self, number: int) -> Reply:
+        instance = self._instance(number)
+        if instance.status == "deleting":
+            raise Refusal(400, "Linode busy.")
+        if instance.locks:
+            raise Refusal(400, "This resource is locked and cannot be deleted.")
+        self._account.take_down(instance)
+        return Reply(200, {})
+
+    def add_tag(self, body: Json) -> Reply:
+        (tag,) = checked([str(body.get("label", ""))])
+        instances = [self._instance(int(each)) for each in body.get("linodes") or []]
+        for instance in instances:
+            self._account.retag(instance, checked([*instance.tags, tag]))
+        self._account.tags.add(tag)
+        return Reply(200, {"label": tag})
+
+    def tags(self, query: Query) -> Reply:
+        return page([{"label": each} for each in sorted(self._account.tags)], query)
+
+    def _instance(self, number: int) -> Instance:
+        if number not in self._account.instances:
+            raise not_found()
+        return self._account.instances[number]
+
+    def _label(self, label: str) -> None:
+        if not 3 <= len(label) <= 64 or not _LABEL.fullmatch(label):
+            raise invalid("label", "Label must be 3-64 letters, digits, -, _ and .")
+        if any(each.label == label for each in self._account.instances.values()):
+            raise invalid("label", "Label must be unique among your linodes")
+
+
+def _decoded(body: Json, *, metadata: bool) -> str:
+    text = (body.get("metadata") or {}).get("user_data") or ""
+    if not text:
+        return ""
+    if not metadata:
+        raise invalid("metadata", "The region does not support Metadata")
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid("metadata.user_data", "user_data must be base64-encoded") from None
+    if len(raw) > MOST_USER_DATA:
+        raise invalid("metadata.user_data", f"user_data must be at most {MOST_USER_DATA} bytes")
+    return raw.decode(errors="replace")

@@ -1,0 +1,159 @@
+"""Clusters, pools and nodes of LKE."""
+
+from typing import Any, Final
+
+from growth.api.kinds import Json
+from growth.sim.clouds.linode.account import VERSIONS, Account, kind_of
+from growth.sim.clouds.linode.objects import Cluster, Node, Pool
+from growth.sim.clouds.linode.tags import checked
+from growth.sim.clouds.linode.wire import Query, Refusal, Reply, filtered, invalid, not_found, page
+
+EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+STRATEGIES: Final = ("rolling_update", "on_recycle")
+MOST_NODES: Final = 100
+
+
+class Lke:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def clusters(self, query: Query, filter_: str, *, beta: bool) -> Reply:
+        bodies = [each.body(beta=beta) for each in self._account.clusters.values()]
+        return page(filtered(bodies, filter_, by=("id", "label", "region", "tags", "k8s_version", "status")), query)
+
+    def cluster(self, number: int, *, beta: bool) -> Reply:
+        return Reply(200, self._cluster(number).body(beta=beta))
+
+    def versions(self, tier: str, query: Query) -> Reply:
+        if tier not in VERSIONS:
+            raise not_found()
+        return page([{"id": each, "tier": tier} for each in VERSIONS[tier]], query)
+
+    def pools(self, cluster: int, query: Query, filter_: str, *, beta: bool) -> Reply:
+        self._cluster(cluster)
+        bodies = [each.body(self._account.now, beta=beta) for each in self._account.pools_of(cluster)]
+        # Tags of pools are accepted in a filter and do nothing: nobody can rely on them.
+        filtered([], filter_, by=("id", "type", "tags", "label"))
+        return page(bodies, query)
+
+    def create_pool(self, cluster: int, body: Json, *, beta: bool) -> Reply:
+        within = self._cluster(cluster)
+        kind = kind_of(str(body.get("type", "")))
+        if kind is None:
+            raise invalid("type", "A valid plan type by that ID was not found")
+        pool = Pool(
+            id=self._account.number(),
+            cluster=within,
+            kind=kind,
+            k8s_version=within.k8s_version,
+            created=self._account.now,
+            autoscaler={"enabled": False, "min": 1, "max": 1},
+        )
+        self._change(pool, body)
+        count = _count(body.get("count"))
+        self._account.pools[pool.id] = pool
+        try:
+            self._account.scale(pool, count)
+        except Refusal:
+            del self._account.pools[pool.id]
+            raise
+        pool.autoscaler = {"enabled": False, "min": count, "max": count, **(body.get("autoscaler") or {})}
+        return Reply(200, pool.body(self._account.now, beta=beta))
+
+    def pool(self, cluster: int, number: int, *, beta: bool) -> Reply:
+        return Reply(200, self._pool(cluster, number).body(self._account.now, beta=beta))
+
+    def update_pool(self, cluster: int, number: int, body: Json, *, beta: bool) -> Reply:
+        pool = self._pool(cluster, number)
+        count = None if body.get("count") is None else _count(body["count"])
+        self._change(pool, body)
+        if count is not None:
+            self._account.scale(pool, count)
+        return Reply(200, pool.body(self._account.now, beta=beta))
+
+    def delete_pool(self, cluster: int, number: int) -> Reply:
+        pool = self._pool(cluster, number)
+        _unlocked(pool.locks)
+        self._account.remove_pool(pool)
+        return Reply(200, {})
+
+    def recycle(self, cluster: int, number: int | None = None, node: str = "") -> Reply:
+        """Machines are replaced: the node stays and gets another."""
+        pools = [self._pool(cluster, number)] if number is not None else self._account.pools_of(cluster)
+        nodes = [self._node(cluster, node)[1]] if node else [each for pool in pools for each in pool.nodes]
+        for each in nodes:
+            if each.instance is not None:
+                self._account.take_down(self._account.instances[each.instance])
+        return Reply(200, {})
+
+    def node(self, cluster: int, name: str) -> Reply:
+        return Reply(200, self._node(cluster, name)[1].body())
+
+    def delete_node(self, cluster: int, name: str) -> Reply:
+        pool, node = self._node(cluster, name)
+        if node.instance is not None:
+            _unlocked(self._account.instances[node.instance].locks)
+        self._account.remove_node(pool, node)
+        return Reply(200, {})
+
+    # -- finding and checking -------------------------------------------------------------------------------------
+
+    def _cluster(self, number: int) -> Cluster:
+        if number not in self._account.clusters:
+            raise not_found()
+        return self._account.clusters[number]
+
+    def _pool(self, cluster: int, number: int) -> Pool:
+        self._cluster(cluster)
+        pool = self._account.pools.get(number)
+        if pool is None or pool.cluster.id != cluster:
+            raise not_found()
+        return pool
+
+    def _node(self, cluster: int, name: str) -> tuple[Pool, Node]:
+        self._cluster(cluster)
+        for pool in self._account.pools_of(cluster):
+            for node in pool.nodes:
+                if node.id == name and node.shown_from <= self._account.now:
+                    return pool, node
+        raise not_found()
+
+    def _change(self, pool: Pool, body: Json) -> None:
+        """Everything is checked before anything is changed."""
+        tags = checked(body["tags"]) if body.get("tags") is not None else pool.tags
+        taints = [_taint(each) for each in body["taints"]] if body.get("taints") is not None else pool.taints
+        enterprise = pool.cluster.enterprise
+        for field in ("k8s_version", "update_strategy", "firewall_id"):
+            if body.get(field) is not None and not enterprise:
+                raise invalid(field, f"{field} is only available for LKE Enterprise")
+        version = body.get("k8s_version") or pool.k8s_version
+        if enterprise and version not in VERSIONS[pool.cluster.tier]:
+            raise invalid("k8s_version", "k8s_version is not valid")
+        strategy = body.get("update_strategy") or pool.update_strategy
+        if strategy not in STRATEGIES:
+            raise invalid("update_strategy", f"Must be one of {', '.join(STRATEGIES)}")
+        firewall = body.get("firewall_id") or pool.firewall_id
+        if firewall and firewall not in self._account.firewalls:
+            raise invalid("firewall_id", "Firewall not found")
+        pool.tags, pool.taints, pool.k8s_version = tags, taints, version
+        pool.update_strategy, pool.firewall_id = strategy, firewall
+        pool.labels = dict(body["labels"]) if body.get("labels") is not None else pool.labels
+        pool.label = str(body.get("label") or pool.label)
+        pool.autoscaler = {**pool.autoscaler, **(body.get("autoscaler") or {})}
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_NODES:
+        raise invalid("count", f"Must be 1-{MOST_NODES}")
+    return value
+
+
+def _taint(body: Json) -> Json:
+    if not body.get("key") or body.get("effect") not in EFFECTS:
+        raise invalid("taints", f"A taint has a key and one of the effects {', '.join(EFFECTS)}")
+    return {"key": body["key"], "value": body.get("value") or "", "effect": body["effect"]}
+
+
+def _unlocked(locks: tuple[str, ...]) -> None:
+    if locks:
+        raise Refusal(400, "This resource is locked and cannot be deleted.")

@@ -1,0 +1,235 @@
+"""Linode's own client drives the fake of Linode's API, as it would drive the real one."""
+
+import base64
+from collections.abc import Iterator
+
+import linode_api4
+import pytest
+from linode_api4 import ApiError, Instance, LKECluster, LKENodePool
+
+from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, Faults, LinodeFake
+from tests.hetzner import Ticking
+from tests.linode import new_fake, vendors_client
+
+SMALL = "g6-standard-2"
+
+
+class Account:
+    """The fake, its clock and the client on it."""
+
+    def __init__(self, fake: LinodeFake, clock: Ticking, client: linode_api4.LinodeClient) -> None:
+        self.fake = fake
+        self.clock = clock
+        self.client = client
+
+    @property
+    def cluster(self) -> LKECluster:
+        (found,) = self.client.lke.clusters()
+        return found
+
+    def pool(self, number: int) -> LKENodePool:
+        return self.client.load(LKENodePool, number, self.fake.cluster.id)
+
+
+@pytest.fixture(params=[STANDARD, ENTERPRISE])
+def account(request: pytest.FixtureRequest) -> Iterator[Account]:
+    fake, clock = new_fake(settings=FakeSettings(tier=request.param, stock={("g6-standard-8", "us-east"): 1}))
+    with vendors_client(fake) as client:
+        yield Account(fake, clock, client)
+
+
+def standard(account: Account) -> bool:
+    return account.fake.cluster.tier == STANDARD
+
+
+def test_the_cluster_says_what_it_is(account: Account) -> None:
+    """Its label, region and tier."""
+    cluster = account.cluster
+    assert (cluster.label, cluster.tier) == ("growth", account.fake.cluster.tier)
+    assert cluster.region.id == "us-east"
+    assert "Kubernetes" in cluster.region.capabilities
+
+
+def test_a_pool_comes_as_its_tier_has_it(account: Account) -> None:
+    """Standard lists nodes at once and their machines seconds later; enterprise tags machines and lists nodes late."""
+    made = account.cluster.node_pool_create(SMALL, 2, tags=["team:web"], labels={"a": "b"})
+    assert (made.count, made.type.id, made.tags, made.labels.dict) == (2, SMALL, ["team:web"], {"a": "b"})
+    assert [node.instance_id for node in made.nodes] == ([None, None] if standard(account) else [])
+    account.clock.add(5)
+    instances = list(account.client.linode.instances())
+    assert len(instances) == 2
+    nodes = account.pool(made.id).nodes
+    if standard(account):
+        assert [node.instance_id for node in nodes] == [each.id for each in instances]
+        assert [each.tags for each in instances] == [[], []]
+    else:
+        assert nodes == []
+        own = [f"lke{account.fake.cluster.id}", f"nodepool={made.id}"]
+        assert [each.tags for each in instances] == [["team:web", *own]] * 2
+    account.clock.add(60)
+    assert {node.instance_id for node in account.pool(made.id).nodes} == {each.id for each in instances}
+    assert {node.status for node in account.pool(made.id).nodes} == {"ready"}
+
+
+def test_pools_are_scaled_and_nodes_are_deleted_one_by_one(account: Account) -> None:
+    """A node that is deleted lowers the count and leaves the others alone; the machine is gone after a while."""
+    pool = account.cluster.node_pool_create(SMALL, 1)
+    account.clock.add(100)
+    pool = account.pool(pool.id)
+    pool.count = 3
+    assert pool.save()
+    account.clock.add(100)
+    first, *others = account.pool(pool.id).nodes
+    assert account.cluster.node_view(first.id).instance_id == first.instance_id
+    account.cluster.node_delete(first.id)
+    after = account.pool(pool.id)
+    assert (after.count, [node.id for node in after.nodes]) == (2, [node.id for node in others])
+    assert account.client.load(Instance, first.instance_id).status == "deleting"
+    account.clock.add(30)
+    with pytest.raises(ApiError) as gone:
+        account.client.load(Instance, first.instance_id)
+    assert (gone.value.status, gone.value.errors) == (404, ["Not found"])
+    after.delete()
+    account.clock.add(30)
+    assert list(account.cluster.pools) == []
+    assert list(account.client.linode.instances()) == []
+    assert account.fake.ledger.standing == ()
+
+
+def test_a_machine_that_is_taken_from_a_node_is_replaced(account: Account) -> None:
+    """LKE gives the node another one: such machines must not be deleted by themselves."""
+    pool = account.cluster.node_pool_create(SMALL, 1)
+    account.clock.add(100)
+    (node,) = account.pool(pool.id).nodes
+    node.instance.delete()
+    account.clock.add(100)
+    (after,) = account.pool(pool.id).nodes
+    assert after.id == node.id
+    assert after.instance_id not in {None, node.instance_id}
+
+
+def test_tags_are_replaced_added_and_limited(account: Account) -> None:
+    """PUT replaces them all, POST adds one to several machines, none is longer than 50 characters."""
+    account.cluster.node_pool_create(SMALL, 2)
+    account.clock.add(100)
+    one, two = account.client.linode.instances()
+    one.tags = ["karpenter.sh/nodeclaim:web-abc12", "growth.dev/cluster:x"]
+    assert one.save()
+    assert account.client.load(Instance, one.id).tags == ["karpenter.sh/nodeclaim:web-abc12", "growth.dev/cluster:x"]
+    account.client.tag_create("shared", instances=[one, two])
+    assert "shared" in account.client.load(Instance, two.id).tags
+    assert "shared" in {each.label for each in account.client.tags()}
+    two.tags = ["x" * 51]
+    with pytest.raises(ApiError) as refused:
+        two.save()
+    assert refused.value.status == 400
+    assert "tags" in str(refused.value)
+
+
+def test_filters_find_parts_of_texts(account: Account) -> None:
+    """A name that is contained in a longer one finds both; what cannot be filtered by is refused."""
+    account.cluster.node_pool_create(SMALL, 2)
+    account.clock.add(100)
+    one, two = account.client.linode.instances()
+    for instance, name in ((one, "web"), (two, "web-2")):
+        instance.tags = [f"karpenter.sh/nodeclaim:{name}"]
+        instance.save()
+    tags = Instance.tags
+    found = account.client.linode.instances(tags.contains("karpenter.sh/nodeclaim:web"))
+    assert len(found) == 2
+    found = account.client.linode.instances(tags.contains("nodeclaim:web-2"), Instance.region == "us-east")
+    assert [each.id for each in found] == [two.id]
+    either = linode_api4.or_(tags.contains("nodeclaim:web-2"), Instance.label == one.label)
+    assert {each.id for each in account.client.linode.instances(either)} == {one.id, two.id}
+    with pytest.raises(ApiError) as refused:
+        account.client.get("/linode/instances", filters={"foo": "bar"})
+    assert (refused.value.status, refused.value.errors) == (400, ["Cannot filter on foo"])
+
+
+def test_lists_come_in_pages(account: Account) -> None:
+    """Of 25 to 500."""
+    account.cluster.node_pool_create(SMALL, 60)
+    account.clock.add(100)
+    account.client.page_size = 25
+    listed = account.client.linode.instances()
+    assert len({each.id for each in listed}) == len(listed) == 60
+    account.client.page_size = 24
+    with pytest.raises(ApiError):
+        account.client.linode.instances()
+
+
+def test_types_have_prices_and_regions_say_what_they_lack(account: Account) -> None:
+    """A region's price stands beside the usual one; availability is told only of plans that are not everywhere."""
+    types = {each.id: each for each in account.client.linode.types()}
+    assert (types[SMALL].vcpus, types[SMALL].memory, types[SMALL].price.hourly) == (2, 4096, 0.036)
+    assert {each.id: each.hourly for each in types[SMALL].region_prices}["br-gru"] == pytest.approx(0.0504)
+    told = {(each.region, each.plan): each.available for each in account.client.regions.availability()}
+    assert told["ap-west", "g7-premium-2"] is False
+    assert ("us-east", SMALL) not in told
+    (region,) = [each for each in account.client.regions() if each.id == "ap-west"]
+    assert [each.available for each in region.availability] == [False] * 3
+
+
+def test_machines_of_one_s_own_are_made_with_user_data(account: Account) -> None:
+    """Where the region has metadata; their labels are unique."""
+    data = base64.b64encode(b"#cloud-config\n").decode()
+    given = {"image": "linode/ubuntu24.04", "root_pass": "4 words, of no account", "metadata": {"user_data": data}}
+    made = account.client.linode.instance_create(SMALL, "us-east", label="web-1", tags=["a:b"], **given)
+    assert (made.label, made.has_user_data, made.lke_cluster_id, made.tags) == ("web-1", True, None, ["a:b"])
+    assert [each.user_data for each in account.fake.machines()] == ["#cloud-config\n"]
+    for region, label in (("us-east", "web-1"), ("ap-west", "web-2")):
+        with pytest.raises(ApiError) as refused:
+            account.client.linode.instance_create(SMALL, region, label=label, **given)
+        assert refused.value.status == 400
+    made.delete()
+    account.clock.add(60)
+    assert account.fake.machines() == ()
+
+
+def test_what_cannot_be_had_is_refused(account: Account) -> None:
+    """No capacity, all or nothing, and nothing is left of a pool that could not be made."""
+    pool = account.cluster.node_pool_create("g6-standard-8", 1)
+    with pytest.raises(ApiError) as refused:
+        account.cluster.node_pool_create("g6-standard-8", 1)
+    assert refused.value.status == 400
+    assert "capacity" in str(refused.value)
+    pool.count = 2
+    with pytest.raises(ApiError):
+        pool.save()
+    assert account.pool(pool.id).count == 1
+    assert len(list(account.cluster.pools)) == 1
+
+
+def test_enterprise_pools_have_a_version_and_a_strategy(account: Account) -> None:
+    """Standard pools have neither and refuse both."""
+    if standard(account):
+        with pytest.raises(ApiError):
+            account.cluster.node_pool_create(SMALL, 1, update_strategy="on_recycle")
+        return
+    pool = account.cluster.node_pool_create(SMALL, 1, k8s_version="v1.32.8+lke3", update_strategy="on_recycle")
+    assert (pool.k8s_version, pool.update_strategy) == ("v1.32.8+lke3", "on_recycle")
+
+
+def test_too_many_calls_and_broken_gateways_are_told_as_the_vendor_tells_them(account: Account) -> None:
+    """429 with its headers, «Linode busy.», a page by something in between, a token that is none."""
+    account.client.retry = False
+    account.fake.spend(200)
+    with pytest.raises(ApiError) as limited:
+        account.client.linode.types()
+    assert (limited.value.status, limited.value.errors) == (429, ["Too many requests"])
+    assert limited.value.response.headers["x-ratelimit-limit"] == "200"
+    assert int(limited.value.response.headers["retry-after"]) == 60
+    account.clock.add(61)
+    account.fake.faults = Faults(busy=1.0)
+    with pytest.raises(ApiError) as busy:
+        account.client.tag_create("some")
+    assert (busy.value.status, busy.value.errors) == (400, ["Linode busy."])
+    account.fake.faults = Faults(bad_gateway=1.0)
+    with pytest.raises(ApiError) as broken:
+        account.client.linode.types()
+    assert broken.value.status in {502, 504}
+    account.fake.faults = Faults()
+    account.fake.readonly = True
+    with pytest.raises(ApiError) as forbidden:
+        account.client.tag_create("some")
+    assert forbidden.value.status == 401
