@@ -15,6 +15,7 @@ from growth.api.core import CONFIG_MAP, NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json, Kind
+from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.kube.api import ALWAYS_OPEN, Gate
 from growth.kube.errors import GateClosed
@@ -28,7 +29,10 @@ from growth.providers.kwok.faults import FAULTS_CONFIG_MAP
 from growth.providers.kwok.kubelets import KubeletSettings
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.provider import LinodeProvider
 from growth.sim import kernel as sim
+from growth.sim.clouds import linode
 from growth.sim.clouds.hetzner import FakeSettings, Faults, HetznerFake
 from growth.sim.kernel import Kernel
 from growth.sim.network import NetworkApi
@@ -90,6 +94,7 @@ class Stage(Protocol):
 def claim(stage: Stage, name: str, *requirements: Json, uid: str = "", **more: Any) -> NodeClaim:
     """A claim as the server would have stored it, for the stage's two types unless it says otherwise."""
     meta = {"name": name, "uid": uid or f"uid-of-{name}", "annotations": more.pop("annotations", {})}
+    meta["labels"] = more.pop("labels", {})
     kind = stage.node_class
     reference = {"group": kind.group, "kind": kind.kind, "name": more.pop("node_class", "default")}
     asked = list(requirements) or [need(names.INSTANCE_TYPE_LABEL, *stage.types), need(names.ZONE_LABEL, stage.zone)]
@@ -261,7 +266,118 @@ class HetznerStage:
         self.fake.faults = Faults()
 
 
-STAGES: Mapping[str, type[KwokStage | HetznerStage]] = {"kwok": KwokStage, "hetzner": HetznerStage}
+class LkeStage:
+    """What two processes bought too much is collected after five minutes: `held` waits for that."""
+
+    node_class = LINODE_NODE_CLASS
+    types = ("g6-standard-2", "g6-standard-4")
+    zone = "us-east"
+    scheme = "linode://"
+    tier = linode.STANDARD
+
+    def __init__(self, kernel: Kernel, cluster: SimCluster) -> None:
+        self.kernel = kernel
+        self._cluster = cluster
+        self.fake = linode.LinodeFake(
+            clock=cluster.clock,
+            random=SimRandom(kernel.seed, "linode"),
+            settings=linode.FakeSettings(tier=self.tier, cluster=OURS, tokens=frozenset({TOKEN})),
+        )
+        self.fake.account.add_cluster(THEIRS, region=self.zone, tier=self.tier)
+        self.clouds: list[LinodeApi] = []
+        self._collectors: list[LinodeProvider] = []
+
+    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN) -> LinodeProvider:
+        random = SimRandom(self.kernel.seed, f"provider {len(self.clouds)}")
+        cloud = LinodeApi(
+            endpoint="https://linode.test/v4beta",
+            token=Secret(TOKEN),
+            transport=SimTransport(self.fake, kernel=self.kernel, random=random.stream("transport")),
+            clock=self._cluster.clock,
+            random=random,
+            gate=gate,
+        )
+        self.clouds.append(cloud)
+        return LinodeProvider(
+            MemoryApi(self._cluster.server, user="growth"),
+            cloud,
+            cluster=cluster,
+            lke_cluster=cluster,
+            clock=self._cluster.clock,
+        )
+
+    async def start(self, **spec: Any) -> None:
+        await self._cluster.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": spec})
+
+    def unclaimed(self) -> int:
+        """Machines without a claim, and what is on its way to be one."""
+        count = sum(pool.count for pool in self.fake.account.pools.values())
+        nodes = {node.instance for pool in self.fake.account.pools.values() for node in pool.nodes}
+        claimed = [each for each in self.fake.machines() if _tag(each.tags, "growth.dev/uid") and each.id in nodes]
+        going = [
+            each for each in self.fake.machines() if not _tag(each.tags, "growth.dev/uid") and each.id not in nodes
+        ]
+        return count - len(claimed) + len(going)
+
+    async def held(self) -> Sequence[str]:
+        if self.unclaimed() and not self._collectors:
+            self._collectors = [self.provider(), self.provider(cluster=THEIRS)]
+        for _ in range(20):
+            if not self.unclaimed():
+                break
+            await asyncio.sleep(30)
+            for each in self._collectors:
+                await each.collect()
+            await asyncio.sleep(30)
+        standing = {each.server for each in self.fake.ledger.standing}
+        machines = self.fake.machines()
+        assert {each.id for each in machines} == standing
+        return sorted(_tag(each.tags, "growth.dev/uid") for each in machines)
+
+    async def sell_out(self, *types: str) -> None:
+        self.fake.market.stock("*", "*", None)
+        for each in types:
+            self.fake.market.stock(each, "*", 0)
+
+    async def silence(self) -> None:
+        self.fake.faults = linode.Faults(lost_request=1.0)
+
+    async def lose_answers(self) -> None:
+        self.fake.faults = linode.Faults(lost_answer=1.0)
+
+    async def trouble(self) -> None:
+        self.fake.faults = linode.Faults(
+            rate_limit=0.05,
+            server_error=0.05,
+            bad_gateway=0.05,
+            half_done=0.05,
+            lost_request=0.05,
+            lost_answer=0.05,
+            busy=0.05,
+            slow=0.02,
+            late_id=0.1,
+            stuck=0.02,
+        )
+
+    async def heal(self) -> None:
+        self.fake.faults = linode.Faults()
+
+
+class LkeEnterpriseStage(LkeStage):
+    tier = linode.ENTERPRISE
+
+
+def _tag(tags: Sequence[str], key: str) -> str:
+    return next((each.removeprefix(f"{key}:") for each in tags if each.startswith(f"{key}:")), "")
+
+
+AnyStage = KwokStage | HetznerStage | LkeStage
+STAGES: Mapping[str, type[AnyStage]] = {
+    "kwok": KwokStage,
+    "hetzner": HetznerStage,
+    "lke": LkeStage,
+    "lke-enterprise": LkeEnterpriseStage,
+}
 
 
 def on(cloud: str, body: Callable[[Any], Awaitable[R]], *, seed: int = 1) -> R:

@@ -84,6 +84,7 @@ class _Call:
     body: bytes | None
     repeatable: bool
     until: float
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     attempts: int = 0
     unsure: bool = False
 
@@ -131,13 +132,14 @@ class Client:
         *,
         query: Sequence[tuple[str, str]] = (),
         body: Any = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
         deadline_seconds: float | None = None,
     ) -> T:
         """The answer's body as `answer` (unknown fields are skipped, a null reads as missing; empty reads as `{}`).
 
-        `path` is below the endpoint, begins with a slash and holds no secret, as `query`. `repeatable` overrides what the
-        method says. Raises `CallError`, or `GateClosed` where a write may not go out.
+        `path` is below the endpoint, begins with a slash and holds no secret, as `query` and `headers`. `repeatable`
+        overrides what the method says. Raises `CallError`, or `GateClosed` where a write may not go out.
         """
         settings = self._settings
         call = _Call(
@@ -147,6 +149,7 @@ class Client:
             body=None if body is None else msgspec.json.encode(body),
             repeatable=method in IDEMPOTENT if repeatable is None else repeatable,
             until=self._clock.monotonic() + (deadline_seconds or settings.deadline_seconds),
+            headers=headers or {},
         )
         backoff = Backoff(self._random, settings.backoff)
         while True:
@@ -213,6 +216,7 @@ class Client:
 
     def _headers(self, call: _Call) -> Mapping[str, str]:
         headers = {
+            **call.headers,
             "Accept": "application/json",
             "Authorization": f"Bearer {self._token.reveal()}",
             "User-Agent": self._settings.user_agent,

@@ -41,7 +41,7 @@ class Window:
 
     def headers(self, now: dt.datetime, *, refused: bool = False) -> dict[str, str]:
         ends = self._ends or now
-        wait = max((ends - now).total_seconds(), 0.0)
+        wait = max((ends - now).total_seconds(), 0.0) if self._left < 1 else 0.0
         return {
             "x-ratelimit-limit": str(self._rate.calls),
             "x-ratelimit-remaining": str(self._left),

@@ -1,0 +1,24 @@
+"""Linode: nodes of LKE pools, standard and enterprise, bought one by one and shared by none.
+
+May import what `growth.providers` may. From the pure to the thin shell:
+
+    wire        the vendor's JSON, as far as it is read
+    failures    what a refusal means
+    tags        whose a machine and a pool are, in 50 characters
+    offerings   types, prices and the region's availability as a catalogue
+    classes     what a node class asks for: problems in words, the hash by which drift is seen
+    client      calls of the vendor's API, with a budget for each sort of call
+    listing     lists that all who ask at the same time share
+    booking     reservations, the keyed lock, and what has been missing for how long
+    pools       pools of LKE by (pool, type), and who is in them: by tier
+    claiming    how a claim gets its machine: claim or scale
+    ending      deletion of one node, and of capacity that nobody claims
+    readiness   node classes as they are used
+    provider    `CloudProvider`
+    keeper      conditions of node classes, tags of machines, orphans
+    standin     the kubelets of machines that a fake sells
+
+Promises: `karpenter.sh/nodeclaim:<claim>` stands on one machine of a claim and on no pool; a pool's count is written only
+under the lock of its key, after a look, and never below the nodes that it lists; machines of LKE are never deleted but as
+nodes of their pool; the token is in no message.
+"""

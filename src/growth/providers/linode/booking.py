@@ -1,0 +1,87 @@
+"""What this process knows and the vendor does not: who counts on which capacity, who works on which key, what is overdue."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Hashable
+from typing import Generic, TypeVar
+
+from growth.ports import Clock
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Late(Exception):
+    """The lock was not free in time."""
+
+
+class Locks(Generic[K]):
+    """One lock for each key. Those that nobody holds or waits for are forgotten."""
+
+    def __init__(self) -> None:
+        self._locks: dict[K, tuple[asyncio.Lock, int]] = {}
+
+    @contextlib.asynccontextmanager
+    async def held(self, key: K, *, within: float | None = None) -> AsyncIterator[None]:
+        """`Late` where it is not free within so many seconds."""
+        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = (lock, users + 1)
+        try:
+            try:
+                async with asyncio.timeout(within):
+                    await lock.acquire()
+            except TimeoutError:
+                raise Late(str(key)) from None
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            lock, users = self._locks[key]
+            if users == 1:
+                del self._locks[key]
+            else:
+                self._locks[key] = (lock, users - 1)
+
+
+class Reservations(Generic[K]):
+    """Purchases that count on a node of a key: one that is there, or one that was asked for and is not seen yet."""
+
+    def __init__(self) -> None:
+        self._held: dict[K, set[str]] = {}
+
+    def take(self, key: K, claim: str) -> None:
+        self._held.setdefault(key, set()).add(claim)
+
+    def release(self, key: K, claim: str) -> None:
+        held = self._held.get(key)
+        if held is not None:
+            held.discard(claim)
+            if not held:
+                del self._held[key]
+
+    def holds(self, key: K, claim: str) -> bool:
+        return claim in self._held.get(key, ())
+
+    def count(self, key: K, *, but: str = "") -> int:
+        return len(self._held.get(key, set()) - {but})
+
+
+class Overdue(Generic[K]):
+    """How long something has been missing. A restart begins to count anew: nothing is removed too early for it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: dict[K, tuple[int, float]] = {}
+
+    def seen(self, key: K, missing: int) -> float:
+        """So many are missing now; for how many seconds at least as many have been."""
+        now = self._clock.monotonic()
+        before = self._since.get(key)
+        if missing <= 0:
+            self._since.pop(key, None)
+            return 0.0
+        if before is None or missing > before[0]:
+            self._since[key] = (missing, now)
+            return 0.0
+        self._since[key] = (missing, before[1])
+        return now - before[1]

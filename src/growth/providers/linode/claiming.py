@@ -1,0 +1,249 @@
+"""How a claim gets its machine: find it, or claim one that is there, or have its pool grow by one and claim that.
+
+    find by tag ──► claim-or-scale, 15 s ──► confirm
+                        under the key's lock:  pool → members → surplus
+                                               open machine and ours to take  → write its tags
+                                               surplus or reservation         → wait a second, outside the lock
+                                               neither                        → reserve, then count + 1
+
+Surplus is the pool's count less claimed machines, less reservations of others. A purchase that holds a reservation never
+scales again. Two processes at once can claim two machines for one claim, or one machine for two: whoever finds that out
+when it confirms gives its own back.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+from growth.api.clouds import CreateError, InvariantViolation
+from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LinodeNodeClass
+from growth.ports import Clock
+from growth.providers.linode import tags, wire
+from growth.providers.linode.booking import Late, Locks
+from growth.providers.linode.classes import hash_of
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.pools import Home, Pools
+from growth.providers.linode.tags import Key
+from growth.telemetry.logs import logger
+
+_log = logger("linode")
+
+PROVISIONING: Final = "NodePoolProvisioning"
+AUTOSCALED: Final = "LKEAutoscalerEnabled"
+# A purchase gives up after so long and is tried again.
+CREATE_SECONDS: Final = 15.0
+# Between two looks at a pool whose node is on its way.
+WAIT_SECONDS: Final = 1.0
+# How long another process' write can be on its way: only then a claim is sure.
+CONFIRM_SECONDS: Final = 1.5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is bought for a claim."""
+
+    claim: NodeClaim
+    node_class: LinodeNodeClass
+    key: Key
+
+    @property
+    def uid(self) -> str:
+        return self.claim.metadata.uid
+
+    @property
+    def name(self) -> str:
+        return self.claim.metadata.name
+
+
+class Claiming:
+    """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
+
+    def __init__(
+        self, cloud: LinodeApi, pools: Pools, *, cluster: str, home: Home, clock: Clock, within_seconds: float
+    ) -> None:
+        self._cloud = cloud
+        self._pools = pools
+        self._cluster = cluster
+        self._home = home
+        self._clock = clock
+        self._within = within_seconds
+        self.claims: Locks[str] = Locks()
+
+    # -- what is there already ------------------------------------------------------------------------------------
+
+    async def find(self, claim: NodeClaim) -> wire.Instance | None:
+        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name."""
+        name = claim.metadata.name
+        listed = await self._pools.machines.since(self._clock.monotonic())
+        found = {each.id: each for each in listed if tags.has(each.tags, tags.CLAIM, name)}
+        known = self._pools.remembered.of_claim(claim.metadata.uid)
+        if known is not None and known not in found:
+            instance = await self._pools.instance(known)
+            if instance is not None and tags.holds(instance.tags, claim):
+                found[known] = instance
+        alive = [each for each in found.values() if not self._is_going(each)]
+        if len(alive) > 1:
+            numbers = ", ".join(str(each.id) for each in alive)
+            raise InvariantViolation(
+                f"{len(alive)} machines are tagged for claim {name} ({numbers}): take the tag"
+                f" {tags.tag(tags.CLAIM, name)} off all but one"
+            )
+        for instance in alive:
+            self._check_single(instance)
+            if not tags.holds(instance.tags, claim):
+                raise InvariantViolation(
+                    f"machine {instance.id} is tagged for claim {name}, but for another of that name"
+                    f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
+                )
+            return instance
+        if any(tags.holds(each.tags, claim) for each in found.values()):
+            raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
+        return None
+
+    def _is_going(self, instance: wire.Instance) -> bool:
+        return instance.deleting or self._pools.remembered.is_ended(instance.id)
+
+    def _check_single(self, instance: wire.Instance) -> None:
+        held = tags.values(instance.tags, tags.CLAIM)
+        if len(held) > 1:
+            raise InvariantViolation(
+                f"machine {instance.id} is tagged for {len(held)} claims ({', '.join(held)}): take off all but one of the tags"
+                f" {tags.CLAIM}{tags.SEPARATOR}…"
+            )
+
+    # -- claim or scale -------------------------------------------------------------------------------------------
+
+    async def buy(self, order: Order) -> wire.Instance:
+        """The claim's machine within the bound. `CreateError` NodePoolProvisioning where it is not there yet."""
+        began = self._clock.monotonic()
+        try:
+            while True:
+                left = began + self._within - self._clock.monotonic()
+                if left <= 0:
+                    raise self._late(order)
+                try:
+                    async with self._pools.locks.held(order.key, within=left):
+                        claimed = await self._pass(order, since=began)
+                except Late:
+                    raise self._late(order) from None
+                if claimed is not None:
+                    break
+                await asyncio.sleep(WAIT_SECONDS)
+        finally:
+            self._pools.reservations.release(order.key, order.uid)
+        return await self._confirmed(order, claimed)
+
+    def _late(self, order: Order) -> CreateError:
+        return CreateError(
+            f"no machine for claim {order.name} after {self._within:.0f} s: the node of pool {order.key} is on its way",
+            reason=PROVISIONING,
+        )
+
+    async def _pass(self, order: Order, *, since: float) -> wire.Instance | None:
+        """One look under the lock: the machine where one could be claimed."""
+        key, reservations = order.key, self._pools.reservations
+        pool = await self._pools.found(key, since=since)
+        if pool is None:
+            # Nobody makes a second one for want of a fresh look.
+            pool = await self._pools.found(key, since=self._clock.monotonic())
+        if pool is None:
+            await self._make_pool(order)
+            return None
+        if pool.autoscaler.enabled:
+            raise CreateError(
+                f"LKE's own autoscaler is on for pool {pool.id} ({key}), and two cannot scale one pool: turn it off",
+                reason=AUTOSCALED,
+            )
+        members = await self._pools.members(pool, key)
+        holds = reservations.holds(key, order.uid)
+        surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
+        if holds or surplus > 0:
+            reservations.take(key, order.uid)
+            return await self._first_open(order, members.open)
+        await self._scale(order, pool)
+        return None
+
+    async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
+        """The first that is really nobody's, looked at just now."""
+        for number in numbers:
+            instance = await self._pools.instance(number)
+            if instance is None or instance.deleting or instance.lke_cluster_id != self._home.id:
+                continue
+            self._check_single(instance)
+            if tags.values(instance.tags, tags.CLAIM):
+                self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
+                continue
+            wanted = tags.of_machine(
+                order.claim,
+                order.key,
+                cluster=self._cluster,
+                class_hash=hash_of(order.node_class.spec),
+                more=order.node_class.spec.tags,
+                already=instance.tags,
+            )
+            claimed = await self._cloud.retag(number, wanted)
+            self._pools.remembered.claimed(number, order.uid, order.key)
+            return claimed
+        return None
+
+    async def _scale(self, order: Order, pool: wire.Pool) -> None:
+        reservations = self._pools.reservations
+        reservations.take(order.key, order.uid)
+        try:
+            await self._cloud.scale_pool(self._home.id, pool.id, max(pool.count, len(pool.nodes)) + 1)
+        except BaseException:
+            reservations.release(order.key, order.uid)
+            raise
+
+    async def _make_pool(self, order: Order) -> None:
+        claim, spec = order.claim, order.node_class.spec
+        taints = {(each.key, each.effect): each for each in (*claim.spec.taints, *claim.spec.startup_taints)}
+        body: dict[str, Any] = {
+            "count": 1,
+            "type": order.key.type,
+            "tags": tags.of_pool(order.key, cluster=self._cluster, node_class=claim.spec.node_class_ref.name),
+            "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in taints.values()],
+        }
+        if self._home.enterprise:
+            body["update_strategy"] = "on_recycle"
+            if spec.lke_k8s_version:
+                body["k8s_version"] = spec.lke_k8s_version
+            if spec.firewall_id is not None:
+                body["firewall_id"] = spec.firewall_id
+        self._pools.reservations.take(order.key, order.uid)
+        try:
+            made = await self._cloud.create_pool(self._home.id, body)
+        except BaseException:
+            self._pools.reservations.release(order.key, order.uid)
+            raise
+        _log.info("made a pool", pool=made.id, key=str(order.key))
+
+    # -- being sure -----------------------------------------------------------------------------------------------
+
+    async def _confirmed(self, order: Order, claimed: wire.Instance) -> wire.Instance:
+        """After a moment the machine is still this claim's, and the only one."""
+        await asyncio.sleep(CONFIRM_SECONDS)
+        listed = await self._pools.machines.since(self._clock.monotonic())
+        others = [
+            each
+            for each in listed
+            if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._is_going(each)
+        ]
+        shown = next((each for each in listed if each.id == claimed.id), None)
+        if shown is None or not tags.holds(shown.tags, order.claim):
+            shown = await self._pools.instance(claimed.id)
+        if shown is None or not tags.holds(shown.tags, order.claim):
+            self._pools.remembered.unclaimed(claimed.id)
+            raise CreateError(f"machine {claimed.id} went to another than claim {order.name}", reason=PROVISIONING)
+        if not others:
+            return shown
+        async with self._pools.locks.held(order.key):
+            fresh = await self._pools.instance(claimed.id)
+            if fresh is not None and tags.holds(fresh.tags, order.claim):
+                await self._cloud.retag(claimed.id, tags.without_claim(fresh.tags))
+            self._pools.remembered.unclaimed(claimed.id)
+        raise CreateError(
+            f"claim {order.name} had two machines for a moment; {claimed.id} was given back", reason=PROVISIONING
+        )

@@ -1,0 +1,88 @@
+"""What a LinodeNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from growth.api.linodeclasses import LinodeNodeClassSpec
+from growth.providers.linode import tags
+
+# Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
+HASH_VERSION: Final = "v1"
+
+# Reasons of the condition ValidationSucceeded.
+TAGS: Final = "TagValidationFailed"
+VERSION_UNSUPPORTED: Final = "LKEK8sVersionUnsupported"
+VERSION_MISMATCH: Final = "LKEK8sVersionControlPlaneMismatch"
+FIREWALL_UNSUPPORTED: Final = "FirewallUnsupported"
+NOT_FOUND: Final = "NotFoundAtLinode"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """`reason` for programs, `message` for people: what, where, what to do."""
+
+    reason: str
+    message: str
+
+
+def hash_of(spec: LinodeNodeClassSpec) -> str:
+    """Equal for classes whose machines would be equal. Tags are changed on machines in place, so they are left out."""
+    content = {"firewallID": spec.firewall_id, "lkeK8sVersion": spec.lke_k8s_version, "kubelet": spec.kubelet}
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+    return f"{HASH_VERSION}-{digest}"
+
+
+def comparable(hash_: str) -> bool:
+    """Whether a hash on a machine was made as ours are."""
+    return hash_.startswith(f"{HASH_VERSION}-")
+
+
+def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem]:
+    """What is wrong with the class whatever the account holds."""
+    for each in spec.tags:
+        if not tags.SHORTEST <= len(each) <= tags.LONGEST:
+            yield Problem(
+                TAGS, f"spec.tags: {each!r} has {len(each)} characters: Linode takes {tags.SHORTEST} to {tags.LONGEST}"
+            )
+        elif tags.is_ours(each):
+            yield Problem(TAGS, f"spec.tags: {each!r} is one of Growth's own tags: leave it out")
+    if not enterprise and spec.lke_k8s_version:
+        yield Problem(
+            VERSION_UNSUPPORTED,
+            "spec.lkeK8sVersion: nodes of a standard cluster have the cluster's version: leave it out",
+        )
+    if not enterprise and spec.firewall_id is not None:
+        yield Problem(
+            FIREWALL_UNSUPPORTED,
+            "spec.firewallID: only pools of LKE Enterprise can be given a firewall: leave it out",
+        )
+
+
+def version_problem(spec: LinodeNodeClassSpec, *, control_plane: str, sold: Sequence[str]) -> Problem | None:
+    """Nodes may be older than the control plane, never newer, and only of a version that is there."""
+    wanted = spec.lke_k8s_version
+    if not wanted:
+        return None
+    if wanted not in sold and wanted != control_plane:
+        return Problem(
+            VERSION_UNSUPPORTED, f"spec.lkeK8sVersion: LKE has no {wanted}: use one of {', '.join(sorted(sold))}"
+        )
+    if _numbers(wanted) > _numbers(control_plane):
+        return Problem(
+            VERSION_MISMATCH,
+            f"spec.lkeK8sVersion: {wanted} is newer than the control plane's {control_plane}: upgrade the cluster first",
+        )
+    return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`v1.33.4+lke1` as (1, 33, 4, 1)."""
+    return tuple(
+        int(digits)
+        for part in version.lstrip("v").replace("+lke", ".").split(".")
+        if (digits := part).isascii() and digits.isdigit()
+    )

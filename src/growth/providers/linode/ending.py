@@ -1,0 +1,161 @@
+"""The end of machines: one node of its pool, under the key's lock, after a fresh look; and of what nobody claims."""
+
+import datetime as dt
+
+from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
+from growth.api.karpenter import NodeClaim
+from growth.ports import Clock
+from growth.providers.http import CallError
+from growth.providers.linode import tags, wire
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.pools import Home, Pools
+from growth.providers.linode.tags import Key
+from growth.telemetry.logs import logger
+
+_log = logger("linode")
+
+
+class Ending:
+    """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
+
+    def __init__(self, cloud: LinodeApi, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
+        self._cloud = cloud
+        self._pools = pools
+        self._home = home
+        self._clock = clock
+        self._ttl = ttl_seconds
+
+    async def delete(self, claim: NodeClaim) -> None:
+        """Accepted when it returns. `MachineNotFound` only when the vendor says so of the machine itself."""
+        instance = await self._instance_of(claim)
+        if instance.deleting or self._pools.remembered.is_ended(instance.id):
+            return
+        pool = await self._pool_of(instance)
+        key = self._pools.key_of(pool)
+        if key is None:
+            raise InvariantViolation(
+                f"machine {instance.id} of claim {claim.metadata.name} is in pool {pool.id}, which is not this cluster's:"
+                " it is not touched"
+            )
+        async with self._pools.locks.held(key):
+            await self._end(pool, key, instance, claim)
+
+    async def _end(self, listed: wire.Pool, key: Key, instance: wire.Instance, claim: NodeClaim) -> None:
+        pool, fresh = await self._pools.fresh(listed.id), await self._pools.instance(instance.id)
+        if fresh is None:
+            raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}")
+        if fresh.deleting:
+            return
+        self._check_owner(fresh, claim)
+        if pool is None or not await self._pools.remove_machine(pool, fresh, key):
+            raise CloudUnavailable(
+                f"machine {instance.id} cannot be deleted now: LKE does not list its node yet, or a purchase counts on the last"
+                " node of its pool; it is tried again"
+            )
+
+    async def _instance_of(self, claim: NodeClaim) -> wire.Instance:
+        name, provider_id = claim.metadata.name, claim.status.provider_id
+        if not provider_id:
+            listed = await self._pools.machines.since(self._clock.monotonic())
+            found = [each for each in listed if tags.holds(each.tags, claim)]
+            known = self._pools.remembered.of_claim(claim.metadata.uid)
+            if not found and known is not None:
+                instance = await self._pools.instance(known)
+                found = [instance] if instance is not None and tags.holds(instance.tags, claim) else []
+            if not found:
+                raise MachineNotFound(f"claim {name} has no machine")
+            return min(found, key=lambda each: (each.deleting, each.id))
+        number = tags.number_of(provider_id)
+        if number is None:
+            raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
+        instance = await self._pools.instance(number)
+        if instance is None:
+            raise MachineNotFound(f"there is no machine {provider_id}")
+        if instance.lke_cluster_id != self._home.id:
+            raise InvariantViolation(f"machine {provider_id} of claim {name} is not of LKE cluster {self._home.id}")
+        self._check_owner(instance, claim)
+        return instance
+
+    def _check_owner(self, instance: wire.Instance, claim: NodeClaim) -> None:
+        held, uid = tags.uid_of(instance.tags), claim.metadata.uid
+        if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
+            raise InvariantViolation(
+                f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})"
+            )
+
+    async def _pool_of(self, instance: wire.Instance) -> wire.Pool:
+        """A list that cannot be read says nothing of the machine: `CallError`."""
+        pools = await self._pools.pools.since(self._clock.monotonic())
+        for pool in pools:
+            if any(node.instance_id == instance.id for node in pool.nodes):
+                return pool
+        number = tags.value(instance.tags, tags.LKE_POOL)
+        for pool in pools:
+            if str(pool.id) == number:
+                return pool
+        raise CloudUnavailable(f"no pool of LKE cluster {self._home.id} lists machine {instance.id} now")
+
+    # -- what nobody claims ---------------------------------------------------------------------------------------
+
+    async def collect(self) -> int:
+        """Capacity of our pools that nobody has claimed for too long goes; how much went. A pool that fails waits."""
+        removed = 0
+        for pool in await self._pools.pools.since(self._clock.monotonic()):
+            key = self._pools.key_of(pool)
+            if key is None or pool.autoscaler.enabled:
+                continue
+            try:
+                async with self._pools.locks.held(key):
+                    removed += await self._collect(pool.id, key)
+            except CallError as error:
+                _log.warning("capacity that nobody claims is looked at again", pool=pool.id, error=str(error))
+            except InvariantViolation as error:
+                _log.warning("nothing is removed for this pool", pool=pool.id, error=str(error))
+        return removed
+
+    async def _collect(self, number: int, key: Key) -> int:
+        pool = await self._pools.fresh(number)
+        if pool is None:
+            return 0
+        members = await self._pools.members(pool, key)
+        spare = pool.count - members.claimed - self._pools.reservations.count(key)
+        removed = 0
+        for node in [*self._pools.stuck_nodes(pool), *await self._unclaimed(pool, members.open)]:
+            if removed >= spare or pool is None:
+                break
+            if await self._pools.remove_node(pool, node, key):
+                removed += 1
+                _log.info("removed capacity that nobody claimed", pool=number, node=node.id, key=str(key))
+                pool = await self._pools.fresh(number)
+        if pool is not None:
+            removed += await self._lower(pool, key, spare - removed)
+        return removed
+
+    async def _unclaimed(self, pool: wire.Pool, open_: tuple[int, ...]) -> list[wire.Node]:
+        """Nodes whose machines are old enough and, looked at just now, nobody's."""
+        found = []
+        oldest = self._clock.now() - dt.timedelta(seconds=self._ttl)
+        for node in pool.nodes:
+            if node.instance_id not in open_:
+                continue
+            instance = await self._pools.instance(node.instance_id)
+            if instance is None or tags.values(instance.tags, tags.CLAIM) or instance.deleting:
+                continue
+            if instance.made is not None and instance.made <= oldest:
+                found.append(node)
+        return found
+
+    async def _lower(self, pool: wire.Pool, key: Key, spare: int) -> int:
+        """A count that no node stands for: it is brought down to what is there, never below."""
+        members = await self._pools.members(pool, key)
+        missing = min(self._pools.excess(pool, shown=members.shown), spare)
+        if missing <= 0:
+            return 0
+        if pool.count - missing < 1:
+            if members.shown:
+                return 0
+            await self._pools.remove_pool(pool)
+        else:
+            await self._cloud.scale_pool(self._home.id, pool.id, max(pool.count - missing, len(pool.nodes)))
+        _log.info("lowered a count that no node stood for", pool=pool.id, key=str(key))
+        return missing

@@ -1,0 +1,60 @@
+"""What a refusal of Linode's means. The vendor has no codes: status and words tell, and words that nobody knows blame the request.
+
+| Meaning   | How it is told                                                     | What is done                                   |
+|-----------|--------------------------------------------------------------------|------------------------------------------------|
+| GONE      | 404                                                                | it is not there                                |
+| CAPACITY  | 400 with a word of capacity, stock, or a plan that is not sold     | the offering is left out for a while           |
+| QUOTA     | 400 with a limit of the account or the cluster                     | nobody buys for a minute                       |
+| TRANSIENT | 408, 429, 5xx, 400 «Linode busy.», anything by a proxy             | tried again                                    |
+| CONFIG    | any other 400                                                      | the class is told, the claim ends              |
+| FATAL     | 401, 403                                                           | people must give another token                 |
+"""
+
+import enum
+import re
+from typing import Final
+
+from growth.providers.http import Refused
+
+
+class Meaning(enum.Enum):
+    GONE = "gone"
+    CAPACITY = "capacity"
+    QUOTA = "quota"
+    TRANSIENT = "transient"
+    CONFIG = "config"
+    FATAL = "fatal"
+
+
+_CAPACITY: Final = re.compile(
+    r"(?i)capacity|out of stock|sold out|(?:plan|type) .*(?:not|un)\s?available|no hosts? available"
+)
+_QUOTA: Final = re.compile(r"(?i)\blimit\b")
+_BUSY: Final = re.compile(r"(?i)\bbusy\b")
+_TRANSIENT: Final = frozenset({408, 425, 429})
+_FATAL: Final = frozenset({401, 403})
+
+OF_TOKENS: Final = (
+    "Linode does not accept the token: make another with the rights to read and write Linodes and Kubernetes, and give"
+    " it to Growth"
+)
+
+
+def meaning(error: Refused) -> Meaning:
+    if not error.code or error.status in _TRANSIENT or error.status >= 500 or _BUSY.search(error.message):
+        return Meaning.TRANSIENT
+    if error.status in _FATAL:
+        return Meaning.FATAL
+    if error.status == 404:
+        return Meaning.GONE
+    if _CAPACITY.search(error.message):
+        return Meaning.CAPACITY
+    return Meaning.QUOTA if _QUOTA.search(error.message) else Meaning.CONFIG
+
+
+def in_words(error: Refused) -> str:
+    """For people: the vendor's own words and the field; of tokens ours."""
+    if error.status in _FATAL and error.code:
+        return OF_TOKENS
+    field = f" (in {error.code})" if error.code not in {"", "api"} else ""
+    return f"{error.message or 'no reason was given'}{field}"

@@ -1,0 +1,282 @@
+"""Pools of LKE by (pool, type): finding the one of a key, and who is in it, as each tier tells it.
+
+Everything here is called under the key's lock. Standard tier: a pool's nodes are its members, those without an instance
+are not there yet. Enterprise: a pool lists its nodes late, so its members are the instances with the key's tag, the type,
+the pool's own tag and the cluster.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+from growth.api.clouds import InvariantViolation
+from growth.ports import Clock
+from growth.providers.http import Refused
+from growth.providers.linode import tags, wire
+from growth.providers.linode.booking import Locks, Overdue, Reservations
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.failures import Meaning, meaning
+from growth.providers.linode.listing import Listing
+from growth.providers.linode.tags import Key
+from growth.telemetry.logs import logger
+
+_log = logger("linode")
+
+ENTERPRISE: Final = "enterprise"
+# Unclaimed capacity is let stand for so long.
+ORPHAN_SECONDS: Final = 300.0
+# How old a list of instances may be in which members are looked for: each is looked at again before it is claimed.
+MEMBERS_SECONDS: Final = 1.0
+# What was claimed or deleted here counts whatever a list says; after so long the lists know it.
+REMEMBERED_SECONDS: Final = 120.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """`claimed` is how many machines of the pool have a claim; `open` are instances that may have none, in the list's order.
+
+    `shown` is how much of the pool's count can be seen; `overdue` how much of it has shown no instance for too long: that no
+    longer counts.
+    """
+
+    claimed: int
+    open: tuple[int, ...]
+    shown: int
+    overdue: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Home:
+    """The LKE cluster that we are in."""
+
+    id: int
+    region: str
+    tier: str
+    k8s_version: str
+
+    @property
+    def enterprise(self) -> bool:
+        return self.tier == ENTERPRISE
+
+
+class Remembered:
+    """Machines that this process claimed or deleted lately, by number."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._claims: dict[int, tuple[str, Key, float]] = {}
+        self._ended: dict[int, float] = {}
+
+    def claimed(self, number: int, claim: str, key: Key) -> None:
+        self._claims[number] = (claim, key, self._clock.monotonic())
+
+    def unclaimed(self, number: int) -> None:
+        self._claims.pop(number, None)
+
+    def ended(self, number: int) -> None:
+        self._claims.pop(number, None)
+        self._ended[number] = self._clock.monotonic()
+
+    def gone(self, number: int) -> None:
+        self._claims.pop(number, None)
+        self._ended.pop(number, None)
+
+    def is_ended(self, number: int) -> bool:
+        at = self._ended.get(number)
+        return at is not None and self._clock.monotonic() - at < REMEMBERED_SECONDS
+
+    def is_claimed(self, number: int) -> bool:
+        self._forget()
+        return number in self._claims
+
+    def of_claim(self, claim: str) -> int | None:
+        self._forget()
+        return next((number for number, (held, _, _) in self._claims.items() if held == claim), None)
+
+    def of_key(self, key: Key) -> set[int]:
+        self._forget()
+        return {number for number, (_, held, _) in self._claims.items() if held == key}
+
+    def _forget(self) -> None:
+        oldest = self._clock.monotonic() - REMEMBERED_SECONDS
+        for number in [number for number, (_, _, at) in self._claims.items() if at < oldest]:
+            del self._claims[number]
+
+
+class Pools:
+    """One per process. Raises `CallError` and `InvariantViolation`."""
+
+    def __init__(self, cloud: LinodeApi, *, cluster: str, home: Home, clock: Clock, ttl_seconds: float) -> None:
+        self._cloud = cloud
+        self._cluster = cluster
+        self._home = home
+        self._clock = clock
+        self._ttl = ttl_seconds
+        self.locks: Locks[Key] = Locks()
+        self.reservations: Reservations[Key] = Reservations()
+        self.remembered = Remembered(clock)
+        self.machines: Listing[Sequence[wire.Instance]] = Listing(self._read_machines, clock=clock)
+        self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
+        self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
+
+    async def _read_machines(self) -> Sequence[wire.Instance]:
+        found = await self._cloud.instances(tag=tags.tag(tags.CLUSTER, self._cluster))
+        return [each for each in found if self.is_ours(each)]
+
+    def is_ours(self, instance: wire.Instance) -> bool:
+        """Of this cluster at Linode, and marked by this cluster's Growth."""
+        return instance.lke_cluster_id == self._home.id and tags.has(instance.tags, tags.CLUSTER, self._cluster)
+
+    def key_of(self, pool: wire.Pool) -> Key | None:
+        """None: the pool is not ours."""
+        if not tags.has(pool.tags, tags.CLUSTER, self._cluster):
+            return None
+        return tags.key_of_tags(pool.tags, pool.type)
+
+    # -- the pool of a key ----------------------------------------------------------------------------------------
+
+    async def found(self, key: Key, *, since: float) -> wire.Pool | None:
+        """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
+        listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
+        pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
+        if len(pools) > 1:
+            pools = await self._without_lost_answers(key, pools)
+        if len(pools) > 1:
+            raise InvariantViolation(
+                f"{len(pools)} pools of LKE cluster {self._home.id} are for {key}"
+                f" ({', '.join(str(each.id) for each in pools)}): remove all but one, nothing is bought for it meanwhile"
+            )
+        return pools[0] if pools else None
+
+    def _fits(self, pool: wire.Pool, key: Key) -> bool:
+        return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
+
+    async def fresh(self, number: int) -> wire.Pool | None:
+        """None where the vendor says that it is gone."""
+        try:
+            return await self._cloud.pool(self._home.id, number)
+        except Refused as error:
+            if meaning(error) is Meaning.GONE:
+                return None
+            raise
+
+    async def _without_lost_answers(self, key: Key, pools: Sequence[wire.Pool]) -> list[wire.Pool]:
+        """A second pool that is young and has no claim is ours, of an answer that never came: it is removed."""
+        used = [pool for pool in pools if not await self._is_unused(pool)]
+        unused = [pool for pool in pools if pool not in used]
+        kept = used or [min(unused, key=lambda each: each.id)]
+        if len(kept) > 1:
+            return list(pools)
+        for pool in unused:
+            if pool not in kept:
+                _log.warning("removes a pool that was made twice", pool=pool.id, key=str(key))
+                await self.remove_pool(pool)
+        return kept
+
+    async def _is_unused(self, pool: wire.Pool) -> bool:
+        """Nobody has a machine of it, and none is older than an answer can be late."""
+        young = self._clock.now() - dt.timedelta(seconds=self._ttl)
+        numbers = {node.instance_id for node in pool.nodes if node.instance_id}
+        if self._home.enterprise:
+            numbers |= {each.id for each in await self.machines.since(self._clock.monotonic()) if _in(each, pool)}
+        for number in sorted(numbers):
+            instance = await self.instance(number)
+            if instance is None:
+                continue
+            if tags.values(instance.tags, tags.CLAIM) or instance.made is None or instance.made < young:
+                return False
+        return True
+
+    # -- who is in it ---------------------------------------------------------------------------------------------
+
+    async def members(self, pool: wire.Pool, key: Key) -> Members:
+        listed = await self.machines.since(self._clock.monotonic() - MEMBERS_SECONDS)
+        if self._home.enterprise:
+            return self._of_enterprise(pool, key, listed)
+        claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
+        numbers = [node.instance_id for node in pool.nodes if node.instance_id]
+        taken = [each for each in numbers if each in claimed or self.remembered.is_claimed(each)]
+        free = [each for each in numbers if each not in taken and not self.remembered.is_ended(each)]
+        return self._members(pool, claimed=len(taken), free=free, shown=len(pool.nodes))
+
+    def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance]) -> Members:
+        inside = [
+            each
+            for each in listed
+            if key.fits(each.tags, each.type)
+            and _in(each, pool)
+            and not each.deleting
+            and not self.remembered.is_ended(each.id)
+        ]
+        remembered = self.remembered.of_key(key)
+        taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered
+        free = [each.id for each in inside if each.id not in taken]
+        shown = max(len(pool.nodes), len(taken) + len(free))
+        return self._members(pool, claimed=len(taken), free=free, shown=shown)
+
+    def _members(self, pool: wire.Pool, *, claimed: int, free: Sequence[int], shown: int) -> Members:
+        overdue = len(self.stuck_nodes(pool)) + self.excess(pool, shown=shown)
+        return Members(claimed=claimed, open=tuple(free), shown=shown, overdue=overdue)
+
+    def stuck_nodes(self, pool: wire.Pool) -> list[wire.Node]:
+        """Nodes without an instance for longer than unclaimed capacity may stand."""
+        waits = {node.id: self._overdue.seen((pool.id, node.id), 0 if node.instance_id else 1) for node in pool.nodes}
+        return [node for node in pool.nodes if waits[node.id] >= self._ttl]
+
+    def excess(self, pool: wire.Pool, *, shown: int) -> int:
+        """Of the count: what no node stands for, for as long."""
+        missing = pool.count - shown
+        return max(missing, 0) if self._overdue.seen((pool.id, ""), missing) >= self._ttl else 0
+
+    async def instance(self, number: int) -> wire.Instance | None:
+        """As it is now; None where the vendor says that it is gone."""
+        try:
+            return await self._cloud.instance(number)
+        except Refused as error:
+            if meaning(error) is Meaning.GONE:
+                self.remembered.gone(number)
+                return None
+            raise
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    async def remove_machine(self, pool: wire.Pool, instance: wire.Instance, key: Key) -> bool:
+        """The machine's node goes. False where LKE does not list it yet, or a purchase still counts on the pool."""
+        node = next((each for each in pool.nodes if each.instance_id == instance.id), None)
+        if node is not None:
+            return await self.remove_node(pool, node, key)
+        # An enterprise pool of one whose node is not listed yet: all that it has is this machine.
+        if pool.nodes or pool.count > 1 or not _in(instance, pool) or self.reservations.count(key):
+            return False
+        await self.remove_pool(pool)
+        self.remembered.ended(instance.id)
+        return True
+
+    async def remove_node(self, pool: wire.Pool, node: wire.Node, key: Key) -> bool:
+        """The node goes, with the pool where it was the last. False where a purchase still counts on the pool."""
+        last = pool.count <= 1 and len(pool.nodes) <= 1
+        if last and self.reservations.count(key):
+            return False
+        if last:
+            await self.remove_pool(pool)
+        else:
+            await self._removed(self._cloud.delete_node(self._home.id, node.id))
+        if node.instance_id:
+            self.remembered.ended(node.instance_id)
+        return True
+
+    async def remove_pool(self, pool: wire.Pool) -> None:
+        await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
+
+    async def _removed(self, call: Awaitable[None]) -> None:
+        try:
+            await call
+        except Refused as error:
+            if meaning(error) is not Meaning.GONE:
+                raise
+
+
+def _in(instance: wire.Instance, pool: wire.Pool) -> bool:
+    """As LKE itself tags machines of the enterprise tier."""
+    return tags.has(instance.tags, tags.LKE_POOL, str(pool.id))

@@ -1,0 +1,373 @@
+"""`CloudProvider` on LKE: what is sold in the cluster's region, machines that are there, and the way to `claiming` and `ending`.
+
+Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Capacity that nobody has
+claimed is not shown: it is `ending`'s to collect, under the lock of its key.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from growth.api import names
+from growth.api.clouds import (
+    CloudError,
+    CloudMachine,
+    CloudUnavailable,
+    CreateError,
+    InsufficientCapacity,
+    InvariantViolation,
+    MachineNotFound,
+    QuotaExceeded,
+    RepairPolicy,
+)
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.kinds import Kind
+from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
+from growth.kube.api import Api
+from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.ports import Clock
+from growth.providers.choice import Choice, choices
+from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.linode import offerings, tags, wire
+from growth.providers.linode.booking import Late
+from growth.providers.linode.claiming import CREATE_SECONDS, PROVISIONING, Claiming, Order
+from growth.providers.linode.classes import comparable, hash_of
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.ending import Ending
+from growth.providers.linode.failures import Meaning, in_words, meaning
+from growth.providers.linode.listing import Listing
+from growth.providers.linode.pools import ORPHAN_SECONDS, Home, Pools
+from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
+from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
+from growth.telemetry.logs import logger
+from growth.units import UnitError
+
+_log = logger("linode")
+
+# After a refusal that concerns the whole account nobody asks again for so long.
+HELD_SECONDS: Final = 60.0
+# How old a list may be that says that a machine is there.
+LOOK_SECONDS: Final = 5.0
+DRIFT_SECONDS: Final = 60.0
+# What is sold is read so often.
+SOLD_SECONDS: Final = 300.0
+PAGE: Final = 500
+
+CLASS_DRIFTED: Final = "NodeClassDrifted"
+
+REPAIRS: Final = (
+    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
+    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What works once the cluster at Linode is known."""
+
+    home: Home
+    pools: Pools
+    claiming: Claiming
+    ending: Ending
+
+
+class LinodeProvider:
+    """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate.
+
+    `lke_cluster` is the label of the cluster at Linode; exactly one must have it. Its region and tier hold for the process.
+    """
+
+    name: Final = "linode"
+    node_classes: Final[Sequence[Kind[Any]]] = (LINODE_NODE_CLASS,)
+
+    def __init__(
+        self,
+        api: Api,
+        cloud: LinodeApi,
+        *,
+        cluster: str,
+        lke_cluster: str,
+        clock: Clock,
+        refused_seconds: float = UNAVAILABLE_SECONDS,
+        create_seconds: float = CREATE_SECONDS,
+        orphan_seconds: float = ORPHAN_SECONDS,
+    ) -> None:
+        self._api = api
+        self._cloud = cloud
+        self._cluster = cluster
+        self._lke_cluster = lke_cluster
+        self._clock = clock
+        self._create_seconds = create_seconds
+        self._orphan_seconds = orphan_seconds
+        self._parts: Parts | None = None
+        self._shortages = Shortages(clock, seconds=refused_seconds)
+        self._held: tuple[float, CloudError] | None = None
+        self._sold: Listing[Catalogue] = Listing(self._read_catalogue, clock=clock)
+        self._found: Listing[Parts] = Listing(self._find, clock=clock)
+        self._types: dict[str, str] = {}  # by the claim's UID: the type that was begun with
+        self.readiness = Readiness(api, cloud, self._home, clock=clock)
+
+    async def parts(self) -> Parts:
+        """The cluster at Linode is looked for once. Raises `CallError` and `CloudUnavailable`."""
+        if self._parts is None:
+            self._parts = await self._found.since(self._clock.monotonic())
+        return self._parts
+
+    async def _find(self) -> Parts:
+        if self._parts is not None:
+            return self._parts
+        found = await self._cloud.clusters(self._lke_cluster)
+        if len(found) != 1:
+            how_many = "no LKE cluster is" if not found else f"{len(found)} LKE clusters are"
+            raise CloudUnavailable(
+                f"{how_many} called {self._lke_cluster!r} in this account: name exactly one with --linode-cluster"
+            )
+        (one,) = found
+        home, clock, ttl = Home(one.id, one.region, one.tier, one.k8s_version), self._clock, self._orphan_seconds
+        pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
+        claiming = Claiming(
+            self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
+        )
+        self._parts = Parts(home, pools, claiming, Ending(self._cloud, pools, home=home, clock=clock, ttl_seconds=ttl))
+        _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
+        return self._parts
+
+    async def _home(self) -> Home:
+        return (await self.parts()).home
+
+    # What is sold.
+
+    async def catalogue(self) -> Catalogue:
+        async with self._answering():
+            return self._shortages.laid_over(await self._catalogue())
+
+    async def _catalogue(self) -> Catalogue:
+        return await self._sold.since(self._clock.monotonic() - SOLD_SECONDS)
+
+    async def _read_catalogue(self) -> Catalogue:
+        region = (await self._home()).region
+        told = await self._cloud.availability(region)
+        available = {each.plan: each.available for each in told}
+        return offerings.catalogue(await self._cloud.types(), region=region, available=available)
+
+    # Buying.
+
+    async def create(self, claim: NodeClaim) -> CloudMachine:
+        self._check_held()
+        async with self._answering(self._not_bought, unanswered=self._provisioning):
+            node_class = await self.readiness.usable(claim.spec.node_class_ref)
+            claiming, sold = (await self.parts()).claiming, await self._catalogue()
+            async with claiming.claims.held(claim.metadata.uid):
+                found = await claiming.find(claim)
+                if found is not None:
+                    return self._shown(found, sold, {})
+                bought = await self._buy(claim, node_class, sold, claiming)
+                self._types.pop(claim.metadata.uid, None)
+                return self._shown(bought, sold, {})
+
+    async def _buy(
+        self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, claiming: Claiming
+    ) -> wire.Instance:
+        options = self._options(claim, sold)
+        for option in options:
+            self._types[claim.metadata.uid] = option.type.name
+            order = Order(claim=claim, node_class=node_class, key=tags.key_of(claim, option.type.name))
+            try:
+                return await claiming.buy(order)
+            except Refused as error:
+                match meaning(error):
+                    case Meaning.CAPACITY:
+                        _log.info("an offering cannot be had now", offering=str(option), error=in_words(error))
+                        self._shortages.add((option.key,))
+                        self._types.pop(claim.metadata.uid, None)
+                    case Meaning.CONFIG:
+                        self.readiness.complain(node_class, in_words(error))
+                        raise
+                    case _:
+                        raise
+        raise InsufficientCapacity(
+            f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
+            f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
+        )
+
+    def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
+        """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node."""
+        try:
+            found = choices(claim, sold)
+        except UnitError as error:
+            raise CreateError(
+                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
+            ) from error
+        begun = self._types.get(claim.metadata.uid)
+        usable = [each for each in found if each.offering.available and each.key not in self._shortages]
+        return sorted(usable, key=lambda each: each.type.name != begun)
+
+    # Ending.
+
+    async def delete(self, claim: NodeClaim) -> None:
+        async with self._answering(self._not_deleted):
+            await (await self.parts()).ending.delete(claim)
+
+    async def collect(self) -> int:
+        """Capacity that nobody has claimed for too long goes."""
+        async with self._answering(self._not_deleted):
+            return await (await self.parts()).ending.collect()
+
+    # Looking.
+
+    async def get(self, provider_id: str) -> CloudMachine:
+        number = tags.number_of(provider_id)
+        if number is None:
+            raise InvariantViolation(
+                f"{provider_id!r} is no machine of this cloud: its provider IDs begin with {tags.SCHEME}"
+            )
+        async with self._answering():
+            pools = (await self.parts()).pools
+            listed = await pools.machines.since(self._clock.monotonic() - LOOK_SECONDS)
+            instance = next((each for each in listed if each.id == number), None) or await pools.instance(number)
+            if instance is None:
+                raise MachineNotFound(f"there is no machine {provider_id}")
+            if not pools.is_ours(instance):
+                raise InvariantViolation(
+                    f"machine {provider_id} has not this cluster's tag {tags.tag(tags.CLUSTER, self._cluster)}: it is not"
+                    " touched"
+                )
+            return self._shown(instance, await self._catalogue(), await self._full_names((instance,)))
+
+    async def list(self) -> Sequence[CloudMachine]:
+        async with self._answering():
+            pools = (await self.parts()).pools
+            listed = await pools.machines.since(self._clock.monotonic())
+            claimed = [each for each in listed if tags.values(each.tags, tags.CLAIM)]
+            full, sold = await self._full_names(claimed), await self._catalogue()
+            return [self._shown(each, sold, full) for each in sorted(claimed, key=lambda each: each.id)]
+
+    async def _full_names(self, instances: Sequence[wire.Instance]) -> Mapping[str, str]:
+        """Names of claims that were too long for a tag, by what the tag holds of them."""
+        room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
+        if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
+            return {}
+        found: dict[str, str] = {}
+        page = ""
+        while True:
+            answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
+            found |= {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in answer.items}
+            page = answer.next
+            if not page:
+                return found
+
+    def _shown(self, instance: wire.Instance, sold: Catalogue, full: Mapping[str, str]) -> CloudMachine:
+        kind = next((each for each in sold.types if each.name == instance.type), None)
+        known = {key: values[0] for key, values in kind.labels.items() if len(values) == 1} if kind is not None else {}
+        held = tags.values(instance.tags, tags.CLAIM)
+        claim = held[0] if len(held) == 1 else ""  # of two nobody can say whose it is
+        ended = self._parts is not None and self._parts.pools.remembered.is_ended(instance.id)
+        return CloudMachine(
+            provider_id=tags.provider_id(instance.id),
+            claim=full.get(claim, claim),
+            claim_uid=tags.uid_of(instance.tags) if claim else "",
+            instance_type=instance.type,
+            zone=instance.region,
+            capacity_type=names.ON_DEMAND,
+            image_id=instance.image or "",
+            labels={
+                **known,
+                names.ZONE_LABEL: instance.region,
+                names.REGION_LABEL: instance.region,
+                names.INSTANCE_TYPE_LABEL: instance.type,
+                names.CAPACITY_TYPE_LABEL: names.ON_DEMAND,
+            },
+            capacity=kind.capacity if kind is not None else {},
+            allocatable=kind.allocatable if kind is not None else {},
+            created=instance.made,
+            deleting=instance.deleting or ended,
+        )
+
+    async def is_drifted(self, claim: NodeClaim) -> str:
+        number = tags.number_of(claim.status.provider_id)
+        if number is None:
+            return ""
+        async with self._answering():
+            node_class = await self.readiness.found(claim.spec.node_class_ref)
+            listed = await (await self.parts()).pools.machines.since(self._clock.monotonic() - DRIFT_SECONDS)
+            instance = next((each for each in listed if each.id == number), None)
+            if node_class is None or instance is None:
+                return ""
+            held = tags.value(instance.tags, tags.CLASS_HASH)
+            return CLASS_DRIFTED if comparable(held) and held != hash_of(node_class.spec) else ""
+
+    def repair_policies(self) -> Sequence[RepairPolicy]:
+        return REPAIRS
+
+    # Errors in our words.
+
+    def _check_held(self) -> None:
+        if self._held is not None and self._held[0] > self._clock.monotonic():
+            raise copy.copy(self._held[1])  # without the way that the first one came
+
+    def _hold(self, error: CloudError) -> CloudError:
+        """Nobody buys for a while: the next would be refused as well, and calls are counted."""
+        self._held = (self._clock.monotonic() + HELD_SECONDS, error)
+        return error
+
+    @contextlib.asynccontextmanager
+    async def _answering(
+        self,
+        words: Callable[[Refused], CloudError] | None = None,
+        *,
+        unanswered: Callable[[str], CloudError] = CloudUnavailable,
+    ) -> AsyncIterator[None]:
+        """Nothing but errors of `growth.api.clouds` comes out. Whoever only reads learns nothing from a refusal."""
+        try:
+            yield
+        except Refused as error:
+            raise (words or self._unknown)(error) from error
+        except NotSent as error:
+            raise unanswered(f"Linode was not asked: {error}") from error
+        except CallError as error:
+            raise unanswered(f"Linode did not answer: {error}") from error
+        except Late as error:
+            raise unanswered(f"others are at work on {error}") from error
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            raise CloudUnavailable(f"what the cluster says of it cannot be read: {error}") from error
+
+    def _provisioning(self, message: str) -> CloudError:
+        return CreateError(message, reason=PROVISIONING)
+
+    def _unknown(self, error: Refused) -> CloudError:
+        said = in_words(error)
+        if meaning(error) is Meaning.FATAL:
+            self.readiness.token_refused(said)
+        return CloudUnavailable(f"Linode does not tell: {said}")
+
+    def _not_bought(self, error: Refused) -> CloudError:
+        said = in_words(error)
+        match meaning(error):
+            case Meaning.QUOTA:
+                return self._hold(
+                    QuotaExceeded(f"the account may hold no more: {said}; ask Linode for a higher limit, or buy less")
+                )
+            case Meaning.FATAL:
+                self.readiness.token_refused(said)
+                return self._hold(CreateError(said, reason=TOKEN_REFUSED))
+            case Meaning.CONFIG:
+                return CreateError(f"Linode refuses: {said}", reason=REFUSED, retryable=False)
+            case _:
+                return self._provisioning(f"Linode cannot do it now: {said}")
+
+    def _not_deleted(self, error: Refused) -> CloudError:
+        said = in_words(error)
+        match meaning(error):
+            case Meaning.FATAL:
+                self.readiness.token_refused(said)
+                return CloudError(said)
+            case Meaning.CONFIG:
+                return CloudError(f"Linode refuses the deletion: {said}")
+            case _:
+                return CloudUnavailable(f"Linode cannot do it now: {said}")

@@ -1,0 +1,119 @@
+"""Two hundred purchases at once over ten pools of LKE while much goes wrong: one machine a claim, one claim a machine."""
+
+import asyncio
+import collections
+
+import pytest
+
+from growth.api import names
+from growth.api.clouds import CloudMachine, CloudUnavailable, CreateError, InvariantViolation
+from growth.api.karpenter import NodeClaim
+from growth.providers.contract import CloudProvider
+from growth.sim.clouds.linode import Faults
+from tests.conformance.providers.stages import TOKEN, LkeStage, claim, need, on
+
+CLAIMS, KEYS = 200, 10
+TIERS = ("lke", "lke-enterprise")
+TROUBLE = Faults(
+    rate_limit=0.04,
+    server_error=0.03,
+    bad_gateway=0.03,
+    half_done=0.02,
+    lost_request=0.02,
+    lost_answer=0.03,
+    busy=0.02,
+    late_id=0.1,
+)
+
+
+def claims_of(stage: LkeStage, number: int = CLAIMS) -> list[NodeClaim]:
+    return [
+        claim(
+            stage,
+            f"claim-{each}",
+            need(names.INSTANCE_TYPE_LABEL, stage.types[each % 2]),
+            labels={names.NODE_POOL_LABEL: f"pool-{each % KEYS}"},
+        )
+        for each in range(number)
+    ]
+
+
+async def launched(provider: CloudProvider, wanted: NodeClaim) -> CloudMachine:
+    """As the lifecycle does it: again after every error that passes, a little later each time."""
+    for attempt in range(60):
+        try:
+            return await provider.create(wanted)
+        except InvariantViolation:
+            await asyncio.sleep(300)
+        except (CloudUnavailable, CreateError) as error:
+            if isinstance(error, CreateError) and not error.retryable:
+                raise
+            await asyncio.sleep(min(5 * 1.5**attempt, 60))
+    raise AssertionError(f"no machine for {wanted.metadata.name}")
+
+
+def one_pool_a_key(stage: LkeStage) -> None:
+    seen = collections.Counter((pool.kind.id, pool.tags) for pool in stage.fake.account.pools.values())
+    assert len(seen) == KEYS
+    assert set(seen.values()) == {1}
+    assert not any(each.startswith("karpenter.sh/nodeclaim") for _, tags in seen for each in tags)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("seed", range(20))
+def test_every_claim_has_one_machine_whatever_goes_wrong(tier: str, seed: int) -> None:
+    """A tenth of the calls refused, answers lost, instances that come late: what was bought is what was claimed."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = TROUBLE
+        provider, claims = stage.provider(), claims_of(stage)
+        machines = await asyncio.gather(*(launched(provider, wanted) for wanted in claims))
+        stage.fake.faults = Faults()
+        assert [machine.claim_uid for machine in machines] == [wanted.metadata.uid for wanted in claims]
+        assert len({machine.provider_id for machine in machines}) == CLAIMS
+        one_pool_a_key(stage)
+        assert stage.unclaimed() == 0
+        assert len(stage.fake.ledger.purchases) == CLAIMS
+        assert await stage.held() == sorted(wanted.metadata.uid for wanted in claims)
+        (cloud,) = stage.clouds
+        outcomes = {outcome for _, outcome in cloud.journal.counts()}
+        assert outcomes >= {"200", "lost", "429", "502"}  # or this test would say nothing
+        told = [str(entry) for entry in cloud.journal.entries()]
+        assert not any(TOKEN[at : at + 8] in text for text in told for at in range(len(TOKEN) - 8))
+
+    on(tier, body, seed=seed)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_machine_costs_few_calls(tier: str) -> None:
+    """At most twelve calls a machine on average, and never more lists than the account allows."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, claims = stage.provider(), claims_of(stage)
+        await asyncio.gather(*(launched(provider, wanted) for wanted in claims))
+        (cloud,) = stage.clouds
+        assert cloud.journal.total / CLAIMS <= 12
+        assert "429" not in {outcome for _, outcome in cloud.journal.counts()}
+        assert len(stage.fake.ledger.purchases) == CLAIMS
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_two_writers_never_share_a_machine(tier: str, seed: int) -> None:
+    """Two processes that both believe to lead: no claim keeps two, no two keep one; the surplus goes after five minutes."""
+
+    async def body(stage: LkeStage) -> None:
+        first, second = stage.provider(), stage.provider()
+        claims = claims_of(stage, 40)
+        both = [launched(each, wanted) for wanted in claims for each in (first, second)]
+        machines = await asyncio.gather(*both)
+        by_claim = collections.defaultdict(set)
+        for machine in machines:
+            by_claim[machine.claim_uid].add(machine.provider_id)
+        assert {len(each) for each in by_claim.values()} == {1}
+        assert len({machine.provider_id for machine in machines}) == len(claims)
+        assert await stage.held() == sorted(wanted.metadata.uid for wanted in claims)
+
+    on(tier, body, seed=seed)
