@@ -20,6 +20,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.kube.api import ALWAYS_OPEN, Gate
 from growth.kube.errors import GateClosed
 from growth.kube.memory import MemoryApi
+from growth.ports import Response
 from growth.providers.catalogues import builtin
 from growth.providers.contract import CloudProvider
 from growth.providers.hetzner.client import DIALECT, HetznerApi
@@ -36,10 +37,11 @@ from growth.sim.clouds import linode
 from growth.sim.clouds.hetzner import FakeSettings, Faults, HetznerFake
 from growth.sim.kernel import Kernel
 from growth.sim.network import NetworkApi
-from growth.sim.ports import SimRandom, SimTransport
+from growth.sim.ports import Request, SimRandom, SimTransport
 from growth.sim.world.cluster import SimCluster
 
 R = TypeVar("R")
+Wire = Callable[[Request], Awaitable[Response]]
 
 HOME = "growth"
 OURS, THEIRS = "abc123", "fed456"
@@ -287,12 +289,12 @@ class LkeStage:
         self.clouds: list[LinodeApi] = []
         self._collectors: list[LinodeProvider] = []
 
-    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN) -> LinodeProvider:
+    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN, through: Wire | None = None) -> LinodeProvider:
         random = SimRandom(self.kernel.seed, f"provider {len(self.clouds)}")
         cloud = LinodeApi(
             endpoint="https://linode.test/v4beta",
             token=Secret(TOKEN),
-            transport=SimTransport(self.fake, kernel=self.kernel, random=random.stream("transport")),
+            transport=SimTransport(through or self.fake, kernel=self.kernel, random=random.stream("transport")),
             clock=self._cluster.clock,
             random=random,
             gate=gate,
@@ -311,6 +313,7 @@ class LkeStage:
 
     def unclaimed(self) -> int:
         """Machines without a claim, and what is on its way to be one."""
+        self.fake.advance()
         count = sum(pool.count for pool in self.fake.account.pools.values())
         nodes = {node.instance for pool in self.fake.account.pools.values() for node in pool.nodes}
         claimed = [each for each in self.fake.machines() if _tag(each.tags, "growth.dev/uid") and each.id in nodes]
