@@ -112,7 +112,7 @@ def test_a_bad_variable_is_called_by_its_own_name() -> None:
     ("flags", "said"),
     [
         (["--provider", "kwok", "--batch-idle", "5"], "--batch-idle: '5' is not a duration"),
-        (["--provider", "linode"], "--provider: linode cannot be run yet: use --provider kwok"),
+        (["--provider", "linode"], "the token of the Linode account is missing: put it into LINODE_TOKEN"),
         (["--provider", "aws"], "--provider: 'aws' cannot be used: choose one of kwok, hetzner, linode"),
         ([], "--provider is missing"),
         (["--provider", "kwok", "--instance-types", "/does/not/exist"], "--instance-types: /does/not/exist: cannot"),

@@ -10,7 +10,9 @@ from growth.cli.output import print_json, print_yaml
 def rbac(
     *,
     namespace: Annotated[str, Parameter(help="Growth's own namespace.")] = "growth",
-    provider: Annotated[Literal["kwok", "hetzner"], Parameter(help="The cloud in which machines are bought.")] = "kwok",
+    provider: Annotated[
+        Literal["kwok", "hetzner", "linode"], Parameter(help="The cloud in which machines are bought.")
+    ] = "kwok",
     read_only: Annotated[
         bool,
         Parameter(
@@ -24,7 +26,8 @@ def rbac(
 
     `growth` is the autoscaler's, `growth-kwok` that of the simulated cloud of --provider kwok. Apply them with
     `growth rbac | kubectl apply -f -`; the namespace must be there. With --provider hetzner the autoscaler may also read
-    Secrets by name in its own namespace, with what machines join, and make bootstrap tokens.
+    Secrets by name in its own namespace, with what machines join, and make bootstrap tokens; with --provider linode it may
+    keep LinodeNodeClasses.
     """
     from growth.operator.roles import objects, reader
 

@@ -24,13 +24,19 @@ from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar, RegistrarSettings
+from growth.providers.linode import client as linode_client
+from growth.providers.linode import keeper as linode_keeper
+from growth.providers.linode import standin as linode_standin
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.provider import LinodeProvider
 
-# Where the vendor's own tools look for it.
-TOKEN_VARIABLE: Final = "HCLOUD_TOKEN"  # noqa: S105 - a name
+# Where the vendors' own tools look for it.
+TOKEN_VARIABLES: Final = {"hetzner": "HCLOUD_TOKEN", "linode": "LINODE_TOKEN"}
+TOKENS_OF: Final = {"hetzner": "Hetzner project", "linode": "Linode account"}
 # A fake on this machine takes any.
 NO_TOKEN: Final = "of-no-account"  # noqa: S105 - of no account
 # Clouds that are reached over the network.
-REMOTE: Final = frozenset({"hetzner"})
+REMOTE: Final = frozenset({"hetzner", "linode"})
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -52,12 +58,13 @@ def chosen(
         case "hetzner":
             assert transport is not None, "a cloud on the network needs a transport"
             return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ)
+        case "linode":
+            assert transport is not None, "a cloud on the network needs a transport"
+            return _linode(settings, clock=clock, random=random, transport=transport, environ=environ)
         case "":
             raise SettingError("--provider is missing: say where machines are bought, with --provider kwok")
         case other:
-            raise SettingError(
-                f"--provider: {other} cannot be run yet: use --provider kwok, with --kwok-catalogue {other}"
-            )
+            raise SettingError(f"--provider: {other} is no cloud: use kwok, hetzner or linode")
 
 
 def kwok_catalogue(process: ProcessSettings) -> Catalogue:
@@ -107,13 +114,8 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
 def _hetzner(
     settings: Settings, *, clock: Clock, random: Random, transport: Transport, environ: Mapping[str, str]
 ) -> MakeCloud:
-    process = settings.process
-    try:
-        endpoint = check_endpoint(process.api_endpoint or ENDPOINT)
-    except EndpointError as error:
-        raise SettingError(f"--api-endpoint: {error}") from None
-    fake = urlsplit(endpoint).scheme == "http"
-    token = _token(process, environ, needed=not fake)
+    endpoint, fake = _endpoint(settings.process, ENDPOINT)
+    token = _token(settings.process, environ, needed=not fake)
 
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
         client = Client(
@@ -139,10 +141,52 @@ def _hetzner(
     return make
 
 
+def _linode(
+    settings: Settings, *, clock: Clock, random: Random, transport: Transport, environ: Mapping[str, str]
+) -> MakeCloud:
+    process = settings.process
+    endpoint, fake = _endpoint(process, linode_client.ENDPOINT)
+    token = _token(process, environ, needed=not fake)
+    if not process.linode_cluster:
+        raise SettingError("--linode-cluster is missing: say how the LKE cluster is called at Linode")
+
+    def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
+        cloud = LinodeApi(endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate)
+        provider = LinodeProvider(
+            api,
+            cloud,
+            cluster=cluster,
+            lke_cluster=process.linode_cluster,
+            clock=clock,
+            refused_seconds=settings.controllers.refused_ttl,
+            create_seconds=process.lke_create_timeout,
+            orphan_seconds=process.lke_orphan_ttl,
+        )
+        keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock)
+        if not fake:
+            return Cloud(provider, (keeper,))
+        stand_in = linode_standin.StandIn(api, provider, cluster=cluster, clock=clock)
+        mine = linode_standin.selector(cluster)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=mine)
+        return Cloud(provider, (keeper, stand_in, kubelets))
+
+    return make
+
+
+def _endpoint(process: ProcessSettings, vendors: str) -> tuple[str, bool]:
+    """The API's address, and whether it is a fake on this machine."""
+    try:
+        endpoint = check_endpoint(process.api_endpoint or vendors)
+    except EndpointError as error:
+        raise SettingError(f"--api-endpoint: {error}") from None
+    return endpoint, urlsplit(endpoint).scheme == "http"
+
+
 def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool) -> Secret:
     """From the file, else from the environment. No message says what it is."""
-    where = f"variable {TOKEN_VARIABLE}"
-    text = environ.get(TOKEN_VARIABLE, "")
+    variable = TOKEN_VARIABLES[process.provider]
+    where = f"variable {variable}"
+    text = environ.get(variable, "")
     if process.token_file:
         where = f"--token-file: {process.token_file}"
         try:
@@ -154,7 +198,8 @@ def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool
         return Secret(NO_TOKEN)
     if not text.strip():
         raise SettingError(
-            f"the token of the Hetzner project is missing: put it into {TOKEN_VARIABLE}, or name its file with --token-file"
+            f"the token of the {TOKENS_OF[process.provider]} is missing: put it into {variable}, or name its file with"
+            " --token-file"
         )
     try:
         return Secret(text)

@@ -65,6 +65,11 @@ HETZNER_AT_HOME: Final = (
     _rule("", ("configmaps",), "list"),  # which dedicated machines are booked
 )
 HETZNER_TOKENS: Final = (_rule("", ("secrets",), "create"),)  # each machine's own, made and never read
+# With the Linode provider.
+LINODE: Final = (
+    _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses",), *_READ, "patch"),  # which tags were applied
+    _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses/status",), "patch"),
+)
 KWOK: Final = (
     _rule("", ("namespaces",), "get"),  # whether it is the same cluster
     _rule("", ("nodes",), *_READ, "create", "patch", "delete"),
@@ -114,6 +119,8 @@ def objects(*, namespace: str, provider: str = "kwok") -> list[Json]:
         case "hetzner":
             local = {namespace: HETZNER_AT_HOME, TOKENS: HETZNER_TOKENS}
             made += _of("growth-hetzner", HETZNER, local, account="growth", namespace=namespace)
+        case "linode":
+            made += _of("growth-linode", LINODE, {}, account="growth", namespace=namespace)
     accounts = dict.fromkeys(each["subjects"][0]["name"] for each in made if "subjects" in each)
     return [
         *(

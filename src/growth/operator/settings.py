@@ -185,6 +185,9 @@ class ProcessSettings:
     kube_burst: int = 300
     api_endpoint: str = ""
     token_file: str = ""
+    linode_cluster: str = ""
+    lke_create_timeout: float = 15.0
+    lke_orphan_ttl: float = 300.0
     kwok_catalogue: str = "kwok"
     instance_types: str = ""
     kwok_controller: bool = False
@@ -324,7 +327,7 @@ def _sections() -> Iterator[Section]:
     )
     yield Section("Records", (_of(made, "decisionsKept", POSITIVE, "How many Decisions are kept."),))
     yield Section(
-        "The Hetzner cloud",
+        "Clouds on the network",
         (
             _of(
                 own,
@@ -333,7 +336,20 @@ def _sections() -> Iterator[Section]:
                 "The address of the cloud's API, else the vendor's; with http on this machine it is a fake, whose kubelets"
                 " Growth plays.",
             ),
-            _of(own, "tokenFile", TEXT, "A file with the token of the project; else the variable HCLOUD_TOKEN has it."),
+            _of(
+                own,
+                "tokenFile",
+                TEXT,
+                "A file with the token of the project or account; else the variable HCLOUD_TOKEN or LINODE_TOKEN has it.",
+            ),
+        ),
+    )
+    yield Section(
+        "The Linode cloud",
+        (
+            _of(own, "linodeCluster", TEXT, "How the LKE cluster is called at Linode; exactly one must be."),
+            _of(own, "lkeCreateTimeout", PERIOD, "A purchase that has no machine after so long is tried again later."),
+            _of(own, "lkeOrphanTTL", PERIOD, "Capacity of LKE pools that nobody claimed for so long goes."),
         ),
     )
     yield Section(

@@ -1,0 +1,516 @@
+"""What LKE pools are held to: the rules of claims, counts, tags and deletions, each tier."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.clouds import (
+    CloudError,
+    CloudMachine,
+    CloudUnavailable,
+    CreateError,
+    InvariantViolation,
+    MachineNotFound,
+    QuotaExceeded,
+)
+from growth.api.karpenter import NodeClaim
+from growth.ports import Response, TransportError
+from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode import Faults
+from growth.sim.clouds.linode.market import KINDS
+from growth.sim.clouds.linode.objects import Instance, Pool
+from growth.sim.ports import Request
+from tests.conformance.providers.stages import OURS, LkeStage, claim, need, on
+
+TIERS = ("lke", "lke-enterprise")
+CLAIM = "karpenter.sh/nodeclaim"
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def wanted_of(stage: LkeStage, name: str, pool: str = "web", **more: Any) -> NodeClaim:
+    kind = need(names.INSTANCE_TYPE_LABEL, more.pop("type_", stage.types[0]))
+    return claim(stage, name, kind, labels={names.NODE_POOL_LABEL: pool}, **more)
+
+
+async def made(provider: LinodeProvider, wanted: NodeClaim) -> CloudMachine:
+    for _ in range(60):
+        try:
+            return await provider.create(wanted)
+        except (CreateError, CloudUnavailable) as error:
+            if isinstance(error, CreateError) and not error.retryable:
+                raise
+            await asyncio.sleep(5)
+    raise AssertionError("no machine")
+
+
+async def gone(provider: LinodeProvider, which: NodeClaim) -> None:
+    for _ in range(200):
+        with contextlib.suppress(CloudUnavailable):
+            try:
+                await provider.delete(which)
+            except MachineNotFound:
+                return
+        await asyncio.sleep(5)
+    raise AssertionError("it is still there")
+
+
+def pools_of(stage: LkeStage) -> list[Pool]:
+    return [pool for pool in stage.fake.account.pools.values() if pool.cluster.label == OURS]
+
+
+def machine_of(stage: LkeStage, machine: CloudMachine) -> Instance:
+    return stage.fake.account.instances[int(machine.provider_id.removeprefix("linode://"))]
+
+
+def in_node(stage: LkeStage, pool: Pool, index: int) -> Instance:
+    stage.fake.advance()
+    number = pool.nodes[index].instance
+    assert number is not None
+    return stage.fake.account.instances[number]
+
+
+def add_pool(stage: LkeStage, *tags: str, count: int = 1, type_: str = "") -> Pool:
+    """Somebody else makes a pool in our cluster."""
+    account = stage.fake.account
+    pool = Pool(
+        id=account.number(),
+        cluster=stage.fake.cluster,
+        kind=KINDS[type_ or stage.types[0]],
+        tags=tags,
+        created=account.now,
+        autoscaler={"enabled": False},
+    )
+    account.pools[pool.id] = pool
+    account.scale(pool, count)
+    return pool
+
+
+def writes(stage: LkeStage) -> list[tuple[str, str]]:
+    return [(call.method, call.path) for call in stage.fake.calls if call.method != "GET"]
+
+
+# -- one pool for each pool and type ------------------------------------------------------------------------------------
+
+
+def test_a_pool_for_each_pool_and_type(tier: str) -> None:
+    """Two pools of the cluster and two types of one are three of LKE's; the second claim of a key grows the first's."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, (small, large) = stage.provider(), stage.types
+        for name, pool, type_ in (("a", "web", small), ("b", "web", large), ("c", "db", small), ("d", "web", small)):
+            await made(provider, wanted_of(stage, name, pool, type_=type_))
+        shapes = sorted(
+            (pool.kind.id, pool.count, next(t for t in pool.tags if "nodepool" in t)) for pool in pools_of(stage)
+        )
+        assert shapes == [
+            (small, 1, "karpenter.sh/nodepool:db"),
+            (small, 2, "karpenter.sh/nodepool:web"),
+            (large, 1, "karpenter.sh/nodepool:web"),
+        ]
+
+    on(tier, body)
+
+
+def test_pools_of_both_apis_with_one_name_are_two(tier: str) -> None:
+    """The key is the API group and the name."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        await made(provider, claim(stage, "b", labels={names.POOL_LABEL: "web"}))
+        assert sorted(pool.count for pool in pools_of(stage)) == [1, 1]
+
+    on(tier, body)
+
+
+def test_a_foreign_pool_of_the_same_type_is_left_alone(tier: str) -> None:
+    """Without our mark, whatever else it says: not grown, not claimed from, not collected."""
+
+    async def body(stage: LkeStage) -> None:
+        foreign = add_pool(stage, "karpenter.sh/nodepool:web", count=3)
+        await asyncio.sleep(400)
+        provider = stage.provider()
+        machine = await made(provider, wanted_of(stage, "a"))
+        assert machine_of(stage, machine).pool != foreign.id
+        await provider.collect()
+        assert (foreign.count, len(foreign.nodes)) == (3, 3)
+        assert [each.claim for each in await provider.list()] == ["a"]
+
+    on(tier, body)
+
+
+def test_a_pool_that_lke_scales_itself_is_refused(tier: str) -> None:
+    """Two cannot scale one pool; the claim says so, and other pools go on."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        pools_of(stage)[0].autoscaler = {"enabled": True, "min": 1, "max": 5}
+        with pytest.raises(CreateError, match="autoscaler is on") as told:
+            await provider.create(wanted_of(stage, "b"))
+        assert (told.value.reason, told.value.retryable) == ("LKEAutoscalerEnabled", True)
+        await made(provider, wanted_of(stage, "c", "db"))
+
+    on(tier, body)
+
+
+# -- claims -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> None:
+    """By the list's order; the tags that it has stay, the class' own come, all in one write."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 3)
+        await asyncio.sleep(70)
+        first = in_node(stage, pool, 1)
+        stage.fake.account.retag(first, (*first.tags, "team:web"))
+        before = len(writes(stage))
+        machine = await provider.create(wanted_of(stage, "b"))
+        assert machine_of(stage, machine) is first
+        assert writes(stage)[before:] == [("PUT", f"/v4beta/linode/instances/{first.id}")]
+        assert pool.count == 3
+        assert {"team:web", "karpenter.sh/nodeclaim:b", "karpenter.sh/nodepool:web", "growth.dev/uid:uid-of-b"} <= set(
+            first.tags
+        )
+
+    on(tier, body)
+
+
+def test_a_claim_is_never_on_a_pool(tier: str) -> None:
+    """`karpenter.sh/nodeclaim` is an instance's."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        for number in range(3):
+            await made(provider, wanted_of(stage, f"claim-{number}"))
+        assert not any(each.startswith(CLAIM) for pool in pools_of(stage) for each in pool.tags)
+        claims = [[each for each in machine.tags if each.startswith(CLAIM)] for machine in stage.fake.machines()]
+        assert sorted(claims) == [[f"{CLAIM}:claim-{number}"] for number in range(3)]
+
+    on(tier, body)
+
+
+def test_tags_with_an_equals_sign_are_read(tier: str) -> None:
+    """A machine that another writer tagged so is claimed, and not ours to take."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        other = in_node(stage, pool, 1)
+        stage.fake.account.retag(other, (*other.tags, f"{CLAIM}=theirs", f"growth.dev/cluster:{OURS}"))
+        machine = await made(provider, wanted_of(stage, "b"))
+        assert machine_of(stage, machine) is not other
+        assert pool.count == 3
+
+    on(tier, body)
+
+
+def test_names_longer_than_a_tag_stay_two(tier: str) -> None:
+    """They are shortened with a digest; the list names the claims in full."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, long = stage.provider(), "a-pool-with-quite-a-long-name-that-does-not-fit"
+        wanted = [wanted_of(stage, f"{long}-{tail}", f"{long}-{tail[0]}") for tail in ("x1", "x2", "y1")]
+        machines = [await made(provider, each) for each in wanted]
+        assert len({machine.provider_id for machine in machines}) == 3
+        assert sorted(pool.count for pool in pools_of(stage)) == [1, 2]
+        assert all(len(tag) <= 50 for machine in stage.fake.machines() for tag in machine.tags)
+        for each, machine in zip(wanted, machines, strict=True):
+            assert (await stage.provider().create(each)).provider_id == machine.provider_id
+            await gone(provider, each)
+        assert pools_of(stage) == []
+
+    on(tier, body)
+
+
+# -- reservations ---------------------------------------------------------------------------------------------------------
+
+
+def test_waiting_never_buys_twice(tier: str) -> None:
+    """An instance that comes after the bound: the purchase says so, and its retry claims what was bought."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="after 15 s") as told:
+            await provider.create(wanted)
+        assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+        await made(provider, wanted)
+        assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
+
+    on(tier, body)
+
+
+def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:
+    """429 and 5xx of any call."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await provider.catalogue()
+        for faults in (Faults(rate_limit=1.0), Faults(server_error=1.0), Faults(bad_gateway=1.0), Faults(busy=1.0)):
+            stage.fake.faults = faults
+            with pytest.raises(CreateError) as told:
+                await provider.create(wanted_of(stage, "a"))
+            assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+            stage.fake.faults = Faults()
+            await asyncio.sleep(120)
+
+    on(tier, body)
+
+
+def test_a_node_that_never_gets_its_machine_goes_by_its_own_name(tier: str) -> None:
+    """After five minutes it no longer counts, another is bought in its place, and it is deleted."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        stage.fake.faults = Faults(stuck=1.0)
+        with pytest.raises(CreateError):
+            await provider.create(wanted_of(stage, "b"))
+        stage.fake.faults = Faults()
+        (pool,) = pools_of(stage)
+        stuck = pool.nodes[1].id
+        for _ in range(14):
+            await asyncio.sleep(30)
+            await provider.collect()
+        assert [node.id for node in pool.nodes if node.id == stuck] == []
+        assert ("DELETE", f"/v4beta/lke/clusters/{pool.cluster.id}/nodes/{stuck}") in writes(stage)
+        await made(provider, wanted_of(stage, "b"))
+        assert (pool.count, len(stage.fake.ledger.purchases)) == (2, 2)
+
+    on(tier, body)
+
+
+def test_a_count_that_no_node_stands_for_is_lowered(tier: str) -> None:
+    """Never below the nodes that are listed."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        stage.fake.faults = Faults(partial=1.0)
+        with pytest.raises(CreateError):
+            await provider.create(wanted_of(stage, "b"))
+        stage.fake.faults = Faults()
+        (pool,) = pools_of(stage)
+        assert (pool.count, len(pool.nodes)) == (2, 1)
+        for _ in range(14):
+            await asyncio.sleep(30)
+            await provider.collect()
+        assert (pool.count, len(pool.nodes)) == (1, 1)
+        assert await stage.held() == ["uid-of-a"]
+
+    on(tier, body)
+
+
+def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> None:
+    """A purchase that was given up: its node goes, its pool with it where it was the last; a claimed one never."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        add_pool(stage, *(tag.replace("web", "lost") for tag in pool.tags))
+        await asyncio.sleep(200)
+        assert await provider.collect() == 0
+        await asyncio.sleep(200)
+        assert await provider.collect() == 2
+        assert [each.id for each in pools_of(stage)] == [pool.id]
+        assert await stage.held() == ["uid-of-a"]
+
+    on(tier, body)
+
+
+# -- two truths -----------------------------------------------------------------------------------------------------------
+
+
+def test_two_pools_for_one_key_stop_that_key_only(tier: str) -> None:
+    """Both in use: nothing is bought and nothing is deleted for it; others go on."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        second = add_pool(stage, *pool.tags)
+        await asyncio.sleep(400)
+        before = writes(stage)
+        with pytest.raises(InvariantViolation, match="2 pools"):
+            await provider.create(wanted_of(stage, "b"))
+        assert writes(stage) == before
+        assert second.id in stage.fake.account.pools
+        await made(provider, wanted_of(stage, "c", "db"))
+
+    on(tier, body)
+
+
+def test_a_second_pool_of_a_lost_answer_is_removed(tier: str) -> None:
+    """Young, ours, and nobody has a machine of it."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        add_pool(stage, *pool.tags)
+        await asyncio.sleep(30)
+        await made(provider, wanted_of(stage, "b"))
+        assert [each.id for each in pools_of(stage)] == [pool.id]
+        assert await stage.held() == ["uid-of-a", "uid-of-b"]
+
+    on(tier, body)
+
+
+def test_two_machines_for_one_claim_are_a_contradiction(tier: str) -> None:
+    """Neither is taken, neither is deleted, and other claims of the key get theirs."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        one = machine_of(stage, await made(provider, wanted))
+        other = machine_of(stage, await made(provider, wanted_of(stage, "b")))
+        stage.fake.account.retag(other, tuple(tag.replace(":b", ":a").replace("of-b", "of-a") for tag in other.tags))
+        with pytest.raises(InvariantViolation, match="2 machines are tagged for claim a"):
+            await stage.provider().create(wanted)
+        assert {one.status, other.status} <= {"provisioning", "running"}
+        await made(provider, wanted_of(stage, "c"))
+
+    on(tier, body)
+
+
+def test_a_machine_with_two_claims_is_a_contradiction(tier: str) -> None:
+    """It is given to neither; the list says of nobody that it is theirs."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        machine = machine_of(stage, await made(provider, wanted_of(stage, "a")))
+        stage.fake.account.retag(machine, (*machine.tags, f"{CLAIM}:other"))
+        with pytest.raises(InvariantViolation, match="tagged for 2 claims"):
+            await stage.provider().create(wanted_of(stage, "a"))
+        assert [each.claim for each in await provider.list()] == [""]
+        await made(provider, wanted_of(stage, "b"))
+
+    on(tier, body)
+
+
+# -- ends -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_is_deleted_and_the_pool_only_with_the_last(tier: str) -> None:
+    """Never the machine by itself: LKE would make another."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        first, second = wanted_of(stage, "a"), wanted_of(stage, "b")
+        await made(provider, first)
+        await made(provider, second)
+        (pool,) = pools_of(stage)
+        await asyncio.sleep(70)
+        await gone(provider, first)
+        assert (pool.count, len(pool.nodes), pool.id in stage.fake.account.pools) == (1, 1, True)
+        await gone(provider, second)
+        assert pools_of(stage) == []
+        deleted = [path for method, path in writes(stage) if method == "DELETE"]
+        assert [("/nodes/" in path, "/pools/" in path) for path in deleted] == [(True, False), (False, True)]
+
+    on(tier, body)
+
+
+def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
+    """The deletion is tried again, and nobody hears that the machine is gone."""
+
+    async def body(stage: LkeStage) -> None:
+        wanted = wanted_of(stage, "a")
+        machine = await made(stage.provider(), wanted)
+        await asyncio.sleep(70)
+
+        async def without_pools(request: Request) -> Response:
+            if "/pools" in request.url:
+                raise TransportError("the connection broke")
+            return await stage.fake(request)
+
+        deaf = stage.provider(through=without_pools)
+        launched = NodeClaim(
+            metadata=wanted.metadata, spec=wanted.spec, status=type(wanted.status)(provider_id=machine.provider_id)
+        )
+        for which in (wanted, launched):
+            with pytest.raises(CloudUnavailable):
+                await deaf.delete(which)
+        assert await stage.held() == ["uid-of-a"]
+
+    on(tier, body)
+
+
+def test_an_enterprise_node_that_is_not_listed_yet_is_not_gone() -> None:
+    """With others in its pool it can be deleted only when LKE lists it."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        first, second = wanted_of(stage, "a"), wanted_of(stage, "b")
+        await asyncio.gather(made(provider, first), made(provider, second))
+        with pytest.raises(CloudUnavailable, match="does not list its node yet"):
+            await provider.delete(first)
+        await gone(provider, first)
+        assert await stage.held() == ["uid-of-b"]
+
+    on("lke-enterprise", body)
+
+
+def test_the_last_node_stays_while_a_purchase_counts_on_its_pool(tier: str) -> None:
+    """A deletion beside purchases of the same key: every purchase has its machine at the end."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        for number in range(6):
+            old, new = wanted_of(stage, f"old-{number}"), wanted_of(stage, f"new-{number}")
+            await made(provider, old)
+            await asyncio.sleep(70)
+            await asyncio.gather(gone(provider, old), made(provider, new))
+            assert await stage.held() == [f"uid-of-new-{number}"]
+            await gone(provider, new)
+        assert pools_of(stage) == []
+
+    on(tier, body)
+
+
+def test_a_full_account_stops_purchases_for_a_while(tier: str) -> None:
+    """A limit is no want of stock: no offering is left out for it."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        add_pool(stage, count=100)
+        add_pool(stage, count=100)
+        add_pool(stage, count=50)
+        with pytest.raises(QuotaExceeded, match="limit"):
+            await provider.create(wanted_of(stage, "a"))
+        before = len(stage.fake.calls)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "b"))
+        assert len(stage.fake.calls) == before
+        catalogue = await provider.catalogue()
+        assert all(offering.available for kind in catalogue.types for offering in kind.offerings)
+
+    on(tier, body)
+
+
+def test_a_token_that_may_not_write_is_told_in_words(tier: str) -> None:
+    """And which rights it needs."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        stage.fake.readonly = True
+        with pytest.raises(CloudError, match="make another with the rights to read and write"):
+            await provider.create(wanted_of(stage, "a"))
+
+    on(tier, body)
