@@ -173,7 +173,8 @@ def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> N
         (pool,) = pools_of(stage)
         stage.fake.account.scale(pool, 3)
         await asyncio.sleep(70)
-        first = in_node(stage, pool, 1)
+        open_ = [in_node(stage, pool, index) for index in (1, 2)]
+        first = open_[0] if tier == "lke" else min(open_, key=lambda each: each.id)
         stage.fake.account.retag(first, (*first.tags, "team:web"))
         before = len(writes(stage))
         machine = await provider.create(wanted_of(stage, "b"))

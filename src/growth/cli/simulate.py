@@ -54,7 +54,8 @@ def simulate(
         ),
     ] = False,
     provider: Annotated[
-        Literal["kwok", "hetzner"], Parameter(help="Whose machines: kwok, or hetzner by a fake of its API.")
+        Literal["kwok", "hetzner", "linode", "linode-enterprise"],
+        Parameter(help="Whose machines: kwok, or another's by a fake of its API."),
     ] = "kwok",
     jobs: Annotated[int, Parameter(help="Processes at a time.")] = 1,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",

@@ -26,13 +26,19 @@ from growth.providers.http import Client, Secret
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import DEFAULT_REGISTRAR, Registrar, RegistrarSettings
+from growth.providers.linode import keeper as linode_keeper
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.provider import LinodeProvider
 from growth.sim import process
 from growth.sim.kernel import Kernel
 from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimCompute, SimRandom
 from growth.sim.process import Exit, Process
 from growth.sim.seams import PLAIN, Actor, Seams, Witness
+from growth.sim.world import linode
+from growth.sim.world.half import Half
 from growth.sim.world.hetzner import ENDPOINT, TOKEN, HetznerHalf
+from growth.sim.world.linode import LinodeHalf
 from growth.telemetry.metrics import Metrics
 
 USERS: Final = {Role.ELECTOR: "growth", Role.GROWTH: "growth", Role.CLOUD: "growth-kwok"}
@@ -58,11 +64,11 @@ class Replica:
         clock: SimClock | None = None,
         compute: Compute | None = None,
         cloud: MakeCloud | None = None,
-        hetzner: Callable[[], HetznerHalf] | None = None,
+        vendor: Callable[[], Half] | None = None,
         seams: Seams = PLAIN,
         witness: Witness | None = None,
     ) -> None:
-        """`cloud` replaces the KWOK one, for tests that script their cloud; `hetzner` does with that vendor's.
+        """`cloud` replaces the KWOK one, for tests that script their cloud; `vendor` does with that vendor's.
 
         `faults` are the network's, else the seams'.
         """
@@ -81,7 +87,7 @@ class Replica:
         self._faults = faults
         self._compute = compute or SimCompute()
         self._cloud = cloud
-        self._hetzner = hetzner
+        self._vendor = vendor
         self._seams = seams
         self._witness = witness
         self._starts = 0
@@ -133,8 +139,11 @@ class Replica:
         yield self._seams.connection(network, actor)
 
     def _made(self, own: Process, api: Api, random: SimRandom, cluster: str, gate: Gate) -> Cloud:
-        if self._hetzner is not None:
-            return self._of_hetzner(self._hetzner(), own, api, random=random, cluster=cluster, gate=gate)
+        half = self._vendor() if self._vendor is not None else None
+        if isinstance(half, LinodeHalf):
+            return self._of_linode(half, own, api, random=random, cluster=cluster, gate=gate)
+        if isinstance(half, HetznerHalf):
+            return self._of_hetzner(half, own, api, random=random, cluster=cluster, gate=gate)
         return self._kwok(own, api, random, cluster)  # it writes through `api` alone
 
     def _of_hetzner(
@@ -160,6 +169,29 @@ class Replica:
             refused_seconds=self._settings.controllers.refused_ttl,
         )
         keeper = Keeper(api, provider, clock=self.clock, random=stream.stream("keeper"))
+        return Cloud(self._seams.provider(provider, actor), (keeper,))
+
+    def _of_linode(
+        self, half: LinodeHalf, own: Process, api: Api, *, random: SimRandom, cluster: str, gate: Gate
+    ) -> Cloud:
+        actor, stream = Actor(self.name, own.name, Role.CLOUD), random.stream("linode")
+        cloud = LinodeApi(
+            endpoint=linode.ENDPOINT,
+            token=Secret(linode.TOKEN),
+            transport=half.transport(actor, own, lambda: self.networks.get(Role.CLOUD)),
+            clock=self.clock,
+            random=stream,
+            gate=gate,
+        )
+        provider = LinodeProvider(
+            api,
+            cloud,
+            cluster=cluster,
+            lke_cluster=self._settings.process.linode_cluster,
+            clock=self.clock,
+            refused_seconds=self._settings.controllers.refused_ttl,
+        )
+        keeper = linode_keeper.Keeper(api, cloud, provider, clock=self.clock)
         return Cloud(self._seams.provider(provider, actor), (keeper,))
 
     def _kwok(self, own: Process, api: Api, random: SimRandom, cluster: str) -> Cloud:

@@ -24,7 +24,6 @@ from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
-from growth.sim.world.hetzner import CLUSTER_LABEL
 from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
 from growth.sim.world.world import World, WorldSettings
 
@@ -106,11 +105,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
 
 def _billed(totals: Totals, world: World) -> Totals:
     """What the vendor's own books say, where the machines are a vendor's: every hour that began is paid."""
-    if world.hetzner is None:
-        return totals
-    books, now = world.hetzner.fake.ledger, world.hetzner.fake.project.now
-    ours = [each for each in books.purchases if each.labels.get(CLUSTER_LABEL) == world.identity]
-    return dataclasses.replace(totals, cost=int(sum(each.cost(now) for each in ours) * 10**9))
+    return totals if world.vendor is None else dataclasses.replace(totals, cost=world.vendor.cost())
 
 
 async def _watch(world: World, order: Order, with_it: Company, tell: Callable[[float], None]) -> tuple[Violation, ...]:

@@ -24,7 +24,7 @@ from growth.sim.kernel import Kernel
 from growth.sim.network import GOOD, Faults
 
 if TYPE_CHECKING:
-    from growth.sim.world.hetzner import HetznerHalf
+    from growth.sim.world.half import Half
 
 R = TypeVar("R")
 
@@ -100,7 +100,7 @@ class Seams:
         del actor
         return provider
 
-    def cloud(self, half: "HetznerHalf") -> None:
+    def cloud(self, half: "Half") -> None:
         """The vendor's half of a cloud that is reached by its API, before anybody asks it anything."""
 
     def part(self, api: Api, actor: Actor) -> Api:

@@ -157,9 +157,9 @@ class Hands:
         for replica in self.world.replicas:
             if replica.provider is not None:
                 replica.provider.sell(repriced(self.world.settings.catalogue, self._prices))
-        if self.world.hetzner is not None:
+        if self.world.vendor is not None:
             listed = {kind.name: kind.offerings[0].price or 0 for kind in self.world.settings.catalogue.types}
-            self.world.hetzner.reprice(self._prices, listed)
+            self.world.vendor.reprice(self._prices, listed)
         return True
 
     async def machine_vanishes(self, random: SimRandom) -> bool:

@@ -5,16 +5,15 @@ A machine that the fake sells gets such a record in the very request that buys i
 when it is gone; and whoever takes a record away has taken the machine. Growth never looks at these records: its provider
 knows what the API tells, and nothing else.
 
-    a replica's provider ── HetznerTransport ── HetznerFake ── told ──► records ──► registrar, kubelets, invariants
+    a replica's provider ── HalfTransport ── HetznerFake ── told ──► records ──► registrar, kubelets, invariants
 """
 
 import asyncio
 import contextlib
-import dataclasses
 import datetime as dt
 import fnmatch
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
 from growth.api import names
 from growth.api.core import CONFIG_MAP
@@ -33,9 +32,10 @@ from growth.sim.clouds.hetzner.servers import LATE_CODES
 from growth.sim.clouds.hetzner.wire import Refusal
 from growth.sim.kernel import Kernel
 from growth.sim.network import NetworkApi
-from growth.sim.ports import Request, SimClock, SimRandom, SimTransport
-from growth.sim.process import Crashed, Process
+from growth.sim.ports import Request, SimClock, SimRandom
+from growth.sim.process import Process
 from growth.sim.seams import Actor, Step, Witness
+from growth.sim.world.half import HalfTransport, at_once
 from growth.units import print_micro_time
 from growth.units.resources import quantities
 
@@ -111,16 +111,22 @@ class HetznerHalf:
             late_failure=error,
         )
 
+    def cost(self) -> int:
+        """What this cluster's machines cost so far by the vendor's books, in billionths."""
+        books, now = self.fake.ledger, self.fake.project.now
+        ours = [each for each in books.purchases if each.labels.get(CLUSTER_LABEL) == self._cluster]
+        return int(sum(each.cost(now) for each in ours) * 10**9)
+
     def reprice(self, factors: Mapping[str, float], prices: Mapping[str, int]) -> None:
         """Prices (billionths an hour, by type) times their factors."""
         for name, nano in prices.items():
             monthly = nano * HOURS_BILLED * factors.get(name, 1.0) / 1e9
             self.fake.market.price(name, "*", f"{monthly:.2f}")
 
-    def transport(self, actor: Actor, own: Process, network: Callable[[], NetworkApi | None]) -> "HetznerTransport":
+    def transport(self, actor: Actor, own: Process, network: Callable[[], NetworkApi | None]) -> "HalfTransport":
         """`network` is the process' connection to the API server that says when a request left it."""
         random = SimRandom(self._kernel.seed, f"{own.name} hetzner")
-        return HetznerTransport(self, actor, own, network, kernel=self._kernel, random=random)
+        return HalfTransport(self, actor, own, network, kernel=self._kernel, random=random)
 
     def perform(self, request: Request, actor: Actor) -> tuple[Response, float]:
         """One request of a process, all at once, and how long its answer takes. What it buys or deletes is its act."""
@@ -152,7 +158,7 @@ class HetznerHalf:
                 name = self._recorded.pop(server.id, "")
                 if name:
                     with contextlib.suppress(NotFound):
-                        _at_once(self._api(self._actor).delete(CONFIG_MAP, name, namespace=self._namespace))
+                        at_once(self._api(self._actor).delete(CONFIG_MAP, name, namespace=self._namespace))
 
     def _failed(self, server: Server) -> bool:
         mine = ("server", server.id)
@@ -165,7 +171,7 @@ class HetznerHalf:
         record = self._record(server)
         body = records.config_map(record, cluster=self._cluster)
         with contextlib.suppress(AlreadyExists):
-            _at_once(self._api(self._now).create(CONFIG_MAP, body, namespace=self._namespace))
+            at_once(self._api(self._now).create(CONFIG_MAP, body, namespace=self._namespace))
             self._recorded[server.id] = body["metadata"]["name"]
 
     def _patch(self, server: Server, data: Mapping[str, str], actor: Actor) -> None:
@@ -173,7 +179,7 @@ class HetznerHalf:
         if name is not None:
             with contextlib.suppress(NotFound):
                 change = {"data": dict(data)}
-                _at_once(self._api(actor).patch(CONFIG_MAP, name, change, namespace=self._namespace))
+                at_once(self._api(actor).patch(CONFIG_MAP, name, change, namespace=self._namespace))
 
     def _api(self, actor: Actor) -> Api:
         return self._witness.api(actor, user=USER)
@@ -217,7 +223,7 @@ class HetznerHalf:
 
     def _claim(self, name: str) -> NodeClaim | None:
         try:
-            return _at_once(self._admin.get(NODE_CLAIM, name))
+            return at_once(self._admin.get(NODE_CLAIM, name))
         except NotFound:
             return None
 
@@ -256,49 +262,3 @@ class HetznerHalf:
             self.fake.add_server(
                 {"name": name, "server_type": "cx23", "image": "ubuntu-24.04", "labels": {CLUSTER_LABEL: cluster}}
             )
-
-
-@dataclasses.dataclass
-class HetznerTransport:
-    """`ports.Transport` of one process. A dead process sends nothing more."""
-
-    half: HetznerHalf
-    actor: Actor
-    own: Process
-    network: Callable[[], NetworkApi | None]
-    kernel: dataclasses.InitVar[Kernel]
-    random: dataclasses.InitVar[SimRandom]
-
-    def __post_init__(self, kernel: Kernel, random: SimRandom) -> None:
-        self._kernel = kernel
-        self._wire = SimTransport(self._arrive, kernel=kernel, random=random)
-
-    async def request(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, timeout_seconds: float
-    ) -> Response:
-        if self.own.dead:
-            raise Crashed(f"{self.own.name} is dead")
-        return await self._wire.request(method, url, headers=headers, body=body, timeout_seconds=timeout_seconds)
-
-    async def _arrive(self, request: Request) -> Response:
-        network = self.network()
-        if network is not None and not self.own.dead:
-            network.serving = self._kernel.time()
-        try:
-            answer, seconds = self.half.perform(request, self.actor)
-        finally:
-            if network is not None:
-                network.serving = None
-        if seconds:
-            await asyncio.sleep(seconds)
-        return answer
-
-
-def _at_once(call: Coroutine[Any, Any, R]) -> R:
-    """The result of a call that waits for nothing, as none of the server in process does."""
-    try:
-        call.send(None)
-    except StopIteration as done:
-        value: R = done.value
-        return value
-    raise AssertionError("a call of the server in process waited")

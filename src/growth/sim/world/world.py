@@ -20,6 +20,7 @@ from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json, Kind
+from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.kube.api import Api
 from growth.kube.errors import KubeError, NotFound
@@ -36,11 +37,14 @@ from growth.sim.process import Exit, Fate
 from growth.sim.replica import KwokCloud, Replica, settings_of
 from growth.sim.seams import PLAIN, Seams
 from growth.sim.world.cluster import SimCluster
+from growth.sim.world.half import Half
 from growth.sim.world.hetzner import HetznerHalf
+from growth.sim.world.linode import LinodeHalf
 from growth.units import Duration
 
 NAMESPACE_OF_GROWTH: Final = "growth"
 HETZNER: Final = "hetzner"
+LINODE: Final = "linode"
 DEFINITION: Kind[Json] = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
 )
@@ -89,7 +93,7 @@ class World:
         """The cluster's identity in the cloud; known after `begin`."""
         self.replicas = [self._replica(name) for name in self.settings.replicas]
         self._cloud: KwokCloud | None = None
-        self._hetzner: HetznerHalf | None = None
+        self._vendor: Half | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
     @property
@@ -98,9 +102,17 @@ class World:
         return self._cloud
 
     @property
+    def vendor(self) -> Half | None:
+        """The vendor's half, where machines are sold by an API; there after begin()."""
+        return self._vendor
+
+    @property
     def hetzner(self) -> HetznerHalf | None:
-        """The vendor's half, where Hetzner is the cloud; there after begin()."""
-        return self._hetzner
+        return self._vendor if isinstance(self._vendor, HetznerHalf) else None
+
+    @property
+    def linode(self) -> LinodeHalf | None:
+        return self._vendor if isinstance(self._vendor, LinodeHalf) else None
 
     async def begin(self) -> None:
         """Our kinds, our namespace and the node class `default`; scheduler, controllers, kubelets and cloud run."""
@@ -123,18 +135,36 @@ class World:
             api=self.cluster.api("cloud", user="growth-kwok"),
         )
         self._tasks.append(self._cloud.start(self.kernel))
-        if self.settings.growth.process.provider == HETZNER:
+        await self._open_vendor()
+
+    async def _open_vendor(self) -> None:
+        """Where an API sells the machines: its half, and the node class `default` of its kind."""
+        provider = self.settings.growth.process.provider
+        boot = Duration.parse(self.settings.registration_delay).timedelta.total_seconds()
+        if provider == HETZNER:
             await self.admin.create(HETZNER_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
-            self._hetzner = HetznerHalf(
+            self._vendor = HetznerHalf(
                 self.kernel,
                 self.witness,
                 cluster=self.identity,
                 namespace=NAMESPACE_OF_GROWTH,
-                boot_seconds=Duration.parse(self.settings.registration_delay).timedelta.total_seconds(),
+                boot_seconds=boot,
                 admin=self.admin,
             )
-            self.seams.cloud(self._hetzner)
-            self._tasks.append(self._hetzner.start())
+        elif provider == LINODE:
+            await self.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
+            self._vendor = LinodeHalf(
+                self.kernel,
+                self.witness,
+                cluster=self.identity,
+                namespace=NAMESPACE_OF_GROWTH,
+                boot_seconds=boot,
+                admin=self.admin,
+                tier=self.settings.growth.process.linode_cluster,
+            )
+        if self._vendor is not None:
+            self.seams.cloud(self._vendor)
+            self._tasks.append(self._vendor.start())
 
     def start(self) -> None:
         """The replicas of the autoscaler begin, and begin again whenever they end."""
@@ -166,14 +196,14 @@ class World:
             settings=self.settings.growth,
             catalogue=self.settings.catalogue,
             clock=SimClock(self.kernel, skew_seconds=skew),
-            hetzner=self._the_hetzner if self.settings.growth.process.provider == HETZNER else None,
+            vendor=self._the_vendor if self.settings.growth.process.provider in {HETZNER, LINODE} else None,
             seams=self.seams,
             witness=self.witness,
         )
 
-    def _the_hetzner(self) -> HetznerHalf:
-        assert self._hetzner is not None, "the cloud is there after begin()"
-        return self._hetzner
+    def _the_vendor(self) -> Half:
+        assert self._vendor is not None, "the cloud is there after begin()"
+        return self._vendor
 
     async def create(self, bodies: Sequence[Json], *, api: Api | None = None) -> None:
         """Objects of any kind that the server serves, as `kubectl create` would; in the namespace `default` by default."""
