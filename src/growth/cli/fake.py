@@ -1,5 +1,6 @@
 """`growth fake`: a cloud's REST API on this machine, for trying a provider without an account."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
@@ -7,13 +8,16 @@ from cyclopts import Parameter
 from growth.cli.errors import RunFailed, UsageError
 
 if TYPE_CHECKING:
-    from growth.sim.clouds.hetzner import HetznerFake
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from growth.sim.clouds.ledger import Ledger
 
 PORTS: Final = 65535
 
 
 def fake(
-    cloud: Annotated[Literal["hetzner"], Parameter(help="Which cloud: hetzner.")],
+    cloud: Annotated[Literal["hetzner", "linode"], Parameter(help="Which cloud: hetzner or linode.")],
     /,
     *,
     port: Annotated[int, Parameter(help="The port on 127.0.0.1; 0 takes any free one.")] = 0,
@@ -27,47 +31,92 @@ def fake(
     faults: Annotated[
         str, Parameter(help="NAME=RATE,… of what goes wrong (docs/providers.md).", show_default=False)
     ] = "",
+    tier: Annotated[
+        Literal["standard", "enterprise"] | None,
+        Parameter(help="Of linode: the tier of the LKE cluster. [standard]", show_default=False),
+    ] = None,
 ) -> None:
     """Serve a cloud's REST API on this machine, with machines that exist in memory only.
 
     Any token is accepted, nothing costs anything, and all is forgotten when it ends. It answers as the vendor's API does,
-    errors, limits and delays included.
+    errors, limits and delays included. Linode's has one LKE cluster, which is called growth.
     """
     import asyncio
 
-    from growth.ports import SystemClock, SystemRandom
-    from growth.sim.clouds.hetzner import FakeSettings, HetznerFake, parse_faults, parse_stock
-
-    del cloud  # there is one so far
     if not 0 <= port <= PORTS:
         raise UsageError(f"--port {port}: a port is a number from 0 to {PORTS}")
+    if tier is not None and cloud != "linode":
+        raise UsageError(f"--tier {tier}: only linode has tiers")
+    served = _linode(stock, faults, tier or "standard") if cloud == "linode" else _hetzner(stock, faults)
     try:
-        settings = FakeSettings(stock=parse_stock(stock))
-        hetzner = HetznerFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
-    except ValueError as error:
-        raise UsageError(f"--stock {stock}: {error}") from error
-    try:
-        hetzner.faults = parse_faults(faults)
-    except ValueError as error:
-        raise UsageError(f"--faults {faults}: {error}") from error
-    try:
-        asyncio.run(_serve(hetzner, port=port))
+        asyncio.run(_serve(served, port=port))
     except OSError as error:
         raise RunFailed(f"port {port} cannot be used: {error.strerror}") from error
 
 
-async def _serve(cloud: "HetznerFake", *, port: int) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Served:
+    """A fake of any vendor: what it is called, how to run against it, how it is served on a port, and its books."""
+
+    called: str
+    run: str
+    serving: "Callable[[int], AbstractAsyncContextManager[str]]"
+    ledger: "Callable[[], Ledger]"
+
+
+def _hetzner(stock: str, faults: str) -> _Served:
+    from growth.ports import SystemClock, SystemRandom
+    from growth.sim.clouds.hetzner import FakeSettings, HetznerFake, parse_faults, parse_stock
+    from growth.sim.clouds.hetzner.serving import serving
+
+    try:
+        settings = FakeSettings(stock=parse_stock(stock))
+        made = HetznerFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
+    except ValueError as error:
+        raise UsageError(f"--stock {stock}: {error}") from error
+    try:
+        made.faults = parse_faults(faults)
+    except ValueError as error:
+        raise UsageError(f"--faults {faults}: {error}") from error
+
+    return _Served(
+        "Hetzner's API", "growth run --provider hetzner", lambda port: serving(made, port=port), lambda: made.ledger
+    )
+
+
+def _linode(stock: str, faults: str, tier: str) -> _Served:
+    from growth.ports import SystemClock, SystemRandom
+    from growth.sim.clouds.linode import FakeSettings, LinodeFake, parse_faults, parse_stock
+    from growth.sim.clouds.linode.serving import serving
+
+    try:
+        settings = FakeSettings(stock=parse_stock(stock), tier=tier)
+        made = LinodeFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
+    except ValueError as error:
+        raise UsageError(f"--stock {stock}: {error}") from error
+    try:
+        made.faults = parse_faults(faults)
+    except ValueError as error:
+        raise UsageError(f"--faults {faults}: {error}") from error
+
+    return _Served(
+        "Linode's API",
+        f"growth run --provider linode --linode-cluster {made.cluster.label}",
+        lambda port: serving(made, port=port),
+        lambda: made.ledger,
+    )
+
+
+async def _serve(cloud: _Served, *, port: int) -> None:
     import asyncio
     import signal
-
-    from growth.sim.clouds.hetzner.serving import serving
 
     told = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    async with serving(cloud, port=port) as url:
-        print(f"Hetzner's API, a fake of it, is at {url}; Ctrl-C ends it.", flush=True)
-        print(f"growth run --provider hetzner --api-endpoint {url}", flush=True)
+    async with cloud.serving(port) as url:
+        print(f"{cloud.called}, a fake of it, is at {url}; Ctrl-C ends it.", flush=True)
+        print(f"{cloud.run} --api-endpoint {url}", flush=True)
         await told.wait()
-    bought = cloud.ledger.purchases
-    print(f"Bought {len(bought)} machines, {len(cloud.ledger.standing)} of them still there.", flush=True)
+    bought = cloud.ledger().purchases
+    print(f"Bought {len(bought)} machines, {len(cloud.ledger().standing)} of them still there.", flush=True)

@@ -286,6 +286,8 @@ class LkeStage:
             settings=linode.FakeSettings(tier=self.tier, cluster=OURS, tokens=frozenset({TOKEN})),
         )
         self.fake.account.add_cluster(THEIRS, region=self.zone, tier=self.tier)
+        self.admin = cluster.admin
+        self.clock = cluster.clock
         self.clouds: list[LinodeApi] = []
         self._collectors: list[LinodeProvider] = []
 

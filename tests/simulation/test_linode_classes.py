@@ -1,0 +1,169 @@
+"""LinodeNodeClasses: what their conditions say, when their machines drift, and tags that are changed in place."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from growth.api import names
+from growth.api.clouds import NodeClassNotReady
+from growth.api.conditions import find
+from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.providers.linode.keeper import Keeper
+from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode import Faults
+from tests.conformance.providers.stages import LkeStage, claim, on
+from tests.simulation.test_linode_pools import TIERS, machine_of, made
+
+
+@contextlib.asynccontextmanager
+async def kept(stage: LkeStage) -> AsyncIterator[LinodeProvider]:
+    """With somebody who keeps the classes, their tags and the unclaimed capacity."""
+    provider = stage.provider()
+    keeper = Keeper(stage.admin, stage.clouds[-1], provider, clock=stage.clock)
+    running = stage.kernel.create_task(keeper.run(), name="keeper")
+    try:
+        await asyncio.sleep(20)
+        yield provider
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def change(stage: LkeStage, **spec: Any) -> None:
+    await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
+    await asyncio.sleep(20)
+
+
+async def told(stage: LkeStage) -> tuple[str, str, str]:
+    found = await stage.admin.get(LINODE_NODE_CLASS, "default")
+    ready = find(found.status.conditions, names.READY)
+    assert ready is not None
+    return ready.status, ready.reason, ready.message
+
+
+def launched(wanted: NodeClaim, provider_id: str) -> NodeClaim:
+    return NodeClaim(metadata=wanted.metadata, spec=wanted.spec, status=type(wanted.status)(provider_id=provider_id))
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_class_is_ready_until_it_asks_for_what_cannot_be(tier: str) -> None:
+    """The condition says what, where and what to do; no machine is made of it, and it heals by itself."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            assert (await told(stage))[0] == "True"
+            await change(stage, tags=["x" * 51])
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("False", "TagValidationFailed")
+            assert "51 characters" in message
+            with pytest.raises(NodeClassNotReady, match="51 characters"):
+                await provider.create(claim(stage, "one"))
+            await change(stage, tags=["karpenter.sh/nodeclaim:mine"])
+            assert "one of Growth's own tags" in (await told(stage))[2]
+            await change(stage, tags=["team:web"])
+            assert (await told(stage))[0] == "True"
+            machine = await made(provider, claim(stage, "one"))
+            assert "team:web" in machine_of(stage, machine).tags
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize(
+    ("tier", "spec", "reason"),
+    [
+        ("lke", {"lkeK8sVersion": "1.33"}, "LKEK8sVersionUnsupported"),
+        ("lke", {"firewallID": 7}, "FirewallUnsupported"),
+        ("lke-enterprise", {"lkeK8sVersion": "v9.9.9+lke1"}, "LKEK8sVersionUnsupported"),
+        ("lke-enterprise", {"firewallID": 7}, "NotFoundAtLinode"),
+    ],
+)
+def test_what_a_tier_or_the_account_lacks_is_told(tier: str, spec: dict[str, Any], reason: str) -> None:
+    """Each with its own reason."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage):
+            await change(stage, **spec)
+            assert (await told(stage))[:2] == ("False", reason)
+
+    on(tier, body)
+
+
+def test_nodes_may_not_be_newer_than_the_control_plane() -> None:
+    """Older ones may; the pool is made with the version, the strategy and the firewall of the class."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.cluster.k8s_version = "v1.32.8+lke3"
+        stage.fake.account.firewalls[7] = "nodes"
+        async with kept(stage) as provider:
+            await change(stage, lkeK8sVersion="v1.33.4+lke1")
+            assert (await told(stage))[1] == "LKEK8sVersionControlPlaneMismatch"
+            await change(stage, lkeK8sVersion="v1.31.9+lke6", firewallID=7)
+            assert (await told(stage))[0] == "True"
+            await made(provider, claim(stage, "one"))
+            (pool,) = stage.fake.account.pools.values()
+            assert (pool.k8s_version, pool.update_strategy, pool.firewall_id) == ("v1.31.9+lke6", "on_recycle", 7)
+
+    on("lke-enterprise", body)
+
+
+def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
+    """Tags are changed in place: new ones come, those that the class no longer names go, everybody else's stay."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls[7] = "nodes"
+        async with kept(stage) as provider:
+            wanted = claim(stage, "one")
+            await change(stage, tags=["team:web", "stage:test"])
+            machine = await made(provider, wanted)
+            instance = machine_of(stage, machine)
+            stage.fake.account.retag(instance, (*instance.tags, "by:hand"))
+            await change(stage, tags=["team:api"])
+            assert {"team:api", "by:hand", "karpenter.sh/nodeclaim:one"} <= set(instance.tags)
+            assert not {"team:web", "stage:test"} & set(instance.tags)
+            await asyncio.sleep(120)
+            assert await provider.is_drifted(launched(wanted, machine.provider_id)) == ""
+            await change(stage, firewallID=7)
+            await asyncio.sleep(120)
+            assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
+
+    on("lke-enterprise", body)
+
+
+def test_an_account_that_cannot_be_asked_says_nothing_of_a_class() -> None:
+    """One that was never judged is unknown; one that was ready stays so."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(lost_request=1.0)
+        async with kept(stage):
+            await asyncio.sleep(60)
+            assert (await told(stage))[0] == "Unknown"
+            stage.fake.faults = Faults()
+            await asyncio.sleep(120)
+            assert (await told(stage))[0] == "True"
+            stage.fake.faults = Faults(lost_request=1.0)
+            await asyncio.sleep(900)
+            assert (await told(stage))[0] == "True"
+
+    on("lke", body)
+
+
+def test_prices_and_availability_are_the_regions() -> None:
+    """A plan that the region lacks is shown as unavailable; one that its list does not name can be had."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.cluster.region = "br-gru"
+        stage.fake.market.flags["g7-premium-2", "br-gru"] = False
+        catalogue = await stage.provider().catalogue()
+        offered = {kind.name: kind.offerings[0] for kind in catalogue.types}
+        assert {each.zone for each in offered.values()} == {"br-gru"}
+        assert offered["g6-standard-2"].price == 50_400_000
+        assert offered["g6-standard-2"].available
+        assert not offered["g7-premium-2"].available
+        assert offered["g7-premium-4"].available
+        assert "g6-nanode-1" not in offered
+
+    on("lke", body)
