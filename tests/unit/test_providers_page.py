@@ -6,6 +6,7 @@ import pathlib
 from growth.api import clouds
 from growth.providers.contract import CloudProvider
 from growth.sim.clouds.hetzner.faults import NAMES
+from growth.sim.clouds.linode import faults as linode
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "providers.md").read_text()
 
@@ -25,6 +26,7 @@ def rows(heading: str) -> list[str]:
 def test_every_fault_is_listed() -> None:
     """In the order of the code, no more and no less."""
     assert rows("Fault") == list(NAMES)
+    assert rows("Fault of LKE") == list(linode.NAMES)
 
 
 def test_every_method_is_listed() -> None:

@@ -39,7 +39,10 @@ class CloudProvider(Protocol):
         """The machine as the cloud sees it now, or `MachineNotFound`."""
 
     async def list(self) -> Sequence[CloudMachine]:
-        """Every machine of this cluster, those that nobody claims included. The whole list or `CloudUnavailable`."""
+        """Every machine of this cluster, those whose claim is gone included. The whole list or `CloudUnavailable`.
+
+        Capacity that never had a claim, where a cloud sells such, is the provider's own to collect and is not shown.
+        """
 
     async def catalogue(self) -> Catalogue:
         """What is sold now, with prices and stock; types without stock are listed as unavailable."""
