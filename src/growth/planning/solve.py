@@ -189,7 +189,8 @@ class Pass:
 
     def ledgers(self) -> dict[PoolRef, Ledger]:
         """What may still be bought, for one trial."""
-        return {ref: ledger.copy() for ref, ledger in self._books.items()}
+        # In books without a bound nothing is ever written.
+        return {ref: ledger.copy() if ledger.bounded else ledger for ref, ledger in self._books.items()}
 
     def packer(
         self,

@@ -27,6 +27,7 @@ class Shop:
         self._ground = ground
         self._node_cost = node_cost
         self._needs: dict[PodClass, Floats] = {}
+        self._drawings: dict[tuple[bytes, int], list[Drawn]] = {}  # by how many pods of each row, and for how much
 
     def loads(self, nodes: Sequence[Iterable[Placed]]) -> Floats:
         """What the pods of each node ask for, resource by resource."""
@@ -81,18 +82,24 @@ class Shop:
             if row is None:
                 return [], {}
             counts[row] += 1
+        alike = (counts.tobytes(), most)
+        if alike not in self._drawings:
+            self._drawings[alike] = self._draw(goods, counts, worth, most)
+        found = self._drawings[alike]
+        return (found, rows) if found else ([], {})
+
+    def _draw(self, goods: Market, counts: Ints, worth: Floats, most: int) -> list[Drawn]:
         fine = (goods.prices <= most) & (goods.prices * SMALLEST >= most)
         drawings = draw(goods, counts, worth, columns=fine)
         if sum(int(each.pods.sum()) for each in drawings) < counts.sum():
-            return [], {}
-        found = [
+            return []
+        return [
             Drawn(
                 *goods.columns[each.column],
                 pods={row: int(each.pods[row]) for row in np.flatnonzero(each.pods).tolist()},
             )
             for each in drawings
         ]
-        return found, rows
 
     @functools.cached_property
     def _rows(self) -> tuple[dict[PodClass, int], Market, Floats]:
