@@ -305,9 +305,10 @@ def test_a_full_placement_group_is_no_lack_of_stock() -> None:
 
     async def body(world: HetznerWorld) -> None:
         await world.provider.create(claim("first", "cx33"))
-        (group,) = world.fake.project.placement_groups.values()
-        group.servers += list(range(10**6, 10**6 + 9))
+        other = world.new_provider(seed="other")
+        await asyncio.gather(*(other.create(claim(f"more-{number}", "cx33")) for number in range(9)))
         await world.provider.create(claim("second", "cx33"))
+        assert sum(each.code == "placement_error" for each in world.fake.calls) == 1
         assert len(world.fake.project.placement_groups) == 2
         sold = await world.provider.catalogue()
         assert all(each.available for kind in sold.types for each in kind.offerings)
@@ -462,3 +463,18 @@ def test_two_hundred_machines_cost_at_most_eight_calls_each() -> None:
 
     calls = in_hetzner(body, node_class={"placementGroup": "Spread"}, settings=FakeSettings(limits=Limits(servers=500)))
     assert calls <= 8
+
+
+def test_types_without_an_image_are_no_lack_of_stock() -> None:
+    """Where none of the claim's types has an image the class is to blame, in words; where one has, that is bought."""
+
+    async def body(world: HetznerWorld) -> None:
+        world.fake.project.add_image(labels={"os": "talos"})
+        with pytest.raises(NodeClassNotReady, match="for arm64"):
+            await world.provider.create(claim("one", "cax11", "cax21"))
+        made = await world.provider.create(claim("two", "cax11", "cx43"))
+        assert made.instance_type == "cx43"
+        sold = await world.provider.catalogue()
+        assert all(each.available for kind in sold.types for each in kind.offerings)
+
+    in_hetzner(body, node_class={"image": {"selector": "os=talos"}})

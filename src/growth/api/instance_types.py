@@ -59,6 +59,14 @@ class InstanceType:
         """What is left for pods, never below zero."""
         return {name: max(0, left) for name, left in subtract(self.capacity, self.overhead).items()}
 
+    def sized(self, capacity: Amounts, allocatable: Amounts) -> "InstanceType":
+        """The type as machines of it turned out to be. What they did not report is as it was assumed."""
+        has = {name: capacity.get(name, amount) for name, amount in self.capacity.items()}
+        assumed = self.allocatable
+        kept = {name: amount - allocatable.get(name, assumed[name]) for name, amount in has.items()}
+        overhead = {name: amount for name, amount in kept.items() if amount > 0}
+        return dataclasses.replace(self, capacity=has, overhead=overhead)
+
     @functools.cached_property
     def labels_of_today(self) -> Labels:
         """`labels` by their names of today, and the type's own name: what every machine of the type can have."""

@@ -25,7 +25,7 @@ from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
 from growth.sim.world.hetzner import CLUSTER_LABEL
-from growth.sim.world.tally import Tally, Totals, prices_of
+from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
 from growth.sim.world.world import World, WorldSettings
 
 LOOK_SECONDS: Final = 10.0
@@ -52,7 +52,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
     settings = _settings(order)
     with_it = company(order)
     traces = _traces(order)
-    tally = Tally(prices_of(settings.catalogue))
+    tally = Tally(prices_of(settings.catalogue), quanta=quanta_of(settings.catalogue))
     kernels: list[Kernel] = []
 
     async def main(kernel: Kernel) -> _Ended:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from growth.api import names
-from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
 from growth.units.money import Money
 
 CLOUD: Final = "hetzner"
@@ -17,6 +17,7 @@ CURRENCY: Final = "EUR"
 
 LOCATIONS: Final = ("fsn1", "nbg1", "hel1")
 HOURS_BILLED: Final = 624  # a month is never billed for more
+HOUR_SECONDS: Final = 3600  # every hour that has begun is billed
 PODS: Final = 110
 VOLUME_LIMITS: Final = {"csi.hetzner.cloud": 16}
 CSI_LOCATION_LABEL: Final = "csi.hetzner.cloud/location"  # volumes are tied to a location by this label
@@ -80,7 +81,8 @@ def _type(
 ) -> InstanceType:
     cores, memory_gib, disk_gb, monthly = figures
     memory = memory_gib << 30
-    price = Money.parse(Decimal(monthly), CURRENCY).divided(HOURS_BILLED).nano
+    cap = Money.parse(Decimal(monthly), CURRENCY)
+    price = cap.divided(HOURS_BILLED).nano
     return InstanceType(
         name=name,
         labels={names.ARCH_LABEL: (architecture,), names.OS_LABEL: ("linux",)},
@@ -97,6 +99,7 @@ def _type(
                 names.ON_DEMAND,
                 price,
                 labels={names.REGION_LABEL: (location,), CSI_LOCATION_LABEL: (location,)},
+                billing=Billing(HOUR_SECONDS, cap.nano),
             )
             for location in locations
         ),

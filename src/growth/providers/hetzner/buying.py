@@ -112,16 +112,23 @@ class Buying:
         name = claim.metadata.name
         options = self._options(claim, sold)
         tried = 0
+        unfit: list[str] = []
         for option in options[:MOST_OFFERINGS]:
-            made = await self._had(claim, node_class, option, sold)
+            tried += 1
+            try:
+                made = await self._had(claim, node_class, option, sold)
+            except Missing as error:
+                unfit.append(str(error))
+                continue
             if made is not None:
                 return made
-            tried += 1
         # An earlier purchase, whose answer was lost, may stand although nothing can be had by now.
         if await self._cloud.server_named(name) is not None:
             known = await self._adopted(claim, node_class, sold)
             if known is not None:
                 return known
+        if unfit and len(unfit) == len(options):
+            raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {unfit[0]}")
         if tried < len(options):
             raise CreateError(
                 f"the {tried} cheapest offerings of claim {name} cannot be had now: the next are tried soon",
@@ -155,8 +162,6 @@ class Buying:
     ) -> CloudMachine | None:
         """The machine, of this offering or as it was bought before; None where the offering cannot be had now."""
         image = await self._image(node_class, option)
-        if image is None:
-            return None
         body = await self._order(claim, node_class, option, image)
         for attempt in range(MOST_GROUPS):
             seat = await self._seat(claim, node_class)
@@ -302,15 +307,16 @@ class Buying:
             **({"user_data": user_data} if user_data else {}),
         }
 
-    async def _image(self, node_class: HetznerNodeClass, option: Choice) -> Image | None:
-        """None where no image of the class fits the type: another type may do."""
-        try:
-            image = await self._account.image(node_class.spec.image, option.labels.get(names.ARCH_LABEL, ""))
-        except Missing as error:
-            _log.debug("an offering is left out", offering=str(option), error=str(error))
-            return None
+    async def _image(self, node_class: HetznerNodeClass, option: Choice) -> Image:
+        """`Missing` where no image of the class fits the type: another type may do."""
+        image = await self._account.image(node_class.spec.image, option.labels.get(names.ARCH_LABEL, ""))
         disk = next((each.disk for each in await self._account.server_types() if each.name == option.type.name), 0)
-        return image if image.disk_size <= disk else None
+        if image.disk_size > disk:
+            raise Missing(
+                f"spec.image: image {image.name or image.id} needs a disk of {image.disk_size:g} GB, and {option.type.name} has"
+                f" {disk}: use a smaller image, or larger types"
+            )
+        return image
 
     async def _seat(self, claim: NodeClaim, node_class: HetznerNodeClass) -> Seat | None:
         if node_class.spec.placement_group != "Spread":

@@ -1,5 +1,6 @@
 """What a HetznerNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
+import contextlib
 import dataclasses
 import hashlib
 import re
@@ -8,8 +9,10 @@ from typing import Final
 
 import msgspec
 
-from growth.api.nodeclasses import HetznerNodeClassSpec
+from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
 from growth.providers.catalogues.hetzner import DEDICATED
+from growth.units.errors import QuantityError
+from growth.units.resources import Amounts, amounts
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v1"
@@ -50,6 +53,17 @@ def hash_of(spec: HetznerNodeClassSpec) -> str:
     }
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     return f"{HASH_VERSION}-{digest}"
+
+
+def learned_sizes(node_class: HetznerNodeClass) -> dict[str, tuple[Amounts, Amounts]]:
+    """Capacity and allocatable that machines of the class, as it is now, turned out to have, by type."""
+    made = hash_of(node_class.spec)
+    found: dict[str, tuple[Amounts, Amounts]] = {}
+    for each in node_class.status.learned_types:
+        if each.hash == made:
+            with contextlib.suppress(QuantityError):
+                found[each.name] = (amounts(each.capacity), amounts(each.allocatable))
+    return found
 
 
 def comparable(hash_: str) -> bool:

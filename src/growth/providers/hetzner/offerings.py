@@ -12,13 +12,12 @@ from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
-from growth.api.nodeclasses import HetznerLearnedType, HetznerNodeClass
+from growth.api.nodeclasses import HetznerNodeClass
 from growth.providers.catalogues import hetzner as listed
-from growth.providers.hetzner.classes import hash_of
+from growth.providers.hetzner.classes import learned_sizes
 from growth.providers.hetzner.wire import Deprecation, Price, Pricing, ServerType
-from growth.units.errors import MoneyError, QuantityError
+from growth.units.errors import MoneyError
 from growth.units.money import Money
-from growth.units.resources import amounts
 
 HOUR_SECONDS: Final = 3600
 ARCHITECTURES: Final = {"x86": "amd64", "arm": "arm64"}
@@ -51,8 +50,7 @@ def catalogue(types: Sequence[ServerType], pricing: Pricing, *, now: dt.datetime
 def for_class(node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing) -> tuple[InstanceType, ...]:
     """The types as machines of the class are: where it allows them, with its extras, and as large as its nodes said."""
     spec = node_class.spec
-    made = hash_of(spec)
-    learned = {each.name: each for each in node_class.status.learned_types if each.hash == made}
+    learned = learned_sizes(node_class)
     found: list[InstanceType] = []
     for kind in sold.types:
         offerings = tuple(
@@ -63,7 +61,7 @@ def for_class(node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing) -
         changed = dataclasses.replace(kind, offerings=offerings)
         if spec.max_pods is not None:
             changed = dataclasses.replace(changed, capacity={**kind.capacity, "pods": spec.max_pods})
-        found.append(_learned(changed, learned.get(kind.name)))
+        found.append(changed.sized(*learned[kind.name]) if kind.name in learned else changed)
     return tuple(found)
 
 
@@ -123,21 +121,6 @@ def _with_extras(offering: Offering, pricing: Pricing, currency: str, *, ipv4: b
         price = _sum(price, _nano(address.price_hourly.net, currency) if address is not None else None)
         cap = _sum(cap, _nano(address.price_monthly.net, currency) if address is not None else None)
     return dataclasses.replace(offering, price=price, billing=Billing(HOUR_SECONDS, cap))
-
-
-def _learned(kind: InstanceType, learned: HetznerLearnedType | None) -> InstanceType:
-    if learned is None:
-        return kind
-    try:
-        has, leaves = amounts(learned.capacity), amounts(learned.allocatable)
-    except QuantityError:
-        return kind
-    capacity = {name: has.get(name, amount) for name, amount in kind.capacity.items()}
-    assumed = kind.allocatable
-    overhead = {name: amount - leaves.get(name, assumed[name]) for name, amount in capacity.items()}
-    return dataclasses.replace(
-        kind, capacity=capacity, overhead={name: amount for name, amount in overhead.items() if amount > 0}
-    )
 
 
 def _ended(kind: ServerType, now: dt.datetime) -> bool:

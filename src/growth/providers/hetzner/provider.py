@@ -5,6 +5,7 @@ cluster's label are shown or touched.
 """
 
 import contextlib
+import copy
 import datetime as dt
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final
@@ -278,7 +279,7 @@ class HetznerProvider:
 
     def _check_held(self) -> None:
         if self._held is not None and self._held[0] > self._clock.monotonic():
-            raise self._held[1]
+            raise copy.copy(self._held[1])  # without the way that the first one came
 
     def _hold(self, error: CloudError) -> CloudError:
         """Nobody buys for a while: the next would be refused as well, and calls are counted."""
