@@ -256,7 +256,10 @@ def test_a_network_has_as_many_addresses_as_it_has() -> None:
     subnet = {"type": "cloud", "network_zone": "eu-central", "ip_range": "10.0.0.0/29"}
     _, made = ask(fake, "POST", "/networks", {"name": "n", "ip_range": "10.0.0.0/16", "subnets": [subnet]})
     for number in range(5):
-        up(fake, clock, name=f"web-{number}", networks=[made["network"]["id"]])
+        bought(fake, name=f"web-{number}", networks=[made["network"]["id"]])
+    clock.add(60)
+    servers = ask(fake, "GET", "/servers")[1]["servers"]
+    assert len({server["private_net"][0]["ip"] for server in servers}) == 5
     refused = ask(fake, "POST", "/servers", {**BODY, "name": "web-5", "networks": [made["network"]["id"]]})
     assert refused[1]["error"]["code"] == "no_subnet_available"
 
