@@ -42,7 +42,7 @@ from growth.units.resources import quantities
 R = TypeVar("R")
 
 ENDPOINT: Final = "https://hetzner.test/v1"
-TOKEN: Final = "of-a-simulated-project-0123456789"  # noqa: S105 - of no account
+TOKEN: Final = "Zk4vT9wQxB7nLr2mHc8JpYd5GsF3uEaR"  # noqa: S105 - of no account
 USER: Final = "growth-kwok"
 CLUSTER_LABEL: Final = "growth.dev/cluster"
 CLAIM_UID_LABEL: Final = "growth.dev/claim-uid"
