@@ -9,7 +9,7 @@ from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.instance_types import Billing, InstanceType, Offering
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.cluster.paying import LEAD, paid_until, too_early
-from growth.controllers.growth.emptying import PoolNode, plan_scale_down
+from growth.planning.emptying import PoolNode, plan_scale_down
 
 START = dt.datetime(2026, 11, 16, 9, 7, 30, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)

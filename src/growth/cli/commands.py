@@ -26,6 +26,13 @@ COMMANDS: Final = {
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
     ),
+    "explain": Command(
+        "growth.cli.explain:explain",
+        "Say why a pod has no node, a node stays, a claim waits or a pool cannot buy.",
+    ),
+    "whatif": Command(
+        "growth.cli.whatif:whatif", "Show what a change would do: machines, cost, and pods that would not fit."
+    ),
     "simulate": Command(
         "growth.cli.simulate:simulate", "Run the autoscaler in a simulated cluster where things go wrong, and judge it."
     ),

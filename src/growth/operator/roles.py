@@ -2,6 +2,7 @@
 
 Two identities: `growth` acts; `growth-kwok` plays the cloud and its kubelets, and is needed with the KWOK provider only, or
 with a fake of another. What only one provider needs stands apart. Tests run the autoscaler with these rights alone.
+A third identity, `growth-reader`, is for people who ask and change nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,6 +75,32 @@ KWOK: Final = (
 )
 KWOK_AT_HOME: Final = (_rule("", ("configmaps",), *_READ, "create", "patch", "delete"),)
 KWOK_HEARTBEATS: Final = (_rule("coordination.k8s.io", ("leases",), "create", "patch"),)
+
+# What plan, explain, whatif and top read: lists and watches, and no Secret.
+READER: Final = (
+    _rule("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims", "podtemplates"), *_READ),
+    _rule("", ("events",), *_READ),
+    _rule("apps", ("daemonsets", "deployments", "replicasets", "statefulsets"), *_READ),
+    _rule("policy", ("poddisruptionbudgets",), *_READ),
+    _rule("storage.k8s.io", ("storageclasses", "csinodes", "volumeattachments"), *_READ),
+    _rule(names.KARPENTER, ("nodepools", "nodeclaims", "nodeoverlays"), *_READ),
+    _rule(names.AUTOSCALING, ("capacitybuffers",), *_READ),
+    _rule(names.GROWTH, ("growthpools", "noderequests", "noderemovalrequests", "decisions"), *_READ),
+    _rule(names.KWOK_CLASS_GROUP, ("kwoknodeclasses",), *_READ),
+    _rule(names.GROWTH, ("hetznernodeclasses",), *_READ),
+    _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses",), *_READ),
+)
+
+
+def reader(*, namespace: str) -> list[Json]:
+    """The account for people who ask: service account, role and binding."""
+    name = "growth-reader"
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
+        _role("ClusterRole", name, "", READER),
+        _binding("ClusterRole", name, "", subject),
+    ]
 
 
 def objects(*, namespace: str, provider: str = "kwok") -> list[Json]:

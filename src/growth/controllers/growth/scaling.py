@@ -19,15 +19,15 @@ from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.growth import marking
 from growth.controllers.growth.booking import types_of
-from growth.controllers.growth.emptying import PoolNode, plan_scale_down
 from growth.controllers.growth.releasing import Releasing
-from growth.controllers.growth.removing import is_marked, running
+from growth.controllers.growth.removing import is_marked
 from growth.controllers.growth.sparing import leaving
 from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.tainting import NodeReplaced
 from growth.kube.errors import ConfigError, GateClosed, KubeError, NotFound
 from growth.kube.informer import Informer
 from growth.planning import occupants
+from growth.planning.emptying import PoolNode, plan_scale_down, running
 from growth.telemetry.logs import logger
 from growth.units import print_time
 

@@ -80,11 +80,21 @@ class OneMachine(Quiet):
         if labels(step.new).get(MACHINE_LABEL) != case.books.cluster:
             return
         uid = step.new["data"]["claimUID"]
-        claim = case.books.claim_of(step.new)
-        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
-        unknown = uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID"))
-        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not unknown:
+        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not self._excused(step.new, case):
             yield Complaint(f"{step.key[1]} is the second machine of claim {uid}", (_claim_name(step.key[1]),))
+
+    @staticmethod
+    def _excused(machine: Json, case: Case) -> bool:
+        uid = machine["data"]["claimUID"]
+        if sum(each["data"].get("claimUID") == uid for each in case.books.machines.values()) > 1:
+            return False
+        claim = case.books.claim_of(machine)
+        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
+        if uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID")):
+            return True
+        # While the purchase was on its way its claim was ended, machine and all. Clouds know machines by name, and a name is
+        # free when its machine is gone; nobody can call the request back. What comes of it is a leak, and goes as one.
+        return case.now - case.sent > LATE_SECONDS and (claim is None or deleting(claim))
 
     def state(self, case: Case) -> Iterator[Complaint]:
         counts = collections.Counter(each["data"].get("claimUID", "") for each in case.books.machines.values())

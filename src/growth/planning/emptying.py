@@ -12,8 +12,13 @@ from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.cluster.paying import too_early
 from growth.cluster.shapes import CachedPod
-from growth.controllers.growth.removing import running
+from growth.cluster.wanting import is_done, is_mirror, of_daemon_set
 from growth.units import DurationError, parse_or_never
+
+
+def running(pods: Iterable[CachedPod]) -> tuple[CachedPod, ...]:
+    """The pods that a node is not empty with: neither finished, nor a DaemonSet's, nor its kubelet's own."""
+    return tuple(pod for pod in pods if not is_done(pod) and not of_daemon_set(pod) and not is_mirror(pod))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
