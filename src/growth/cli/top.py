@@ -49,11 +49,12 @@ def top(
 async def _watch(cluster: Cluster, provider: str | None) -> None:
     from growth.api.nodes import NODE
     from growth.kube import access
-    from growth.ports import SystemClock, SystemRandom, ThreadCompute
+    from growth.ports import SystemClock, SystemRandom
+    from growth.top.elsewhere import Elsewhere
     from growth.top.following import Following
     from growth.top.view import Top
 
-    clock, compute = SystemClock(), ThreadCompute()
+    clock, compute = SystemClock(), Elsewhere()
     async with connected(cluster, deadline_seconds=CALL_SECONDS) as api:
         await api.list(NODE, limit=1)  # a cluster that refuses us is told of in a line, not on a screen
         way = access.find(kubeconfig=cluster.kubeconfig, context=cluster.context)

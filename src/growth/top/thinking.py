@@ -17,8 +17,9 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
 from growth.cluster.wanting import is_done, is_mirror, key_of, movable, of_daemon_set
 from growth.planning.disruption import words
-from growth.planning.disruption.decide import decide
+from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Kept, Move
+from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts, situated
 from growth.planning.least import least_hourly
 from growth.planning.overlays import overlaid
@@ -29,6 +30,8 @@ from growth.units.money import Money
 
 # Where nobody says since when a node is as it is, it has been so for long.
 _LONG: Final = 10.0**9
+# Of a search for cheaper machines: a tenth of what the autoscaler may take. Somebody is waiting.
+STEPS: Final = 30_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,8 @@ def think(matter: Matter) -> Thoughts:
         for name, counted in picture.counted.items()
         if counted.machine.claim is not None
     }
-    decided = decide(situated(picture, facts=facts, pods=matter.pods, disruption_budgets=matter.budgets))
+    situation = situated(picture, facts=facts, pods=matter.pods, disruption_budgets=matter.budgets)
+    decided = decide(situation, Options(search=SearchOptions(budget=STEPS)))
     ours = {node.name for node in snapshot.nodes if node.pool is not None}
     held = [
         Demand(key_of(pod), pod.shape)

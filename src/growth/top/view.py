@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import gc
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final
 
@@ -66,7 +67,7 @@ class Top(App[None]):
         self._shown_title = title
         self._said = said
         self._rows = Rows()
-        self._screen: Screen | None = None
+        self.seen: Screen | None = None
         self.thoughts: Thoughts = NONE_YET
         self.failure: Exception | None = None
         self.chosen = Arrangement()
@@ -100,6 +101,9 @@ class Top(App[None]):
         await self._following.wait_synced()
         waiting.stop()
         self.look()
+        # Python's collector would walk the whole cache again and again, and the screen stand still meanwhile.
+        gc.collect()
+        gc.freeze()
         self.set_interval(REFRESH_SECONDS, self.look)
         await self._think_on()
 
@@ -123,12 +127,12 @@ class Top(App[None]):
 
     def look(self) -> None:
         """Reads the cluster as it is now and shows it."""
-        self._screen = self._rows.screen(self._following.see())
+        self.seen = self._rows.screen(self._following.see())
         self.arrange()
 
     def arrange(self) -> None:
         """Shows what was read last, as the person wants it."""
-        screen, thoughts, chosen = self._screen, self.thoughts, self.chosen
+        screen, thoughts, chosen = self.seen, self.thoughts, self.chosen
         if screen is None:
             return
         now, currency = screen.now, screen.currency
@@ -192,7 +196,7 @@ class Top(App[None]):
         self.query_one("#nodes", Lines).focus()
 
     def on_lines_opened(self, event: Lines.Opened) -> None:
-        screen = self._screen
+        screen = self.seen
         if screen is None:
             return
         text: Text | None = None
