@@ -20,7 +20,7 @@ from growth.operator.metrics import new_metrics
 from growth.operator.parts import Part
 from growth.operator.settings import Settings, read
 from growth.operator.wiring import Autoscaler, Openings, Role
-from growth.ports import Clock, ThreadCompute
+from growth.ports import Clock, Compute
 from growth.sim.ports import SimRandom
 from growth.sim.replica import USERS
 from growth.sim.world.budgets import Budgets
@@ -55,8 +55,9 @@ def settings(*, speed: float) -> Settings:
 class Embedded:
     """`await begin()`, then `run` until cancelled. Make it on the loop that it runs on."""
 
-    def __init__(self, *, clock: Clock, seed: int, speed: float = 1.0) -> None:
+    def __init__(self, *, clock: Clock, compute: Compute, seed: int, speed: float = 1.0) -> None:
         self._clock = clock
+        self._compute = compute
         self._random = random = SimRandom(seed, "demo")
         self.settings = settings(speed=speed)
         self.server = server = MemoryServer(clock, random.stream("server"))
@@ -86,23 +87,19 @@ class Embedded:
 
     async def run(self) -> None:
         """Plays the cluster and runs the autoscaler until cancelled, or until one of them fails."""
-        compute = ThreadCompute()
         openings = Openings(
             connect=self._connected,
             cloud=chosen(self.settings, clock=self._clock, random=self._random.stream("cloud")),
             clock=self._clock,
             random=self._random.stream("growth"),
-            compute=compute,
+            compute=self._compute,
             metrics=new_metrics(),
             identity="growth-demo",
         )
-        try:
-            async with asyncio.TaskGroup() as group:
-                for part in self._parts:
-                    group.create_task(part.run(), name=type(part).__name__)
-                group.create_task(Autoscaler(openings, self.settings).run(), name="growth")
-        finally:
-            compute.close()
+        async with asyncio.TaskGroup() as group:
+            for part in self._parts:
+                group.create_task(part.run(), name=type(part).__name__)
+            group.create_task(Autoscaler(openings, self.settings).run(), name="growth")
 
     @contextlib.asynccontextmanager
     async def _connected(self, role: Role, gate: Gate) -> AsyncIterator[Api]:

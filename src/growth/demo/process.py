@@ -1,54 +1,66 @@
-"""One run of the demo's cluster, from nothing to its end."""
+"""One run of the demo, from nothing to its end: the cluster, its waves, and who tells of them."""
 
 import asyncio
 import contextlib
 import pathlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from growth.demo import scene
 from growth.demo.cluster import CLOUD, Embedded
 from growth.demo.playing import Playing
 from growth.demo.telling import Telling
 from growth.kube.memory.serve import serving, write_kubeconfig
-from growth.ports import Clock
+from growth.ports import Clock, Compute, ThreadCompute
 from growth.providers.catalogues import builtin
 from growth.sim.ports import SimRandom
 
 
+class Demo:
+    """`await begin()`, then `run` until cancelled. `write` hears what happens, line by line."""
+
+    def __init__(
+        self, *, clock: Clock, compute: Compute, seed: int, write: Callable[[str], None], speed: float = 1.0
+    ) -> None:
+        self.cluster = Embedded(clock=clock, compute=compute, seed=seed, speed=speed)
+        self._telling = Telling(
+            self.cluster.admin,
+            catalogue=builtin(CLOUD, dedicated=True),
+            clock=clock,
+            random=SimRandom(seed, "telling"),
+            speed=speed,
+            write=write,
+        )
+        self._playing = Playing(self.cluster.admin, seed=seed, tell=self._telling.say)
+
+    async def begin(self) -> None:
+        """The pools and the Deployments, without a pod yet."""
+        await self.cluster.begin([scene.NODE_CLASS, *scene.POOLS, *(app.manifest() for app in scene.APPS)])
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in (self.cluster, self._telling, self._playing):
+                group.create_task(each.run(), name=type(each).__name__)
+
+
 @contextlib.asynccontextmanager
 async def running(
-    *,
-    clock: Clock,
-    seed: int,
-    speed: float,
-    kubeconfig: pathlib.Path,
-    write: Callable[[str], None],
+    *, clock: Clock, seed: int, speed: float, kubeconfig: pathlib.Path, write: Callable[[str], None]
 ) -> AsyncIterator[str]:
-    """The cluster lives while the block runs; gives its URL, which the kubeconfig leads to. `write` hears what happens.
+    """The demo runs, and is served over HTTP, while the block does; gives its URL, to which the kubeconfig leads.
 
     What fails in it cancels the block and is raised.
     """
-    embedded = Embedded(clock=clock, seed=seed, speed=speed)
-    objects = [scene.NODE_CLASS, *scene.POOLS, *(app.manifest() for app in scene.APPS)]
-    await embedded.begin(objects)
-    telling = Telling(
-        embedded.admin,
-        catalogue=builtin(CLOUD, dedicated=True),
-        clock=clock,
-        random=SimRandom(seed, "telling"),
-        speed=speed,
-        write=write,
-    )
-    playing = Playing(embedded.admin, seed=seed, tell=telling.say)
-    async with serving(embedded.server) as url:
-        write_kubeconfig(kubeconfig, url)
-        async with asyncio.TaskGroup() as group:
-            tasks: list[asyncio.Task[Any]] = [
-                group.create_task(each.run(), name=type(each).__name__) for each in (embedded, telling, playing)
-            ]
-            try:
-                yield url
-            finally:
-                for task in tasks:
+    compute = ThreadCompute()
+    demo = Demo(clock=clock, compute=compute, seed=seed, speed=speed, write=write)
+    await demo.begin()
+    try:
+        async with serving(demo.cluster.server) as url:
+            write_kubeconfig(kubeconfig, url)
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(demo.run(), name="demo")
+                try:
+                    yield url
+                finally:
                     task.cancel()
+    finally:
+        compute.close()
