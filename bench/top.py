@@ -72,7 +72,7 @@ async def _measure(nodes: int, rounds: int, changes: int) -> dict[str, Any]:
         while compute.done == 0 or len(busy) < 1:
             busy.append(await _after(api, pods, len(busy), changes, look))
         shown = len(app.query_one("#nodes").keys)  # type: ignore[attr-defined] # our own widget
-    compute.close()
+    await compute.close()
     return {
         "nodes": nodes,
         "pods": len(pods),
@@ -143,8 +143,8 @@ class _Held:
         self.go.clear()
         return result
 
-    def close(self) -> None:
-        self._own.close()
+    async def close(self) -> None:
+        await self._own.close()
 
 
 def _figures(seconds: Sequence[float]) -> dict[str, float]:

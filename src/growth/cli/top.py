@@ -63,7 +63,7 @@ async def _watch(cluster: Cluster, provider: str | None) -> None:
         try:
             await app.run_async()
         finally:
-            compute.close()
+            await compute.close()
     if app.failure is not None:
         raise app.failure
 

@@ -93,39 +93,62 @@ def waiting(screen: Screen, thoughts: Thoughts, chosen: Arrangement) -> list[Pod
 # Words.
 
 
-def node_heading(chosen: Arrangement) -> Text:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Columns:
+    """How wide the columns of nodes are; 0 leaves one out. The reason has what is left."""
+
+    name: int = NAME
+    pool: int = 12
+    type: int = 9
+    price: int = 9
+    bar: int = BAR
+
+
+WIDE: Final = Columns()
+NARROW: Final = Columns(name=18, pool=0, type=7, price=8, bar=0)
+ROOMY: Final = 120  # characters; with fewer a terminal is narrow
+
+
+def columns(width: int) -> Columns:
+    """What fits into a terminal so wide."""
+    return WIDE if width >= ROOMY else NARROW
+
+
+def node_heading(chosen: Arrangement, of: Columns = WIDE) -> Text:
     """The columns of nodes; the one that orders them is marked."""
     mark = "▲" if chosen.reverse else "▼"
     titles = [
-        (Order.NAME, "NODE", NAME),
-        (Order.POOL, "POOL", 12),
+        (Order.NAME, "NODE", of.name),
+        (Order.POOL, "POOL", of.pool),
         (None, "STATE", 9),
-        (None, "TYPE", 9),
-        (Order.COST, "PRICE/H", 9),
-        (Order.CPU, "CPU", BAR + 5),
-        (Order.MEMORY, "MEMORY", BAR + 5),
+        (None, "TYPE", of.type),
+        (Order.COST, "PRICE/H", of.price),
+        (Order.CPU, "CPU", of.bar + 5),
+        (Order.MEMORY, "MEMORY" if of.bar else "MEM", of.bar + 5),
         (Order.PODS, "PODS", 5),
         (Order.AGE, "AGE", 5),
-        (None, "WHY IT IS KEPT", 0),
     ]
     text = Text(no_wrap=True)
     for order, title, width in titles:
-        shown = f"{title}{mark}" if order is chosen.order else title
-        text.append(shown.ljust(width) if width else shown, style="bold reverse" if order is chosen.order else "bold")
-        text.append(" ")
+        if width:
+            ordering = order is chosen.order
+            text.append((f"{title}{mark}" if ordering else title).ljust(width), "bold reverse" if ordering else "bold")
+            text.append(" ")
+    text.append("WHY IT IS KEPT", style="bold")
     return text
 
 
-def node_line(row: NodeRow, why: str, *, now: dt.datetime, currency: str) -> Text:
+def node_line(row: NodeRow, why: str, *, now: dt.datetime, currency: str, of: Columns = WIDE) -> Text:
     """A node in one line. What does not fit into the terminal is cut off at its end: the reason, which details repeat."""
     text = Text(no_wrap=True)
-    text.append(shortened(row.name, NAME).ljust(NAME) + " ")
-    text.append(shortened(row.pool or "—", 12).ljust(12) + " ", style="dim")
+    text.append(shortened(row.name, of.name).ljust(of.name) + " ")
+    if of.pool:
+        text.append(shortened(row.pool or "—", of.pool).ljust(of.pool) + " ", style="dim")
     text.append(row.state.ljust(9) + " ", style=_STATES.get(row.state, ""))
-    text.append(shortened(row.type or "?", 9).ljust(9) + " ")
-    text.append((str(Money(row.price, currency)) if row.price is not None else "?").ljust(9) + " ")
+    text.append(shortened(row.type or "?", of.type).ljust(of.type) + " ")
+    text.append((str(Money(row.price, currency)) if row.price is not None else "?").ljust(of.price) + " ")
     for use in (row.cpu, row.memory):
-        text.append_text(bar(use))
+        text.append_text(bar(use, width=of.bar))
         text.append(f"{use.share * 100:4.0f}% " if use.total else "   —  ")
     text.append(f"{row.pods:>4}  ")
     text.append(age(row.created, now).rjust(4) + "  ", style="dim")

@@ -42,10 +42,16 @@ class Elsewhere:
         found: R = result
         return found
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ends the process, whatever it is doing."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.returncode is None:
+            process.kill()
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
 
 
 async def _started() -> asyncio.subprocess.Process:

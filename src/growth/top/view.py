@@ -139,10 +139,13 @@ class Top(App[None]):
         self.query_one("#header", Static).update(arranging.header(screen, thoughts, title=self._shown_title))
         self._tell_said()
         nodes = arranging.nodes(screen, thoughts, chosen)
+        of = arranging.columns(self.size.width)
         self.query_one("#nodes", Lines).show(
             [row.name for row in nodes],
-            lambda at: arranging.node_line(nodes[at], thoughts.of_node(nodes[at].name), now=now, currency=currency),
-            heading=arranging.node_heading(chosen),
+            lambda at: arranging.node_line(
+                nodes[at], thoughts.of_node(nodes[at].name), now=now, currency=currency, of=of
+            ),
+            heading=arranging.node_heading(chosen, of),
         )
         pods = arranging.waiting(screen, thoughts, chosen)
         waiting = self.query_one("#pods", Lines)
@@ -163,6 +166,9 @@ class Top(App[None]):
 
     def _tell_said(self) -> None:
         self.query_one("#said", Static).update(Text("\n".join(self._said())))
+
+    def on_resize(self) -> None:
+        self.arrange()
 
     # Keys.
 
