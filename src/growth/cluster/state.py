@@ -17,6 +17,7 @@ from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUE
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD, Pod
@@ -40,6 +41,7 @@ from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
 from growth.kube.store import Change, Deleted
 from growth.ports import Clock, Random
+from growth.providers.hetzner.classes import learned_sizes
 
 # A claim that we created and that the watch has not shown after this long is worth a look at the server.
 EXPECTED_SECONDS: Final = 60.0
@@ -276,7 +278,9 @@ class State:
     def _classes(self) -> dict[NodeClassReference, NodeClassView]:
         return {
             NodeClassReference(group=kind.group, kind=kind.kind, name=each.metadata.name): NodeClassView(
-                conditions=each.status.conditions
+                conditions=each.status.conditions,
+                zones=each.spec.locations if kind == HETZNER_NODE_CLASS else (),
+                sizes=learned_sizes(each) if kind == HETZNER_NODE_CLASS else {},
             )
             for kind, informer in self.node_classes.items()
             for each in informer.store
