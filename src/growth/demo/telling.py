@@ -114,7 +114,8 @@ class Telling:
         running = sum(pod.status.phase == "Running" for pod in pods)
         cost = sum(self._price(claim) or 0 for claim in self._claims.store)
         bill = f"{sentences.hourly(cost, self._currency)}, {sentences.monthly(cost, self._currency, hours=self._hours)}"
-        text = f"{_waiting(pods)} pods pending, {running} running · {len(self._nodes.store)} nodes · {bill}"
+        nodes = len(self._nodes.store)
+        text = f"{_waiting(pods)} pods pending, {running} running · {nodes} node{'' if nodes == 1 else 's'} · {bill}"
         if text != self._last:
             self._last = text
             self.say(text)

@@ -20,6 +20,9 @@ _BASE = Style()
 class Lines(ScrollView, can_focus=True):
     """Rows by key, made into text when they are looked at. The cursor stays on its key while rows come and go."""
 
+    DEFAULT_CSS = """
+    Lines { overflow-x: hidden; scrollbar-size-vertical: 1; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
         Binding("down,j", "move(1)", "Down", show=False),
@@ -67,7 +70,7 @@ class Lines(ScrollView, can_focus=True):
                 self._cursor = list(keys).index(before)
             except ValueError:
                 self._cursor = max(0, min(self._cursor, len(keys) - 1))
-        self.virtual_size = Size(self.size.width, len(keys) + 1)
+        self.virtual_size = Size(0, len(keys) + 1)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -76,12 +79,14 @@ class Lines(ScrollView, can_focus=True):
             return self._strip(self._heading, width, _BASE)
         at = self.scroll_offset.y + y - 1
         if at >= len(self._keys):
-            return Strip.blank(width)
+            return Strip.blank(width, self.rich_style)
         style = _CURSOR if at == self._cursor and self.has_focus else _BASE
         return self._strip(self._make(at), width, style)
 
     def _strip(self, text: Text, width: int, style: Style) -> Strip:
-        segments = [each for each in text.render(self.app.console) if each.text and each.text != "\n"]
+        # A text without spans is rendered without its style, too.
+        whole = Text(no_wrap=True).append_text(text) if not text.spans and text.style else text
+        segments = [each for each in whole.render(self.app.console) if each.text and each.text != "\n"]
         strip = Strip(Segment.apply_style(segments, self.rich_style)).adjust_cell_length(width, self.rich_style)
         return strip.apply_style(style) if style is not _BASE else strip
 

@@ -6,7 +6,7 @@ decide from these objects alone; the autoscaler at work also remembers what it d
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -59,6 +59,7 @@ def think(matter: Matter) -> Thoughts:
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     plan = solve(snapshot, assembled.demands)
+    coming = {node.name for node in snapshot.nodes if not node.initialized}
     nominated = {filled.name for filled in plan.filled}
     facts = {
         name: Facts(quiet_seconds=quiet_seconds(counted.machine.claim, matter.pods.get(name, ()), picture.now))
@@ -77,10 +78,13 @@ def think(matter: Matter) -> Thoughts:
         if movable(pod) and not is_done(pod)
     ]
     return Thoughts(
-        kept={each.node: _why_kept(each, matter) for each in decided.kept},
+        kept={
+            **dict.fromkeys(coming, "it is coming up"),
+            **{each.node: _why_kept(each, matter) for each in decided.kept if each.node not in coming},
+        },
         going=_going(decided, snapshot.currency),
         pending={
-            **_pending(plan, snapshot.currency),
+            **_pending(plan, snapshot.currency, coming),
             **{each.pod: f"waits for {each.reason}" for each in assembled.waiting},
         },
         least=least_hourly(snapshot, [*assembled.demands, *held]),
@@ -125,13 +129,14 @@ def _told(move: Move, currency: str) -> str:
     return f"to be replaced by {by}: {move.reason}{saves}"
 
 
-def _pending(plan: Plan, currency: str) -> dict[str, str]:
+def _pending(plan: Plan, currency: str, coming: Collection[str]) -> dict[str, str]:
     told: dict[str, str] = {}
     for claim in plan.claims:
         text = f"a {claim.instance_type} is to be bought for it in {claim.pool} ({Money(claim.price, currency)}/h)"
         told.update(dict.fromkeys(claim.pods, text))
     for filled in plan.filled:
-        told.update(dict.fromkeys(filled.pods, f"has room on {filled.name}"))
+        text = f"its machine is coming: {filled.name}" if filled.name in coming else f"has room on {filled.name}"
+        told.update(dict.fromkeys(filled.pods, text))
     told.update({each.pod: _why_not(each) for each in plan.unplaced})
     return told
 
