@@ -190,6 +190,12 @@ class Collection:
         return cast("tuple[GrowthPool, ...]", tuple(self._all(GROWTH_POOL)))
 
     @property
+    def types_seen(self) -> tuple[str, ...]:
+        """The types of machines that Nodes have and growth pools name."""
+        labelled = [node.metadata.labels.get(names.INSTANCE_TYPE_LABEL, "") for node in self._all(NODE)]
+        return (*labelled, *(each.name for pool in self.growth_pools for each in pool.spec.server_types))
+
+    @property
     def priority_classes(self) -> tuple[PriorityClass, ...]:
         return cast("tuple[PriorityClass, ...]", tuple(self._all(PRIORITY_CLASS)))
 
