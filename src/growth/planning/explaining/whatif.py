@@ -26,6 +26,7 @@ from growth.planning.explaining.applying import (
     PLANNED,
     CannotApply,
     applied,
+    closed,
     leaving,
     with_machines,
     with_pods,
@@ -126,10 +127,13 @@ def played(changed: Changed) -> Played:
     """What comes of a scene. Nodes that go count against limits until they are gone: what those do not allow at first is
     bought afterwards.
     """
-    scene = _bound(changed.scene)
-    first = scene
     if changed.gone and changed.origin is not None:
-        first = with_pods(leaving(changed.origin, changed.gone), scene.objects.pods)
+        # A node that drains is there to those who count nodes, as a spread does.
+        pods = _bound(with_pods(closed(changed.origin, changed.gone), changed.scene.objects.pods)).objects.pods
+        scene = with_pods(changed.scene, pods)
+        first = with_pods(leaving(changed.origin, changed.gone), pods)
+    else:
+        scene = first = _bound(changed.scene)
     plan, waiting = first.plan, frozenset(first.unplaced)
     bought: list[PlannedClaim] = []
     for number in range(ROUNDS):
