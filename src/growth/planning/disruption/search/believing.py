@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from growth.api.requests import requests_of
@@ -14,6 +14,7 @@ from growth.cluster.snapshot import Demand, NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.model import Situation
+from growth.planning.disruption.search.besides import Besides
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.occupants import DISRUPTED
 from growth.planning.plan import PlannedClaim
@@ -73,6 +74,7 @@ class Departure:
         self._any_profile = 0 < len(evicted) <= ANY_PROFILE
         self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
         self._buffers: dict[object, list[str]] = {}
+        self.crowded = False  # of those who wait somebody took room when last somebody else was left over
 
     def left_over(self, evicted: Sequence[Demand], waiting: frozenset[str]) -> list[str]:
         """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults.
@@ -86,9 +88,11 @@ class Departure:
             return []
         queue = (*self._situation.waiting, *evicted)
         for stage in self._stages():
-            found = [key for key in self._left(stage.queued(queue), queue) if key not in waiting]
-            if found:
-                return found
+            found = self._left(stage.queued(queue), queue)
+            if waiting.issuperset(found):
+                continue
+            self.crowded = not waiting.issubset(found)
+            return [key for key in found if key not in waiting]
         self._fine.add(known)
         return []
 
@@ -217,27 +221,38 @@ def _size(shape: PodShape) -> tuple[int, int]:
 
 
 def rehearse(course: Course) -> None:
-    """Takes steps back until kube-scheduler would leave nobody over, in whichever order the pods come."""
+    """Steps buy more, or are taken back, until kube-scheduler would leave nobody over, in whichever order the pods come."""
     waiting = course.ground.waiting
     if course.steps and course.situation.demands:
         # Who would be left over anyway is no reason against a move.
         waiting |= frozenset(left_over(course.situation, gone=(), evicted=(), claims=(), waiting=waiting))
-    for turn in range(ROUNDS):
+    besides = Besides(course)
+    turn = 0
+    for _ in range(ROUNDS):
         if not course.steps:
             return
         if course.stopped:
             course.complete = False
             break
-        left = _left_over(course, waiting)
+        left, crowded = _left_over(course, waiting)
         if not left:
             return
-        _take_back(course, left, MARGIN * 2**turn, least=2**turn)
+        back = _blamed(course, left, MARGIN * 2**turn, least=2**turn)
+        # For those who wait somebody else buys: then there is room again.
+        over = None if crowded else besides.by_step(left)
+        if over is not None and besides.price(over) < sum(course.saved(course.steps[at]) for at in back):
+            back = {at for at, keys in over.items() if not besides.buy(at, keys)}
+        if back:
+            _take_back(course, back)
+            turn += 1
     _forget(course, course.steps)
     course.steps = []
 
 
-def _left_over(course: Course, waiting: frozenset[str]) -> list[str]:
-    """The pods that the steps would leave without a place in the first order in which they do."""
+def _left_over(course: Course, waiting: frozenset[str]) -> tuple[list[str], bool]:
+    """The pods that the steps would leave without a place in the first order in which they do; and whether pods that
+    wait have taken room.
+    """
     ground = course.ground
     evicted = [ground.demands[key] for step in course.steps for at in step.nodes for key in ground.evicted[at]]
     departure = Departure(
@@ -250,12 +265,12 @@ def _left_over(course: Course, waiting: frozenset[str]) -> list[str]:
         ground.steps += len(queue)
         left = departure.left_over(queue, waiting)
         if left:
-            return left
-    return []
+            return left, departure.crowded
+    return [], False
 
 
-def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int) -> None:
-    """The steps whose pods were left over come back, until there is room for the rest of them; so many at least."""
+def _blamed(course: Course, left: Sequence[str], margin: float, *, least: int) -> set[int]:
+    """The turns of the steps whose pods were left over, until there is room for the rest of them; so many at least."""
     ground, shop = course.ground, course.shop
     over = collections.Counter(ground.origin.get(key, -1) for key in left)
     needed = float(shop.cost_of([[(ground.class_of[key], (key,)) for key in left]])[0]) * margin
@@ -272,6 +287,10 @@ def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int
         back.add(turn)
         for at in course.steps[turn].nodes:
             room += float(shop.guide.of(ground.room[[at]])[0] + shop.cost_of([ground.pods[at]])[0])
+    return back
+
+
+def _take_back(course: Course, back: Collection[int]) -> None:
     _forget(course, [course.steps[turn] for turn in sorted(back)])
     course.steps = [step for turn, step in enumerate(course.steps) if turn not in back]
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from growth.planning.disruption import words
+from growth.planning.disruption.candidates import in_order
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
 from growth.planning.disruption.search.asked import Asked, asked
@@ -113,11 +114,11 @@ class _Search:
         return left * 100 <= before * (100 - MORE_PERCENT)
 
     def _by_prefix(self, rooms: Mapping[str, Room]) -> Course:
-        """Karpenter's rule: as many as go together for one machine, in the candidates' order, else each by itself."""
+        """Karpenter's rule: as many as go together for one machine, in its order, else each by itself."""
         doubted: dict[str, Kept] = {}
         for _ in range(ATTEMPTS):
             course = self._course(self._candidates, rooms, doubted)
-            Exchange(course).prefix(self._candidates)
+            Exchange(course).prefix(in_order(self._candidates))
             rehearse(course)
             self._count(course)
             if course.steps or not course.taken_back or not course.complete:
