@@ -7,7 +7,8 @@ import dataclasses
 
 import pytest
 
-from growth.controllers.growth import booking, emptying, releasing, reserving
+from growth.controllers.growth import booking, releasing, reserving
+from growth.planning import emptying
 from growth.sim.trials.owning.crashes import Act, run
 from growth.sim.trials.owning.limits import burst
 from growth.sim.trials.owning.stage import ServerPool

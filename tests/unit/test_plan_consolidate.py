@@ -57,7 +57,15 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
     found = asked.json(
         pool(), old("a"), pods(1, on="a"), old("b", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
     )
-    assert list(found) == ["nodeClaims", "existingNodes", "unschedulable", "summary", "disruptions", "kept"]
+    assert list(found) == [
+        "nodeClaims",
+        "existingNodes",
+        "unschedulable",
+        "summary",
+        "disruptions",
+        "kept",
+        "reachable",
+    ]
     assert found["disruptions"] == [
         {
             "reason": "Underutilized",
@@ -207,7 +215,7 @@ def test_the_table_is_short_however_many_nodes_stay(asked: Asked) -> None:
 def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     """Only a cluster is looked at for what could go without being asked."""
     assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())
-    assert "No node would be disrupted." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
+    assert "No node would be disrupted now." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
 
 
 # --- room that is kept
@@ -254,3 +262,22 @@ def test_a_buffer_of_nothing_is_told_and_keeps_no_room(
     assert "CapacityBuffer default/spare keeps no room: there is no PodTemplate missing in namespace default" in said
     other = buffer(podTemplateRef={"name": "spare"}, replicas=1, provisioningStrategy="example.com/other")
     assert asked.json(pool(), TEMPLATE, other)["summary"]["pods"] == 0
+
+
+def test_what_the_cluster_costs_and_could_cost_is_said_with_the_moves(asked: Asked) -> None:
+    """A month today, a month after all moves, and each of them; budgets only pace, and do not count."""
+    slow = pool(disruption={"budgets": [{"nodes": "0"}], "consolidateAfter": "1h"})
+    objects = (slow, old("a"), old("b"), pods(1, on="a"))
+    found = asked.json(*objects)
+    assert found["disruptions"] == []
+    assert found["reachable"]["today"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[SMALL])
+    assert sum(each["savings"] for each in found["reachable"]["moves"]) == pytest.approx(
+        2 * PRICE[LARGE] - PRICE[SMALL]
+    )
+    lines = asked.text(*objects).splitlines()
+    at = lines.index("Today $634.17/month, reachable $39.64/month, 2 moves:")
+    assert lines[at + 1 :] == [
+        "  1. remove b (Empty): $317.08/month less",
+        "  2. replace a by c-2x-amd64-linux (Underutilized, 1 pod to move): $277.45/month less",
+    ]

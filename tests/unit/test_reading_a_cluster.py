@@ -93,5 +93,5 @@ def test_a_missing_right_is_said_with_what_to_do() -> None:
     """Which resource, and the way around."""
     server = Server({})
     server.failing = [(NODE, "", Forbidden('nodes is forbidden: User "x" cannot list resource "nodes"'))]
-    with pytest.raises(Forbidden, match=r"cannot list .*; growth plan reads nodes: grant list on it, or .* -f"):
+    with pytest.raises(Forbidden, match=r"cannot list .*; Growth reads nodes: grant list on it .*, or .* -f"):
         read(server)

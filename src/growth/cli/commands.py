@@ -23,13 +23,24 @@ class Command:
 # In the order of a newcomer's questions, not of the alphabet.
 COMMANDS: Final = {
     "demo": Command("growth.cli.demo:demo", "See Growth at work; needs no account and no cluster."),
+    "top": Command("growth.cli.top:top", "Watch a cluster: nodes, what they cost, why they are kept, why pods wait."),
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
+    ),
+    "explain": Command(
+        "growth.cli.explain:explain",
+        "Say why a pod has no node, a node stays, a claim waits or a pool cannot buy.",
+    ),
+    "whatif": Command(
+        "growth.cli.whatif:whatif", "Show what a change would do: machines, cost, and pods that would not fit."
     ),
     "simulate": Command(
         "growth.cli.simulate:simulate", "Run the autoscaler in a simulated cluster where things go wrong, and judge it."
     ),
     "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
+    "fake": Command(
+        "growth.cli.fake:fake", "Serve a cloud's REST API on this machine, with machines that exist in memory only."
+    ),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
     "rbac": Command("growth.cli.rbac:rbac", "Print the service accounts and roles that Growth needs."),
 }

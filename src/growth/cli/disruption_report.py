@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from growth.planning.disruption.model import Decided, Kept, Move
-from growth.units.money import NANO, Money, print_hourly
+from growth.planning.explaining.reaching import Reachable
+from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
 
 # So many names stand in a cell of a table.
 _NAMED: Final = 3
@@ -19,6 +20,8 @@ class Disruptions:
 
     decided: Decided
     currency: str
+    reach: Reachable
+    capped_hours: int = 0  # of a month, which the cloud bills at most; 0: all
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -27,6 +30,12 @@ class Disruptions:
                 {"node": each.node, "nodePool": each.pool, "reason": each.reason, "message": each.message}
                 for each in self.decided.kept
             ],
+            "reachable": {
+                "today": self.reach.today / NANO,
+                "toBuy": self.reach.to_buy / NANO,
+                "hourly": self.reach.reachable / NANO,
+                "moves": [_move(move) for move in self.reach.moves],
+            },
         }
 
     def sections(self) -> Iterator[Section]:
@@ -38,9 +47,39 @@ class Disruptions:
             yield "Nodes that stay", ("nodes", "for example", "pool", "reason", "why"), list(self._kept_rows())
 
     def summary(self) -> Sequence[str]:
+        return [*self._now(), *self._reachable()]
+
+    def _reachable(self) -> Iterator[str]:
+        """What the cluster costs, what it could cost, and how it gets there: the moves one by one."""
+        reach = self.reach
+        number = len(reach.moves)
+        waits = f" (with {self._month(reach.to_buy)} for pods that wait)" if reach.to_buy else ""
+        unknown = f"; {_count(len(reach.unpriced), 'node')} without a known price left out" if reach.unpriced else ""
+        end = ":" if number else "."
+        yield (
+            f"Today {self._month(reach.today)}, reachable {self._month(reach.reachable)}{waits}, {_count(number, 'move')}"
+            f"{unknown}{end}"
+        )
+        for at, move in enumerate(reach.moves, start=1):
+            bought = _some([each.planned.instance_type for each in move.replacements])
+            what = f"replace {_some(move.nodes)} by {bought}" if bought else f"remove {_some(move.nodes)}"
+            pods = f", {_count(move.evictions, 'pod')} to move" if move.evictions else ""
+            saves = (
+                ""
+                if move.savings is None
+                else f": {self._month(abs(move.savings))} {'less' if move.savings >= 0 else 'more'}"
+            )
+            yield f"  {at}. {what} ({move.reason}{pods}){saves}"
+
+    def _month(self, nano: int) -> str:
+        hourly = Money(nano, self.currency)
+        return print_monthly(monthly(hourly, cap=hourly * self.capped_hours if self.capped_hours else None))
+
+    def _now(self) -> Sequence[str]:
+        """What would happen at once, within the budgets."""
         moves = self.decided.moves
         if not moves:
-            return ["No node would be disrupted."]
+            return ["No node would be disrupted now."]
         going = sum(len(move.nodes) for move in moves)
         coming = sum(len(move.replacements) for move in moves)
         evicted = sum(move.evictions for move in moves)

@@ -1,6 +1,7 @@
 """A cluster read once, whole and read-only, into the same collection that files are read into."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from growth.api.buffers import CAPACITY_BUFFER
@@ -51,17 +52,22 @@ ATTEMPTS: Final = 3  # a list whose pages outlive the server's memory is begun a
 CALL_SECONDS: Final = 60.0
 
 
-def read(cluster: Cluster, collection: Collection) -> list[str]:
-    """Adds every object that matters; the kinds that the cluster does not serve are returned, for a note."""
-    return asyncio.run(_read(cluster, collection))
+Named = tuple[Kind[Any], str, str]  # kind, namespace, name
 
 
-async def _read(cluster: Cluster, collection: Collection) -> list[str]:
+def read(cluster: Cluster, collection: Collection, *, also: Sequence[Named] = ()) -> list[str]:
+    """Adds every object that matters, and single ones beside them; the kinds that the cluster does not serve are returned,
+    for a note.
+    """
+    return asyncio.run(_read(cluster, collection, also))
+
+
+async def _read(cluster: Cluster, collection: Collection, also: Sequence[Named]) -> list[str]:
     async with connected(cluster, deadline_seconds=CALL_SECONDS) as api:
-        return await read_from(api, collection)
+        return await read_from(api, collection, also=also)
 
 
-async def read_from(api: "Api", collection: Collection) -> list[str]:
+async def read_from(api: "Api", collection: Collection, *, also: Sequence[Named] = ()) -> list[str]:
     """The same from an open connection."""
     kinds = (*NEEDED, *OPTIONAL)
     lists = await asyncio.gather(*(_list(api, kind) for kind in kinds))
@@ -72,7 +78,7 @@ async def read_from(api: "Api", collection: Collection) -> list[str]:
             continue
         for item in items:
             collection.take(kind, item, _refusal(kind, item))
-    for kind, namespace, name in collection.asked_for_by_buffers():
+    for kind, namespace, name in (*collection.asked_for_by_buffers(), *also):
         for item in (await api.list(kind, namespace=namespace, fields=f"metadata.name={name}")).items:
             collection.take(kind, item, _refusal(kind, item))
     return missing
@@ -102,7 +108,7 @@ async def _list(api: "Api", kind: Kind[Any]) -> list[Any] | None:
                 return None
             raise
         except Forbidden as error:
-            advice = f"growth plan reads {kind}: grant list on it, or give the objects as files with -f"
+            advice = f"Growth reads {kind}: grant list on it (`growth rbac --read-only`), or give the objects as files with -f"
             raise Forbidden(f"{error.message}; {advice}", reason=error.reason, details=error.details) from error
         except Gone:
             if attempt + 1 == ATTEMPTS:

@@ -1,10 +1,6 @@
 """`growth plan`: which machines for which pods, from files or a live cluster. Changes nothing."""
 
-import contextlib
-import dataclasses
-import gc
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
@@ -12,20 +8,17 @@ from cyclopts import Parameter
 from growth.cli.cluster import Cluster
 from growth.cli.errors import UsageError
 from growth.cli.output import note, print_json, print_table
+from growth.cli.reading import collector_off, read
 
 if TYPE_CHECKING:
     from growth.api.instance_types import Catalogue
     from growth.cli.disruption_report import Disruptions
-    from growth.cli.manifests.collection import Collected, Collection
+    from growth.cli.manifests.collection import Collected
     from growth.cli.plan_report import Report
-    from growth.cluster.assemble import Picture
-    from growth.planning.plan import Plan
+    from growth.planning.explaining.scene import Scene
     from growth.planning.solve import Options
 
 AS_KUBECTL: Final = Cluster()
-
-# How often a terminal hears how far the reading has come.
-PROGRESS_EVERY: Final = 1000
 
 # Beyond this a cost of a node is a slip of the finger: no machine costs so much.
 MOST_NODE_COST: Final = 100_000
@@ -91,13 +84,11 @@ def plan(
         raise UsageError(f"--node-cost {node_cost}: give a price an hour from 0 to {MOST_NODE_COST:,}")
     if node_cost and packer != "cost":
         raise UsageError("--node-cost is for --packer cost: first-fit does not look at prices that way")
-    if file and cluster.chosen:
-        raise UsageError("-f reads files and --kubeconfig a cluster; give one of them")
     from growth.planning.solve import Options
     from growth.units.money import NANO
 
-    with _collector_off():
-        collected, catalogue = _collected(file, cluster, instance_types=instance_types, provider=provider)
+    with collector_off():
+        collected, catalogue = read(file, cluster, instance_types=instance_types, provider=provider)
         options = Options(
             respect_preferences=preference_policy == "respect",
             strict_min_values=min_values_policy == "strict",
@@ -114,108 +105,45 @@ def plan(
             _print_table(report)
 
 
-@contextlib.contextmanager
-def _collector_off() -> Iterator[None]:
-    """A plan is a hundred thousand small values that all live to the end: the collector would only walk them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _collected(
-    files: list[str] | None, cluster: Cluster, *, instance_types: str | None, provider: str | None
-) -> "tuple[Collected, Catalogue]":
-    from growth.cli.catalogue import catalogue_for, cloud_of, provisioner_of
-    from growth.cli.manifests.collection import Collection
-
-    collection = Collection()
-    if files:
-        _read_files(files, collection)
-    else:
-        _read_cluster(cluster, collection)
-    cloud = provider or cloud_of(collection.pools, collection.growth_pools)
-    collected = collection.finished(provisioner=provisioner_of(cloud), expand=bool(files))
-    for told in collected.notes:
-        note(told)
-    return collected, catalogue_for(cloud, collected.objects, file=instance_types)
-
-
-def _read_files(files: list[str], collection: "Collection") -> None:
-    from growth.cli.manifests.documents import documents
-
-    shown = sys.stderr.isatty()
-    for number, document in enumerate(documents(files), start=1):
-        collection.add(document)
-        if shown and number % PROGRESS_EVERY == 0:
-            print(f"\rgrowth: {number:,} objects read", end="", file=sys.stderr, flush=True)
-    if shown:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
-    if not len(collection):
-        raise UsageError(f"{', '.join(files)}: there is nothing to plan with: no object of a kind that matters")
-
-
-def _read_cluster(cluster: Cluster, collection: "Collection") -> None:
-    from growth.cli.live import read
-
-    if sys.stderr.isatty():
-        note("reading the cluster …")
-    missing = read(cluster, collection)
-    if missing:
-        note(f"the cluster does not serve {', '.join(missing)}")
-
-
 def _planned(
     collected: "Collected", catalogue: "Catalogue", options: "Options", *, consolidate: bool, spot_to_spot: bool
 ) -> "Report":
     from growth.cli.catalogue import billed_hours
     from growth.cli.plan_report import Report
-    from growth.cluster.assemble import composed, pictured
-    from growth.planning.overlays import overlaid
-    from growth.planning.solve import solve
+    from growth.cli.scenes import scene_of
+    from growth.planning.disruption.decide import Options as Deciding
+    from growth.planning.disruption.search import SearchOptions
     from growth.ports import SystemClock
 
     clock = SystemClock()
     begun = clock.monotonic()
-    picture = dataclasses.replace(pictured(collected.objects, catalogue, now=clock.now()), overlays=collected.overlays)
-    assembled = composed(picture)
-    snapshot, problems = overlaid(assembled.snapshot, collected.overlays)
-    for told in assembled.warnings:
+    search = SearchOptions(planning=options, node_cost=options.node_cost, spot_to_spot=spot_to_spot)
+    scene = scene_of(collected, catalogue, planning=options, deciding=Deciding(search=search, priced=True))
+    for told in scene.assembled.warnings:
         note(told)
-    for problem in problems:
+    for problem in scene.overlay_problems:
         note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
-    demands = (*assembled.demands, *collected.buffered)
     if sys.stderr.isatty():
-        note(f"planning {len(demands):,} pods …")
-    result = solve(snapshot, demands, options)
-    disruptions = _disruptions(collected, picture, result, options, spot_to_spot=spot_to_spot) if consolidate else None
+        note(f"planning {len(scene.demands):,} pods …")
+    capped = billed_hours(catalogue.cloud)
     return Report(
-        disruptions=disruptions,
-        plan=result,
-        snapshot=snapshot,
-        pods=len(demands),
+        plan=scene.plan,
+        disruptions=_disruptions(scene, capped) if consolidate else None,
+        snapshot=scene.snapshot,
+        pods=len(scene.demands),
         seconds=clock.monotonic() - begun,
-        waiting=assembled.waiting,
-        capped_hours=billed_hours(catalogue.cloud),
+        waiting=scene.assembled.waiting,
+        capped_hours=capped,
     )
 
 
-def _disruptions(
-    collected: "Collected", picture: "Picture", plan: "Plan", options: "Options", *, spot_to_spot: bool
-) -> "Disruptions":
-    from growth.cli.consolidation import consolidated
+def _disruptions(scene: "Scene", capped_hours: int) -> "Disruptions":
     from growth.cli.disruption_report import Disruptions
-    from growth.planning.disruption.decide import Options as Deciding
-    from growth.planning.disruption.search import SearchOptions
+    from growth.planning.explaining.reaching import reachable
 
     if sys.stderr.isatty():
-        note(f"looking at {len(picture.counted):,} nodes …")
-    search = SearchOptions(planning=options, node_cost=options.node_cost, spot_to_spot=spot_to_spot)
-    decided = consolidated(collected, picture, plan, Deciding(search=search, priced=True))
-    return Disruptions(decided, picture.catalogue.currency)
+        note(f"looking at {len(scene.nodes):,} nodes …")
+    return Disruptions(scene.decided, scene.catalogue.currency, reachable(scene), capped_hours)
 
 
 def _print_table(report: "Report") -> None:

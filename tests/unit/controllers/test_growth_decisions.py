@@ -17,10 +17,10 @@ from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.wanting import key_of
 from growth.controllers.growth.booking import Wanted, book
 from growth.controllers.growth.claims import request_name
-from growth.controllers.growth.emptying import PoolNode, plan_scale_down
 from growth.controllers.growth.matching import asked_pools, missing_pool
 from growth.controllers.growth.releasing import released_of, staying_of, surplus_of
 from growth.controllers.growth.resting import Resting, Rhythm
+from growth.planning.emptying import PoolNode, plan_scale_down
 from growth.planning.plan import Filter
 from growth.sim.ports import SimRandom
 from tests.manifests import growth_pool, pod

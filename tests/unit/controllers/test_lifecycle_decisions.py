@@ -22,6 +22,7 @@ from growth.controllers.lifecycle.decide import (
     Wait,
 )
 from growth.controllers.lifecycle.failures import delay_before_end
+from growth.planning.readiness import NOT_REGISTERED, SEVERAL_NODES
 
 NOW = dt.datetime(2030, 1, 7, 12, 0, tzinfo=dt.UTC)
 PATIENCE = Patience(launch=300, registration=900, initialization=600)
@@ -108,7 +109,7 @@ VIOLATED = claim(said("Launched", 0, "False", "InvariantViolation"), age=9999)
         (launched(900), (), GiveUp("registration_timeout", 900)),
         (launched(901), (node(),), Register(node())),
         (launched(100), (node(deleting=True),), Wait(800)),
-        (launched(100), (node("a"), node("b")), Tell(names.REGISTERED, decide.SEVERAL_NODES, 800)),
+        (launched(100), (node("a"), node("b")), Tell(names.REGISTERED, SEVERAL_NODES, 800)),
         (launched(100, deleting=True), (node(),), Nothing()),
         (registered(10), (JOINED,), Wait(20)),
         (registered(100), (JOINED,), Wait(500)),
@@ -116,7 +117,7 @@ VIOLATED = claim(said("Launched", 0, "False", "InvariantViolation"), age=9999)
         (registered(10), (node(registered="true"),), Initialize(node(registered="true"))),
         (registered(10), (node("other"), node(registered="true")), Initialize(node(registered="true"))),
         (registered(10), (node(),), Register(node())),
-        (registered(100), (), Tell(names.INITIALIZED, decide.NOT_REGISTERED, 500)),
+        (registered(100), (), Tell(names.INITIALIZED, NOT_REGISTERED, 500)),
     ],
 )
 def test_each_state_has_one_next_step(of: NodeClaim, nodes: tuple[Node, ...], expected: decide.Step) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -46,7 +46,6 @@ from growth.api.workloads import (
     StatefulSet,
 )
 from growth.cli.errors import UsageError
-from growth.cli.manifests.budgets import reckoned
 from growth.cli.manifests.checks import SHOWN, faults_of, quantity_faults, spec_faults, unknown_fields
 from growth.cli.manifests.documents import Document
 from growth.cli.manifests.marks import completed
@@ -57,6 +56,8 @@ from growth.cluster.pools import NodeClassView
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import Demand
 from growth.controllers import headroom
+from growth.planning.reckoning import reckoned
+from growth.providers.hetzner.classes import learned_sizes
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
 OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, CAPACITY_BUFFER, *NODE_CLASSES)
@@ -81,6 +82,7 @@ _NAMESPACE: Final = "default"
 # Those that every cluster has.
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
+T = TypeVar("T")
 Refuse = Callable[[str, str], UsageError]
 
 
@@ -187,6 +189,25 @@ class Collection:
     def growth_pools(self) -> tuple[GrowthPool, ...]:
         return cast("tuple[GrowthPool, ...]", tuple(self._all(GROWTH_POOL)))
 
+    @property
+    def types_seen(self) -> tuple[str, ...]:
+        """The types of machines that Nodes have and growth pools name."""
+        labelled = [node.metadata.labels.get(names.INSTANCE_TYPE_LABEL, "") for node in self._all(NODE)]
+        return (*labelled, *(each.name for pool in self.growth_pools for each in pool.spec.server_types))
+
+    @property
+    def priority_classes(self) -> tuple[PriorityClass, ...]:
+        return cast("tuple[PriorityClass, ...]", tuple(self._all(PRIORITY_CLASS)))
+
+    def get(self, kind: Kind[T], namespace: str, name: str) -> T | None:
+        """One object; None where it was not read."""
+        return cast("T | None", self._found.get(kind, {}).get((namespace, name)))
+
+    def borrow(self, other: "Collection") -> None:
+        """What pods refer to by name, of a collection that stays apart: PriorityClasses."""
+        for each in other.priority_classes:
+            self._found.setdefault(PRIORITY_CLASS, {})["", each.metadata.name] = each
+
     def _all(self, kind: Kind[Any]) -> Iterable[Any]:
         return self._found.get(kind, {}).values()
 
@@ -292,14 +313,16 @@ class Collection:
         for kind in NODE_CLASSES:
             for item in self._all(kind):
                 reference = NodeClassReference(group=kind.group, kind=kind.kind, name=item.metadata.name)
-                zones = item.spec.locations if kind is HETZNER_NODE_CLASS else ()
-                yield reference, NodeClassView(item.status.conditions, zones)
+                if kind is HETZNER_NODE_CLASS:
+                    yield reference, NodeClassView(item.status.conditions, item.spec.locations, learned_sizes(item))
+                else:
+                    yield reference, NodeClassView(item.status.conditions)
 
     def _prioritised(self) -> Iterator[CachedPod]:
         """The pods with their priority as admission would fill it in."""
         values = dict(_SYSTEM_PRIORITIES)
         default: int | None = None
-        for each in cast("Iterable[PriorityClass]", self._all(PRIORITY_CLASS)):
+        for each in self.priority_classes:
             values[each.metadata.name] = each.value
             if each.global_default:
                 default = each.value if default is None else max(default, each.value)

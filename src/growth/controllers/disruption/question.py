@@ -205,8 +205,9 @@ def _housed(
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold.
-    Those of buffers take what the others leave.
+    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold. But
+    once its Node is there, such a machine is a place without pods to those who spread. Those of buffers take what the others
+    leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -225,9 +226,11 @@ def _housed(
         return "", frozenset()
     views = _filled(others, situation.waiting)
 
+    registered = {each.node for each in situation.others}
+
     def offered(before: NodeView, filled: NodeView) -> NodeView:
         if not filled.initialized:
-            return _full(before)
+            return dataclasses.replace(_full(before), initialized=before.name in registered)
         shut = filled.name in closed or (known is not None and filled.name not in known)
         return _full(filled) if shut else filled
 

@@ -43,6 +43,7 @@ from growth.kube.errors import Conflict, NotFound, TooManyRequests
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Deleted
 from growth.planning import occupants
+from growth.planning.emptying import running
 from growth.telemetry.logs import about, logger
 from growth.telemetry.redaction import redacted_text
 from growth.units import print_time
@@ -236,7 +237,7 @@ class Removals:
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
         node = await self._node_of(fresh)
         pods = await pods_on(env, node.metadata.name) if node is not None else ()
-        staying = [pod for pod in removing.running(pods) if not self._is_lost(pod, request)]
+        staying = [pod for pod in running(pods) if not self._is_lost(pod, request)]
         if staying or (node is not None and not removing.is_marked(node)) or fresh.metadata.uid != claim.metadata.uid:
             return SOON_SECONDS  # nothing was asked: what is done now is decided anew
         try:

@@ -11,7 +11,7 @@ empty one; afterwards they are asked to leave, for as long as the node lives.
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from growth.api import names
@@ -28,8 +28,8 @@ from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
 from growth.api.placement import NO_SCHEDULE
 from growth.cluster.shapes import CachedPod
-from growth.cluster.wanting import is_done, is_mirror, of_daemon_set
 from growth.planning import occupants
+from growth.planning.emptying import running
 
 # What happened, in the story of a removal.
 DELETION_REQUESTED: Final = names.DELETION_REQUESTED
@@ -213,11 +213,6 @@ def accepted(request: NodeRemovalRequest) -> bool:
         if event.name in {DELETION_REQUESTED, DELETION_FAILED}:
             return False
     return False
-
-
-def running(pods: Iterable[CachedPod]) -> tuple[CachedPod, ...]:
-    """The pods that a node is not empty with: neither finished, nor a DaemonSet's, nor its kubelet's own."""
-    return tuple(pod for pod in pods if not is_done(pod) and not of_daemon_set(pod) and not is_mirror(pod))
 
 
 def is_marked(node: Node) -> bool:

@@ -16,30 +16,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from growth.api import names
-from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, is_true, since
+from growth.api.conditions import find, is_true, since
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
-from growth.api.placement import Taint
-from growth.units import QuantityError
-from growth.units.resources import amount_of
+from growth.planning.readiness import NOT_REGISTERED, SEVERAL_NODES, Obstacle, obstacle_to_use
 
 # In its first moments a node changes from one obstacle to the next; only what still stands then is worth a write.
 SETTLING_SECONDS: Final = 30.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a condition does not hold yet: `reason` for programs, `message` for people."""
-
-    reason: str
-    message: str
-    status: str = UNKNOWN
-
-
-NOT_REGISTERED: Final = Obstacle(names.NODE_NOT_FOUND, "no Node has the machine's provider ID yet")
-SEVERAL_NODES: Final = Obstacle(
-    names.MULTIPLE_NODES_FOUND, "several Nodes have the machine's provider ID: delete all but the right one", FALSE
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,25 +143,6 @@ def stage(claim: NodeClaim) -> tuple[str, dt.datetime | None]:
     return reached, _began(claim, reached)
 
 
-def obstacle_to_use(claim: NodeClaim, node: Node | None) -> Obstacle | None:
-    """What keeps the node from being initialised, in Karpenter's order; None when nothing does."""
-    if node is None:
-        return NOT_REGISTERED
-    if not any(each.type == "Ready" and each.status == TRUE for each in node.status.conditions):
-        return Obstacle(names.NODE_NOT_READY, "the Node's condition Ready is not True")
-    startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
-    for taint in node.spec.taints:
-        if (taint.key, taint.effect) in startup:
-            return Obstacle(names.STARTUP_TAINTS_EXIST, f"waiting for startup taint {_shown(taint)} to be removed")
-    for taint in node.spec.taints:
-        if taint.key in names.EPHEMERAL_TAINTS or taint.key.startswith(names.READINESS_TAINT_PREFIX):
-            return Obstacle(names.KNOWN_EPHEMERAL_TAINTS_EXIST, f"waiting for taint {_shown(taint)} to go")
-    for name in sorted(claim.spec.resources.requests):
-        if _some(name, claim.spec.resources.requests[name]) and not _some(name, node.status.allocatable.get(name, 0)):
-            return Obstacle(names.RESOURCE_NOT_REGISTERED, f"the Node reports no {name}, which its pods ask for")
-    return None
-
-
 def comes_up(claim: NodeClaim, node: Node) -> bool:
     """Whether the node lacks nothing but what a kubelet's first moments bring: no pod could go there yet anyway."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != names.UNREGISTERED_TAINT)
@@ -252,15 +216,3 @@ def _began(claim: NodeClaim, condition: str) -> dt.datetime | None:
 def _left(start: dt.datetime | None, seconds: float, *, now: dt.datetime) -> float:
     """What is left of a time that began then; all of it where nobody knows when it began."""
     return seconds if start is None else seconds - (now - start).total_seconds()
-
-
-def _some(name: str, quantity: str | float) -> bool:
-    """Whether there is any; a quantity that nobody can read is not."""
-    try:
-        return amount_of(name, quantity) > 0
-    except QuantityError:
-        return False
-
-
-def _shown(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -19,7 +19,7 @@ from growth.api.edits import (
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.placement import NO_EXECUTE
-from growth.controllers.lifecycle.decide import NOT_REGISTERED, Obstacle
+from growth.planning.readiness import NOT_REGISTERED, Obstacle
 from growth.units.resources import quantities
 
 # What concerns the claim alone and would say something false of a Node.

@@ -17,6 +17,7 @@ from growth.controllers.lifecycle.memory import TOGETHER_SECONDS, Memory
 from growth.controllers.ownership import pool_of
 from growth.kube.changes import change
 from growth.kube.errors import Conflict
+from growth.planning.readiness import Obstacle, obstacle_to_use
 from growth.telemetry.logs import about, logger
 from growth.telemetry.metrics import Counter
 
@@ -45,7 +46,7 @@ class Registration:
             if left is not None:
                 return left
         unguarded = False
-        obstacle: decide.Obstacle | None = None
+        obstacle: Obstacle | None = None
 
         def take(draft: Json) -> None:
             nonlocal unguarded, obstacle
@@ -54,7 +55,7 @@ class Registration:
                 unguarded = edits.lacks_unregistered_taint(draft)
                 edits.take_node(draft, claim)
             edits.mark_registered(draft)
-            obstacle = decide.obstacle_to_use(claim, _node(draft))
+            obstacle = obstacle_to_use(claim, _node(draft))
             if obstacle is None:
                 edits.mark_initialized(draft)
 
@@ -73,7 +74,7 @@ class Registration:
 
     async def _follow_taken(self, claim: NodeClaim, node: Node) -> float | None:
         """The Node is ours and the claim does not say so yet."""
-        obstacle = decide.obstacle_to_use(claim, node)
+        obstacle = obstacle_to_use(claim, node)
         if obstacle is None:
             await self.initialize(claim, node)
             return None
@@ -82,7 +83,7 @@ class Registration:
             await self._tell_registered(claim, node, obstacle)
         return left
 
-    async def _tell_registered(self, claim: NodeClaim, node: Node, obstacle: decide.Obstacle | None) -> None:
+    async def _tell_registered(self, claim: NodeClaim, node: Node, obstacle: Obstacle | None) -> None:
         now = self._env.clock.now()
         registered = self._memory.taken_at(claim) or now
         known = self._memory.written(claim)

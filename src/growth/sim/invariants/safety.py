@@ -38,7 +38,6 @@ LEAK_SECONDS_IN_STORMS: Final = 2400.0
 # Between the two answers of the cloud on which a claim is given up.
 CONFIRM_SECONDS: Final = 60.0
 EMPTY: Final = "Empty"
-CLASS_GROUP: Final = "karpenter.kwok.sh"
 # Everything that decides must have heard of all of these.
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
 
@@ -122,9 +121,9 @@ class Foreign(Quiet):
                 yield Complaint(f"ConfigMap {step.key[0]}/{name} is not ours: {step.verb}", (name,))
             elif cluster not in {None, case.books.cluster}:
                 yield Complaint(f"machine {name} is of another cluster: {step.verb}", (name,))
-        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != CLASS_GROUP:
+        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != case.class_group:
             yield Complaint(f"NodeClaim {name} is of another provider: {step.verb}", (name,))
-        elif step.which == POOLS and _class_group(step.last) != CLASS_GROUP:
+        elif step.which == POOLS and _class_group(step.last, case.class_group) != case.class_group:
             yield Complaint(f"NodePool {name} is of another provider: {step.verb}", (name,))
         elif step.which == PODS and step.verb in {"evict", "delete"}:
             node = case.books.find(NODES, step.last["spec"].get("nodeName", ""))
@@ -283,8 +282,8 @@ def _reason(claim: Json) -> str:
     return next((str(each.get("reason", EMPTY)) for each in told if each["status"] == "True"), EMPTY)
 
 
-def _class_group(pool: Json) -> str:
-    return str(pool["spec"]["template"]["spec"].get("nodeClassRef", {}).get("group", CLASS_GROUP))
+def _class_group(pool: Json, default: str) -> str:
+    return str(pool["spec"]["template"]["spec"].get("nodeClassRef", {}).get("group", default))
 
 
 def _claim_name(record: str) -> str:

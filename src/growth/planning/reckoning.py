@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets in files that nobody has reckoned yet: what their controller would say of the pods at hand."""
+"""PodDisruptionBudgets that nobody has reckoned yet: what their controller would say of the pods at hand."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""`growth plan --consolidate`: what would go, what would come instead, and why the rest stays. Decided, not done."""
+"""What a watcher would know of nodes, as far as the objects tell it: how quiet they are, who is about to come, drift."""
 
 import collections
 import datetime as dt
@@ -8,31 +8,40 @@ from typing import Final
 from growth.api import names
 from growth.api.conditions import since
 from growth.api.karpenter import NodeClaim
-from growth.cli.manifests.collection import Collected
 from growth.cluster.assemble import Objects, Picture
 from growth.cluster.machines import doubt
 from growth.cluster.pools import Market
 from growth.cluster.pricing import by_name
 from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Demand
 from growth.cluster.wanting import is_mirror, of_daemon_set
-from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.drift import drifted
-from growth.planning.disruption.model import Decided
-from growth.planning.disruption.situating import Facts, situated
+from growth.planning.disruption.situating import Facts
 from growth.planning.plan import Plan
 
 # Where nobody says since when a node is as it is, it has been so for long.
 _LONG: Final = 10.0**9
 
 
-def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Options) -> Decided:
-    """What Growth would decide now. Nodes to which the plan sends pods stay, as they would be nominated."""
-    objects = collected.objects
-    pods: dict[str, list[CachedPod]] = {}
-    for pod in objects.pods:
+def pods_by_node(pods: Sequence[CachedPod]) -> dict[str, list[CachedPod]]:
+    """The pods that have a node, by its name."""
+    found: dict[str, list[CachedPod]] = {}
+    for pod in pods:
         if pod.node_name:
-            pods.setdefault(pod.node_name, []).append(pod)
-    of_buffers = {each.key for each in collected.buffered}
+            found.setdefault(pod.node_name, []).append(pod)
+    return found
+
+
+def facts_of(
+    objects: Objects,
+    picture: Picture,
+    plan: Plan,
+    *,
+    buffered: Sequence[Demand],
+    pods: Mapping[str, Sequence[CachedPod]],
+) -> dict[str, Facts]:
+    """By node. Nodes to which the plan sends pods are nominated, as they would be."""
+    of_buffers = {each.key for each in buffered}
     nominated = {filled.name for filled in plan.filled if not of_buffers.issuperset(filled.pods)}
     holding = {filled.name for filled in plan.filled if not of_buffers.isdisjoint(filled.pods)}
     doubts = _doubts(objects)
@@ -57,23 +66,21 @@ def consolidated(collected: Collected, picture: Picture, plan: Plan, options: Op
             doubt=unclear,
             drifted=drift,
         )
-    situation = situated(
-        picture,
-        facts=facts,
-        pods=pods,
-        disruption_budgets=collected.disruption_budgets,
-        buffered=collected.buffered,
-    )
-    return decide(situation, options)
+    return facts
 
 
-def quiet_seconds(claim: NodeClaim, pods: Sequence[CachedPod], now: dt.datetime) -> float:
-    """How long no pod has come or gone, as far as the objects tell; pods that left are seen by nobody afterwards."""
+def last_event(claim: NodeClaim, pods: Sequence[CachedPod]) -> dt.datetime | None:
+    """When a pod last came or went, as far as the objects tell; pods that left are seen by nobody afterwards."""
     times = [claim.status.last_pod_event_time, since(claim.status.conditions, names.INITIALIZED)]
     times += [pod.scheduled_since for pod in pods if not of_daemon_set(pod) and not is_mirror(pod)]
     times += [pod.deleting for pod in pods if pod.deleting is not None]
-    known = [time for time in times if time is not None]
-    return max(0.0, (now - max(known)).total_seconds()) if known else _LONG
+    return max((time for time in times if time is not None), default=None)
+
+
+def quiet_seconds(claim: NodeClaim, pods: Sequence[CachedPod], now: dt.datetime) -> float:
+    """How long no pod has come or gone."""
+    last = last_event(claim, pods)
+    return max(0.0, (now - last).total_seconds()) if last is not None else _LONG
 
 
 def _doubts(objects: Objects) -> Mapping[str, str]:

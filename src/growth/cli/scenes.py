@@ -1,0 +1,28 @@
+"""What was read, as the scene that explanations and questions of what-if are about."""
+
+from growth.api.instance_types import Catalogue
+from growth.cli.manifests.collection import Collected
+from growth.planning.disruption.decide import Options as Deciding
+from growth.planning.explaining.scene import Scene
+from growth.planning.solve import Options
+from growth.ports import SystemClock
+
+
+def scene_of(
+    collected: Collected,
+    catalogue: Catalogue,
+    *,
+    planning: Options = Options(),  # noqa: B008 - frozen
+    deciding: Deciding = Deciding(),  # noqa: B008 - frozen
+) -> Scene:
+    """As of now."""
+    return Scene(
+        objects=collected.objects,
+        catalogue=catalogue,
+        now=SystemClock().now(),
+        overlays=collected.overlays,
+        disruption_budgets=collected.disruption_budgets,
+        buffered=collected.buffered,
+        planning=planning,
+        deciding=deciding,
+    )

@@ -1,0 +1,252 @@
+"""A cluster's objects at one moment, and what follows from them: the plan, the decision, and who is in the way.
+
+Everything is worked out when it is first asked for. A scene after a change is another scene (`applying.applied`).
+"""
+
+import contextlib
+import dataclasses
+import datetime as dt
+import functools
+from collections.abc import Mapping, Sequence
+
+from growth.api import names
+from growth.api.growthpools import GrowthPool
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.nodes import Node
+from growth.api.overlays import NodeOverlay
+from growth.api.policy import PodDisruptionBudget
+from growth.api.pools import PoolRef
+from growth.cluster.assemble import Assembled, Objects, Picture, composed, pictured
+from growth.cluster.machines import Machine
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import NODES, Demand, PoolView, Snapshot
+from growth.cluster.wanting import key_of
+from growth.planning.disruption.candidates import empty, why_kept
+from growth.planning.disruption.decide import Options as Deciding
+from growth.planning.disruption.decide import decide
+from growth.planning.disruption.model import Decided, Kept, Situation
+from growth.planning.disruption.room import rooms
+from growth.planning.disruption.situating import situated
+from growth.planning.disruption.surplus import Held, excess
+from growth.planning.disruption.words import BUDGET
+from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
+from growth.planning.explaining.facts import facts_of, pods_by_node
+from growth.planning.overlays import OverlayProblem, overlaid
+from growth.planning.plan import Plan
+from growth.planning.solve import Options, solve
+from growth.units import TimestampError, parse_time
+from growth.units.errors import QuantityError
+from growth.units.resources import amount_of
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What is known of a cluster at `now`. `buffered` are the pods that CapacityBuffers stand for."""
+
+    objects: Objects
+    catalogue: Catalogue
+    now: dt.datetime
+    overlays: tuple[NodeOverlay, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    buffered: tuple[Demand, ...] = ()
+    planning: Options = Options()  # noqa: RUF009 - frozen
+    deciding: Deciding = Deciding()  # noqa: RUF009 - frozen
+
+    # What follows from it.
+
+    @functools.cached_property
+    def picture(self) -> Picture:
+        return dataclasses.replace(pictured(self.objects, self.catalogue, now=self.now), overlays=self.overlays)
+
+    @functools.cached_property
+    def assembled(self) -> Assembled:
+        return composed(self.picture)
+
+    @functools.cached_property
+    def _laid(self) -> tuple[Snapshot, tuple[OverlayProblem, ...]]:
+        return overlaid(self.assembled.snapshot, self.overlays)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._laid[0]
+
+    @property
+    def overlay_problems(self) -> tuple[OverlayProblem, ...]:
+        """The overlays that were not laid."""
+        return self._laid[1]
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """The pods that want a place, those of buffers among them."""
+        return (*self.assembled.demands, *self.buffered)
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        return solve(self.snapshot, self.demands, self.planning)
+
+    @functools.cached_property
+    def situation(self) -> Situation:
+        return situated(
+            self.picture,
+            facts=facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on),
+            pods=self.pods_on,
+            disruption_budgets=self.disruption_budgets,
+            buffered=self.buffered,
+        )
+
+    @functools.cached_property
+    def decided(self) -> Decided:
+        return decide(self.situation, self.deciding)
+
+    @functools.cached_property
+    def scaling_down(self) -> ScaleDown:
+        """What growth pools do about their empty nodes."""
+        pools = {pool.metadata.name: pool for pool in self.objects.growth_pools}
+        sent = {filled.name for filled in self.plan.filled}
+        found = []
+        for name, counted in self.picture.counted.items():
+            machine = counted.machine
+            if machine.node is None or machine.claim is None or machine.pool is None or not machine.initialized:
+                continue
+            if machine.pool.group != names.GROWTH:
+                continue
+            annotations = machine.node.metadata.annotations
+            due = annotations.get(names.SCALE_DOWN_AT_ANNOTATION, "")
+            found.append(
+                PoolNode(
+                    name=name,
+                    pool=machine.pool.name,
+                    type=machine.labels.get(names.INSTANCE_TYPE_LABEL, "").lower(),
+                    pods=self.pods_on.get(name, ()),
+                    marked=any(each.key == names.SCALE_DOWN_TAINT for each in machine.node.spec.taints),
+                    due=_time(due),
+                    leaving=machine.leaving,
+                    wanted=name in sent,
+                    protected=annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
+                    paused=annotations.get(names.PAUSED_ANNOTATION, "false") != "false",
+                    created=machine.claim.metadata.creation_timestamp,
+                )
+            )
+        return plan_scale_down(found, pools, now=self.now)
+
+    @functools.cached_property
+    def surplus(self) -> frozenset[str]:
+        """Nodes that go because their pool has more than its limit or its replicas allow."""
+        found: set[str] = set()
+        for pool in self.objects.pools:
+            most = self._most(pool)
+            own = [
+                each.machine
+                for each in self.picture.counted.values()
+                if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
+            ]
+            if most is not None and len(own) > most:
+                ranked = [held(each, self.pods_on.get(each.name, ())) for each in own]
+                found |= set(excess(ranked, most=most, now=self.now))
+        return frozenset(found)
+
+    def _most(self, pool: NodePool) -> int | None:
+        limit = pool.spec.limits.get(NODES)
+        bounds = [pool.spec.replicas] if pool.spec.replicas is not None else []
+        with contextlib.suppress(QuantityError):
+            bounds += [] if limit is None else [amount_of(NODES, limit)]
+        return min(bounds, default=None)
+
+    def standing(self) -> Mapping[str, Kept]:
+        """Why nodes are kept by what protects them, by budgets or by whose they are; without any search, so that it takes
+        milliseconds for thousands of nodes. A node that is missing here goes, or stays because nothing is gained.
+        """
+        situation = self.situation
+        found = {each.node: each for each in situation.others}
+        for node in situation.nodes:
+            reason = names.EMPTY if empty(node.pods) else names.UNDERUTILIZED
+            kept = why_kept(node, situation, reason=reason)
+            if kept is not None:
+                found[node.name] = kept
+        for reason in (names.EMPTY, names.UNDERUTILIZED):
+            blocked = {pool: room for pool, room in rooms(situation, reason=reason).items() if room.delete == 0}
+            for node in situation.nodes:
+                if node.pool in blocked and empty(node.pods) == (reason == names.EMPTY):
+                    told = Kept(node.name, node.pool, BUDGET, blocked[node.pool].blocked, waits=True)
+                    found.setdefault(node.name, told)
+        return found
+
+    # Who is who.
+
+    @functools.cached_property
+    def pods(self) -> Mapping[str, CachedPod]:
+        """By namespace/name."""
+        return {key_of(pod): pod for pod in self.objects.pods}
+
+    @functools.cached_property
+    def pods_on(self) -> Mapping[str, Sequence[CachedPod]]:
+        return pods_by_node(self.objects.pods)
+
+    @functools.cached_property
+    def pools(self) -> Mapping[PoolRef, NodePool | GrowthPool]:
+        found: dict[PoolRef, NodePool | GrowthPool] = {
+            PoolRef.karpenter(each.metadata.name): each for each in self.objects.pools
+        }
+        return found | {PoolRef.growth(each.metadata.name): each for each in self.objects.growth_pools}
+
+    @functools.cached_property
+    def views(self) -> Mapping[PoolRef, PoolView]:
+        """The pools as planning sees them."""
+        return {view.ref: view for view in self.snapshot.pools}
+
+    @functools.cached_property
+    def nodes(self) -> Mapping[str, Node]:
+        return {each.metadata.name: each for each in self.objects.nodes}
+
+    @functools.cached_property
+    def claims(self) -> Mapping[str, NodeClaim]:
+        return {each.metadata.name: each for each in self.objects.claims}
+
+    # Questions.
+
+    @functools.cached_property
+    def unplaced(self) -> frozenset[str]:
+        """The pods that the plan has no place for."""
+        return frozenset(each.pod for each in self.plan.unplaced)
+
+    def placed(self, pod: str) -> bool:
+        """Whether the pod wants a place and the plan has one."""
+        return pod not in self.unplaced and any(each.key == pod for each in self.demands)
+
+    def goes(self, node: str) -> bool:
+        """Whether the node is gone, or would be removed as things are: now, or for growth pools when its time is over."""
+        if node not in self.nodes or node in self.surplus:
+            return True
+        down = self.scaling_down
+        if node in down.remove or any(node == each.node for each in down.mark):
+            return True
+        counted = self.picture.counted[node].machine
+        if counted.pool is not None and counted.pool.group == names.GROWTH and self._marked(node):
+            return node not in down.cancel
+        return any(node in move.nodes for move in self.decided.moves)
+
+    def _marked(self, node: str) -> bool:
+        return any(each.key == names.SCALE_DOWN_TAINT for each in self.nodes[node].spec.taints)
+
+
+def _time(text: str) -> dt.datetime | None:
+    try:
+        return parse_time(text)
+    except TimestampError:
+        return None
+
+
+def held(machine: Machine, pods: Sequence[CachedPod]) -> Held:
+    """A machine with a claim, for the question which go first where there are too many."""
+    claim, node = machine.claim, machine.node
+    assert claim is not None
+    annotated = [each.metadata.annotations for each in (claim, node) if each is not None]
+    return Held(
+        name=machine.name,
+        launched=bool(claim.status.provider_id),
+        pods=pods,
+        protected=any(each.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in annotated),
+        created=claim.metadata.creation_timestamp,
+        going=machine.leaving,
+    )
