@@ -81,6 +81,10 @@ class TransportError(Exception):
     """No whole answer came. Whether the request took effect is unknown."""
 
 
+class NothingSent(TransportError):
+    """No connection was made: nothing of the request left this process."""
+
+
 class SystemClock:
     """The machine's clocks. `monotonic` is the event loop's, so that it agrees with `asyncio.sleep`."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import itertools
 from typing import Any
 
@@ -313,6 +314,47 @@ def test_a_claim_that_replaces_nothing_goes_unless_it_is_used() -> None:
         return sorted(await claims(stage)), await coming(stage)
 
     assert on_stage(body).value == (["used", "web-1"], [])
+
+
+def test_what_is_given_back_counts_against_the_budgets() -> None:
+    """Of three machines that came for moves which are not made one may go at a time; the others are like any other then, and
+    so is one whose pool lets nothing go. A machine that is not up yet is no node of its pool, and goes in any case.
+    """
+
+    async def body(stage: Stage, allowed: str) -> tuple[int, list[str], list[str], bool]:
+        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": allowed}]}
+        pool = await add_ready_pool(stage, disruption=disruption)
+        await add_large(stage, pool=pool)
+        for name in ("new-1", "new-2", "new-3", "early"):
+            await add_replacement(stage, name, pool=pool)
+            if name != "early":
+                await bring_up(stage, name)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(60)
+        left = await claims(stage)
+        return len(left), await coming(stage), await tainted(stage), "early" in left
+
+    for allowed, left in (("1", 3), ("0", 4), ("2", 2), ("100%", 1)):
+        number, coming_yet, marked, early = on_stage(functools.partial(body, allowed=allowed)).value
+        assert (number, coming_yet, early) == (left, [], False), allowed
+        assert len(marked) == 4 - left, "only what goes is marked"
+
+
+def test_what_a_move_is_taken_back_with_goes_within_the_budgets() -> None:
+    """Its own nodes stay, and take no room of the budget: what came for them may go in their stead, one at a time."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], int]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "budgets": [{"nodes": "1"}]})
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", annotation)
+        await bring_up(stage, new)
+        await asyncio.sleep(10)
+        return sorted(await claims(stage)), await coming(stage), len(await tainted(stage))
+
+    assert on_stage(body).value == (["web-1"], [], 1)
 
 
 def test_what_a_move_left_behind_that_was_made_stays() -> None:

@@ -157,7 +157,7 @@ def test_a_replacement_that_the_other_made_a_machine_like_any_other_stays() -> N
         await stage.start(Disruption(stage.env))
         await met.wait()
         await asyncio.sleep(30)
-        await returned(stage.env, "new-1")
+        await returned(stage.env, "new-1", budgeted=True)
         return "new-1" in await claims(stage), [*await coming(stage), *await tainted(stage)]
 
     assert on_stage(body, api=overtaken(before)).value == (True, [])

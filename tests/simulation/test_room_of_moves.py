@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from growth.api import names
+from growth.api.karpenter import NODE_CLAIM
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
@@ -15,7 +16,18 @@ from growth.controllers.disruption import Disruption, surroundings
 from growth.kube.api import Api
 from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_budget, add_pod
-from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, tainted
+from tests.simulation.moving import (
+    ALL,
+    LARGE,
+    add_large,
+    add_ready_pool,
+    add_replacement,
+    bring_up,
+    claims,
+    drift,
+    mark,
+    tainted,
+)
 from tests.simulation.owning import Stage, on_stage
 
 PROTECTED = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
@@ -210,21 +222,57 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
     assert "spec.nodeName=" not in lists
 
 
+IN_A = {names.ZONE_LABEL: "test-zone-a"}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": names.ZONE_LABEL,
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_node_that_is_not_up_yet_is_a_zone_without_pods(*, registered: bool) -> None:
+    """As for kube-scheduler, from when it registers: those who spread may not go elsewhere until it takes some of them."""
+    spread: dict[str, Any] = {"containers": asks("1"), "topologySpreadConstraints": [SPREAD]}
+
+    async def body(stage: Stage) -> bool:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for name in ("web-1", "web-2"):
+            await add_large(stage, name, pool=pool, pods=0)
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": {"labels": IN_A}})
+            await add_pod(
+                stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", labels={"app": "web"}, **spread
+            )
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        zone = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-b"]}
+        kind = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}
+        claim = await stage.add_claim("web-3", pool=pool, requirements=[zone, kind])
+        machine = await stage.cloud.create(claim)
+        status = {"status": {"providerID": machine.provider_id}}
+        await stage.admin.patch(NODE_CLAIM, "web-3", status, subresource="status")
+        if registered:
+            labels = {**claim.metadata.labels, names.ZONE_LABEL: "test-zone-b"}
+            await stage.join("node-of-web-3", provider_id=machine.provider_id, ready=False, labels=labels)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        return "web-1" in await claims(stage)
+
+    assert on_stage(body).value == registered
+
+
 def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:
     """Pods spread over two zones, and one that waits for a machine in the emptier one: until it is there, those in the
     other zone have no second place there. Room on a node that is up is another matter.
     """
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": names.ZONE_LABEL,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
     zones = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-a", "test-zone-b"]}
     either = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
     web: dict[str, Any] = {
         "containers": asks("1"),
-        "topologySpreadConstraints": [spread],
+        "topologySpreadConstraints": [SPREAD],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": either}},
     }
 

@@ -200,6 +200,18 @@ FACTS: dict[Kind[Any], set[str]] = {
         *STATUS,
     },
     nodeclasses.KWOK_NODE_CLASS: {*paths("spec", "nodeRegistrationDelay"), *STATUS},
+    nodeclasses.HETZNER_NODE_CLASS: {
+        *paths("spec", "locations image sshKeys networks firewalls placementGroup publicNet backups maxPods labels"),
+        *paths("spec", "userData inventory"),
+        *paths("spec.image", "name selector"),
+        *paths("spec.publicNet", "ipv4 ipv6"),
+        *paths("spec.userData", "mode secretRef cloudProvider"),
+        *paths("spec.userData.secretRef", "name"),
+        *paths("spec.inventory", "name serverNumber serverType"),
+        *paths("status", "learnedTypes"),
+        *paths("status.learnedTypes", "name hash capacity allocatable"),
+        *STATUS,
+    },
     linodeclasses.LINODE_NODE_CLASS: {
         *paths("spec", "authorizedKeys authorizedUsers image backupsEnabled tags firewallID osDisk dataDisks"),
         *paths("spec", "diskEncryption configuration placementGroup vpcID ipv6Options swap_size kubelet lkeK8sVersion"),

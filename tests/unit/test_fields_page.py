@@ -15,6 +15,7 @@ KINDS = (
     karpenter.NODE_POOL,
     karpenter.NODE_CLAIM,
     nodeclasses.KWOK_NODE_CLASS,
+    nodeclasses.HETZNER_NODE_CLASS,
     buffers.CAPACITY_BUFFER,
     overlays.NODE_OVERLAY,
 )

@@ -14,6 +14,17 @@ Labels = Mapping[str, tuple[str, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Billing:
+    """How time becomes money: every `quantum` that has begun is paid whole, a month never for more than `monthly_cap`.
+
+    The cap is in billionths of the catalogue's currency; None where there is none.
+    """
+
+    quantum_seconds: int
+    monthly_cap: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Offering:
     """One way to buy a type. `price` None: the cloud names no price, so it is not for sale, whatever `available` says."""
 
@@ -24,6 +35,7 @@ class Offering:
     reservation: str = ""
     reservation_capacity: int = 0
     labels: Labels = dataclasses.field(default_factory=dict)
+    billing: Billing | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +59,14 @@ class InstanceType:
         """What is left for pods, never below zero."""
         return {name: max(0, left) for name, left in subtract(self.capacity, self.overhead).items()}
 
+    def sized(self, capacity: Amounts, allocatable: Amounts) -> "InstanceType":
+        """The type as machines of it turned out to be. What they did not report is as it was assumed."""
+        has = {name: capacity.get(name, amount) for name, amount in self.capacity.items()}
+        assumed = self.allocatable
+        kept = {name: amount - allocatable.get(name, assumed[name]) for name, amount in has.items()}
+        overhead = {name: amount for name, amount in kept.items() if amount > 0}
+        return dataclasses.replace(self, capacity=has, overhead=overhead)
+
     @functools.cached_property
     def labels_of_today(self) -> Labels:
         """`labels` by their names of today, and the type's own name: what every machine of the type can have."""
@@ -69,10 +89,12 @@ def todays_names(labels: Labels) -> Labels:
 class Catalogue:
     """Everything that one provider sells, in one currency. `cloud` is the prefix of an offering's name.
 
-    `successors` are types that are no longer sold, in lower case, and what took their place.
+    `successors` are types that are no longer sold, in lower case, and what took their place. `of_classes` are the types as
+    machines of a node class have them, by the class' name, where a class changes price, places or size.
     """
 
     cloud: str
     currency: str
     types: tuple[InstanceType, ...]
     successors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    of_classes: Mapping[str, tuple[InstanceType, ...]] = dataclasses.field(default_factory=dict)

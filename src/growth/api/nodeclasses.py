@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, TypeAlias
 from growth.api import names
 from growth.api.karpenter import Duration
 from growth.api.kinds import Kind
-from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Struct
+from growth.api.meta import CONDITIONS, Condition, ObjectMeta, ResourceList, Struct
 from growth.api.schema import Rule, Schema
 
 # --- KWOK
@@ -100,6 +100,14 @@ class HetznerUserData(Struct, frozen=True):
         ),
     ]
     secret_ref: Annotated[SecretReference, Schema("The Secret with what joining needs.")]
+    cloud_provider: Annotated[
+        str,
+        Schema(
+            "external: a cloud controller manager initialises the Nodes; none: there is no such controller.",
+            enum=("external", "none"),
+            default="external",
+        ),
+    ] = "external"
 
 
 class HetznerInventoryMachine(Struct, frozen=True):
@@ -126,6 +134,11 @@ class HetznerNodeClassSpec(Struct, frozen=True):
         Schema("Spread keeps machines on different hosts, ten to a group.", enum=("Spread", "None"), default="None"),
     ] = "None"
     public_net: Annotated[HetznerPublicNet, Schema("Public addresses.")] = HetznerPublicNet()
+    backups: Annotated[bool, Schema("Whether the machines are backed up, which costs a fifth more.")] = False
+    max_pods: Annotated[
+        int | None,
+        Schema("At most this many pods on a node; 110 where nothing is said.", format="int32", minimum=1, maximum=1000),
+    ] = None
     labels: Annotated[
         dict[str, str],
         Schema(
@@ -153,8 +166,28 @@ class HetznerNodeClassSpec(Struct, frozen=True):
     ] = ()
 
 
-class NodeClassStatus(Struct, frozen=True):
+class HetznerLearnedType(Struct, frozen=True):
+    """What Nodes of a type reported. The least of all of them counts: what fits there fits on each."""
+
+    name: Annotated[str, Schema("The server type.", min_length=1, max_length=63)]
+    hash: Annotated[
+        str, Schema("Of the class as the Nodes were made by it; those of an older one count no longer.")
+    ] = ""
+    capacity: Annotated[ResourceList, Schema("What such a Node has.")] = {}
+    allocatable: Annotated[ResourceList, Schema("What of it is left for pods.")] = {}
+
+
+class HetznerNodeClassStatus(Struct, frozen=True):
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
+    learned_types: Annotated[
+        tuple[HetznerLearnedType, ...],
+        Schema(
+            "What Nodes of each server type turned out to hold, which is less than is advertised.",
+            max_items=200,
+            list_type="map",
+            list_map_keys=("name",),
+        ),
+    ] = ()
 
 
 class HetznerNodeClass(Struct, frozen=True):
@@ -162,7 +195,7 @@ class HetznerNodeClass(Struct, frozen=True):
 
     spec: HetznerNodeClassSpec
     metadata: ObjectMeta = ObjectMeta()
-    status: NodeClassStatus = NodeClassStatus()
+    status: HetznerNodeClassStatus = HetznerNodeClassStatus()
 
 
 KWOK_NODE_CLASS: Final = Kind(

@@ -23,6 +23,7 @@ class Command:
 # In the order of a newcomer's questions, not of the alphabet.
 COMMANDS: Final = {
     "demo": Command("growth.cli.demo:demo", "See Growth at work; needs no account and no cluster."),
+    "top": Command("growth.cli.top:top", "Watch a cluster: nodes, what they cost, why they are kept, why pods wait."),
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
     ),
@@ -37,6 +38,9 @@ COMMANDS: Final = {
         "growth.cli.simulate:simulate", "Run the autoscaler in a simulated cluster where things go wrong, and judge it."
     ),
     "run": Command("growth.cli.run:run", "Run the autoscaler in a cluster, until it is told to stop."),
+    "fake": Command(
+        "growth.cli.fake:fake", "Serve a cloud's REST API on this machine, with machines that exist in memory only."
+    ),
     "crds": Command("growth.cli.crds:crds", "Print the CustomResourceDefinitions that Growth needs."),
     "rbac": Command("growth.cli.rbac:rbac", "Print the service accounts and roles that Growth needs."),
 }

@@ -10,6 +10,7 @@ from growth.cli.output import print_json, print_yaml
 def rbac(
     *,
     namespace: Annotated[str, Parameter(help="Growth's own namespace.")] = "growth",
+    provider: Annotated[Literal["kwok", "hetzner"], Parameter(help="The cloud in which machines are bought.")] = "kwok",
     read_only: Annotated[
         bool,
         Parameter(
@@ -22,11 +23,12 @@ def rbac(
     """Print the service accounts and roles that Growth needs.
 
     `growth` is the autoscaler's, `growth-kwok` that of the simulated cloud of --provider kwok. Apply them with
-    `growth rbac | kubectl apply -f -`; the namespace must be there.
+    `growth rbac | kubectl apply -f -`; the namespace must be there. With --provider hetzner the autoscaler may also read
+    Secrets by name in its own namespace, with what machines join, and make bootstrap tokens.
     """
     from growth.operator.roles import objects, reader
 
-    made = reader(namespace=namespace) if read_only else objects(namespace=namespace)
+    made = reader(namespace=namespace) if read_only else objects(namespace=namespace, provider=provider)
     if output == "json":
         print_json({"apiVersion": "v1", "kind": "List", "items": made})
     else:

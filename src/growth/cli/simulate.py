@@ -53,6 +53,9 @@ def simulate(
             negative=(), help="End the process after each of its writes in turn: as many runs as there are writes."
         ),
     ] = False,
+    provider: Annotated[
+        Literal["kwok", "hetzner"], Parameter(help="Whose machines: kwok, or hetzner by a fake of its API.")
+    ] = "kwok",
     jobs: Annotated[int, Parameter(help="Processes at a time.")] = 1,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
 ) -> None:
@@ -67,7 +70,14 @@ def simulate(
     chosen = _seeds(seed, seeds)
     _check(hours, jobs)
     given = _read(scenario) if scenario is not None else None
-    asked = _Asked(scenario, faults=faults, sabotage=sabotage or "", crash_everywhere=crash_everywhere, hours=hours)
+    asked = _Asked(
+        scenario,
+        faults=faults,
+        sabotage=sabotage or "",
+        crash_everywhere=crash_everywhere,
+        hours=hours,
+        provider=provider,
+    )
     orders = []
     for each in chosen:
         played = given or (small(each) if crash_everywhere else generate(each, hours=hours or 1.0))
@@ -107,15 +117,17 @@ class _Asked:
     sabotage: str
     crash_everywhere: bool
     hours: float | None
+    provider: str = "kwok"
     smaller: tuple[int, str] | None = None
     """A seed, and the fewest faults that still break the promise that was broken there."""
 
     def order(self, seed: int, scenario: "Scenario") -> "Order":
         from growth.sim.scenario.model import Order
+        from growth.sim.scenario.vendors import told_for
 
         return Order(
             seed=seed,
-            scenario=scenario,
+            scenario=told_for(self.provider, scenario),
             hours=self.hours or scenario.hours,
             faults=self.faults,
             sabotage=self.sabotage,
@@ -133,6 +145,8 @@ class _Asked:
             words += ["--faults", self.faults]
         if self.sabotage:
             words += ["--sabotage", self.sabotage]
+        if self.provider != "kwok":
+            words += ["--provider", self.provider]
         if self.crash_everywhere:
             words.append("--crash-everywhere")
         return shlex.join(words)

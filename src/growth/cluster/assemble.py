@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from growth.api import names
 from growth.api.core import Namespace
 from growth.api.growthpools import GrowthPool, NodeRequest
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.overlays import NodeOverlay
 from growth.api.pods import Pod
+from growth.api.pools import PoolRef
 from growth.api.reservations import ReservedName
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from growth.api.workloads import DaemonSet
@@ -25,9 +26,9 @@ from growth.cluster.daemons import newest_pods, sample
 from growth.cluster.machines import machines
 from growth.cluster.node_requests import claims_to_come, unmet_types
 from growth.cluster.pools import Market, NodeClasses, Usage, growth_pool, karpenter_pool
-from growth.cluster.pricing import by_name
+from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.shapes import CachedPod, PodShape
-from growth.cluster.snapshot import Demand, PoolView, Snapshot, VolumesView
+from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.cluster.wanting import is_done, key_of, movable, waits_for
 
 
@@ -186,13 +187,15 @@ def composed(picture: Picture) -> Assembled:
         warnings.append(f"{picture.lost} pods are bound to nodes that are not known: they are left out")
     warnings += [each.warning for each in counted if each.warning]
     books = Books()
+    sold = {pool.ref: by_name(pool.instance_types) for pool in pools} if catalogue.of_classes else {}
     nodes = []
     for each in counted:
         if each.view is None:
             continue
         claim = each.machine.claim
         held = picture.held.get(claim.metadata.name, ()) if claim is not None and picture.held else ()
-        nodes.append(books.holding(each.view, held) if held else each.view)
+        view = books.holding(each.view, held) if held else each.view
+        nodes.append(_priced(view, sold) if catalogue.of_classes else view)
     snapshot = Snapshot(
         currency=catalogue.currency,
         pools=tuple(pools),
@@ -203,6 +206,13 @@ def composed(picture: Picture) -> Assembled:
         revision=picture.revision,
     )
     return Assembled(snapshot=snapshot, demands=tuple(demands), waiting=tuple(waiting), warnings=tuple(warnings))
+
+
+def _priced(node: NodeView, sold: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:
+    """The node at the price that machines of its pool's class have."""
+    kind = type_of(node.labels, sold.get(node.pool, {})) if node.pool is not None else None
+    price = price_of(node.labels, kind)
+    return node if price is None else dataclasses.replace(node, price=price)
 
 
 def volumes_view(
@@ -229,7 +239,7 @@ def namespace_labels(namespaces: Iterable[Namespace]) -> dict[str, dict[str, str
     }
 
 
-def _pools(picture: Picture, usage: Usage, market: Market, warnings: list[str]) -> Iterable[PoolView]:
+def _pools(picture: Picture, usage: Usage, market: Market, warnings: list[str]) -> Sequence[PoolView]:
     views = [karpenter_pool(pool, usage, market) for pool in picture.pools]
     for pool in picture.growth_pools:
         view, unknown = growth_pool(pool, usage, market)

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
 
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
@@ -17,13 +18,20 @@ from growth.cluster.snapshot import NODES, PoolView
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
 
+# The node class of growth pools that name none.
+DEFAULT_CLASS: Final = "default"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeClassView:
-    """What matters of a node class. `zones` are those where its machines may be bought; empty for everywhere."""
+    """What matters of a node class. `zones` are those where its machines may be bought; empty for everywhere.
+
+    `sizes` are capacity and allocatable that its machines turned out to have, by type: newer than what a catalogue says.
+    """
 
     conditions: Sequence[Condition] = ()
     zones: tuple[str, ...] = ()
+    sizes: Mapping[str, tuple[Amounts, Amounts]] = dataclasses.field(default_factory=dict)
 
 
 NodeClasses = Mapping[NodeClassReference, NodeClassView]
@@ -44,14 +52,24 @@ class Market:
     given_up: Set[ReservedName] | None = None
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
-        """What machines of a node class can be."""
-        known = self.classes.get(uses) if uses is not None else None
-        if known is None or not known.zones:
-            return self.catalogue.types
+        """What machines of a node class can be; without one, of the class that the cloud takes then."""
+        types = self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
+        known = self._class_of(uses)
+        if known is None:
+            return types
+        if known.sizes:
+            types = tuple(kind.sized(*known.sizes[kind.name]) if kind.name in known.sizes else kind for kind in types)
+        if not known.zones:
+            return types
         return tuple(
             dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
-            for kind in self.catalogue.types
+            for kind in types
         )
+
+    def _class_of(self, uses: NodeClassReference | None) -> NodeClassView | None:
+        if uses is not None:
+            return self.classes.get(uses)
+        return next((view for each, view in self.classes.items() if each.name == DEFAULT_CLASS), None)
 
     def standing(self, reserved: Mapping[str, Reservation]) -> Mapping[str, Reservation]:
         """Without what nobody will create any more."""

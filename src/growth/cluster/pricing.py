@@ -25,6 +25,12 @@ def price_of(labels: Mapping[str, str], kind: InstanceType | None) -> int | None
     return prices.pop() if len(prices) == 1 else None
 
 
+def offering_of(labels: Mapping[str, str], kind: InstanceType | None) -> Offering | None:
+    """How the machine was bought; None where its labels leave several ways open."""
+    found = [each for each in kind.offerings if _may_be(each, labels)] if kind is not None else []
+    return found[0] if len(found) == 1 else None
+
+
 def _may_be(offering: Offering, labels: Mapping[str, str]) -> bool:
     terms = labels.get(names.CAPACITY_TYPE_LABEL)
     if terms is not None and terms != offering.capacity_type:

@@ -17,6 +17,7 @@ from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUE
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD, Pod
@@ -40,6 +41,7 @@ from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
 from growth.kube.store import Change, Deleted
 from growth.ports import Clock, Random
+from growth.providers.hetzner.classes import learned_sizes
 
 # A claim that we created and that the watch has not shown after this long is worth a look at the server.
 EXPECTED_SECONDS: Final = 60.0
@@ -62,7 +64,9 @@ class State:
         random: Random,
         node_classes: Sequence[Kind[Any]] = (),
         settings: InformerSettings = DEFAULT_SETTINGS,
+        any_cluster: bool = False,
     ) -> None:
+        """`any_cluster`: also one without Karpenter's kinds, for those who only look on; else it is never synced there."""
         self._clock = clock
         self._informers = informers = Informers(api, clock=clock, random=random, settings=settings)
         self.shapes = Shapes()
@@ -73,6 +77,7 @@ class State:
         self.nodes = informers.watch(NODE, indexes={"provider": lambda node: (node.spec.provider_id,)})
         self.claims = informers.watch(
             NODE_CLAIM,
+            optional=any_cluster,
             indexes={
                 "provider": lambda claim: (claim.status.provider_id,),
                 "pool": lambda claim: (claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),),
@@ -80,7 +85,7 @@ class State:
                 "host": lambda claim: (host_of(claim),),
             },
         )
-        self.pools = informers.watch(NODE_POOL)
+        self.pools = informers.watch(NODE_POOL, optional=any_cluster)
         self.overlays = informers.watch(NODE_OVERLAY, optional=True)
         self.buffers = informers.watch(CAPACITY_BUFFER, optional=True)
         self.growth_pools = informers.watch(GROWTH_POOL, optional=True)
@@ -273,7 +278,9 @@ class State:
     def _classes(self) -> dict[NodeClassReference, NodeClassView]:
         return {
             NodeClassReference(group=kind.group, kind=kind.kind, name=each.metadata.name): NodeClassView(
-                conditions=each.status.conditions
+                conditions=each.status.conditions,
+                zones=each.spec.locations if kind == HETZNER_NODE_CLASS else (),
+                sizes=learned_sizes(each) if kind == HETZNER_NODE_CLASS else {},
             )
             for kind, informer in self.node_classes.items()
             for each in informer.store

@@ -43,6 +43,7 @@ class ControllerSettings:
     spot_to_spot_consolidation: bool = False
     eviction_cost: int = 1_000_000  # billionths of the catalogue's currency, for each pod that a move evicts
     eviction_horizon: float = 86_400.0  # within which a move must save that
+    use_paid_time: bool = False  # empty machines stay until shortly before the time ends that is paid for
     drift_period: float = 300.0  # how often a machine is compared with what its pool asks for, changes aside
     node_repair: bool = False
     validation: float = 15.0  # a move that may be given up again waits so long, and is then decided afresh

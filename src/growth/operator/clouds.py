@@ -1,26 +1,59 @@
 """The clouds that can be chosen, made from the settings."""
 
 import pathlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlsplit
 
 from growth.api import names
 from growth.api.instance_types import Catalogue
-from growth.kube.api import Api
+from growth.kube.api import Api, Gate
 from growth.operator.settings import ProcessSettings, SettingError, Settings
 from growth.operator.wiring import Cloud, MakeCloud
-from growth.ports import Clock, Random
+from growth.ports import Clock, Random, Transport
 from growth.providers.catalogues import builtin, currency_of
 from growth.providers.catalogues.file import CatalogueError, load
+from growth.providers.hetzner.client import DIALECT, ENDPOINT, HetznerApi
+from growth.providers.hetzner.keeper import Keeper
+from growth.providers.hetzner.provider import HetznerProvider
+from growth.providers.hetzner.standin import StandIn, selector
+from growth.providers.http import Client, EndpointError, Secret, gauges
+from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar, RegistrarSettings
+from growth.telemetry.metrics import Metrics
+
+# Where the vendor's own tools look for it.
+TOKEN_VARIABLE: Final = "HCLOUD_TOKEN"  # noqa: S105 - a name
+# A fake on this machine takes any.
+NO_TOKEN: Final = "of-no-account"  # noqa: S105 - of no account
+# Clouds that are reached over the network.
+REMOTE: Final = frozenset({"hetzner"})
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def chosen(settings: Settings, *, clock: Clock, random: Random) -> MakeCloud:
-    """The cloud that `--provider` names. `SettingError` where there is none, or its catalogue cannot be read."""
+def chosen(
+    settings: Settings,
+    *,
+    clock: Clock,
+    random: Random,
+    transport: Transport | None = None,
+    environ: Mapping[str, str] = EMPTY,
+    metrics: Metrics | None = None,
+) -> MakeCloud:
+    """The cloud that `--provider` names; those of `REMOTE` need a transport.
+
+    `SettingError` where there is none, its catalogue cannot be read, or it cannot be reached as set.
+    """
     match settings.process.provider:
         case "kwok":
             return _kwok(settings, catalogue=kwok_catalogue(settings.process), clock=clock, random=random)
+        case "hetzner":
+            assert transport is not None, "a cloud on the network needs a transport"
+            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
         case "":
             raise SettingError("--provider is missing: say where machines are bought, with --provider kwok")
         case other:
@@ -43,7 +76,7 @@ def kwok_catalogue(process: ProcessSettings) -> Catalogue:
 def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Random) -> MakeCloud:
     namespace, with_controller = settings.controllers.namespace, settings.process.kwok_controller
 
-    def make(api: Api, *, cluster: str) -> Cloud:
+    def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:  # noqa: ARG001 - it writes through `api` alone
         faults = FaultBook(api, namespace=namespace, clock=clock)
         provider = KwokProvider(
             api,
@@ -71,3 +104,69 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
         return Cloud(provider, (registrar, kubelets))
 
     return make
+
+
+def _hetzner(
+    settings: Settings,
+    *,
+    clock: Clock,
+    random: Random,
+    transport: Transport,
+    environ: Mapping[str, str],
+    metrics: Metrics | None,
+) -> MakeCloud:
+    process = settings.process
+    try:
+        endpoint = check_endpoint(process.api_endpoint or ENDPOINT)
+    except EndpointError as error:
+        raise SettingError(f"--api-endpoint: {error}") from None
+    fake = urlsplit(endpoint).scheme == "http"
+    token = _token(process, environ, needed=not fake)
+
+    def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
+        client = Client(
+            DIALECT, endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate
+        )
+        if metrics is not None:
+            gauges.declare(metrics, client, provider=process.provider)
+        cloud = HetznerApi(client)
+        provider = HetznerProvider(
+            api,
+            cloud,
+            cluster=cluster,
+            namespace=settings.controllers.namespace,
+            clock=clock,
+            random=random,
+            refused_seconds=settings.controllers.refused_ttl,
+        )
+        keeper = Keeper(api, provider, clock=clock, random=random)
+        if not fake:
+            return Cloud(provider, (keeper,))
+        stand_in = StandIn(api, cloud, provider, cluster=cluster, clock=clock)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=selector(cluster))
+        return Cloud(provider, (keeper, stand_in, kubelets))
+
+    return make
+
+
+def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool) -> Secret:
+    """From the file, else from the environment. No message says what it is."""
+    where = f"variable {TOKEN_VARIABLE}"
+    text = environ.get(TOKEN_VARIABLE, "")
+    if process.token_file:
+        where = f"--token-file: {process.token_file}"
+        try:
+            text = pathlib.Path(process.token_file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problem = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise SettingError(f"{where} cannot be read: {problem}") from None
+    if not text.strip() and not needed:
+        return Secret(NO_TOKEN)
+    if not text.strip():
+        raise SettingError(
+            f"the token of the Hetzner project is missing: put it into {TOKEN_VARIABLE}, or name its file with --token-file"
+        )
+    try:
+        return Secret(text)
+    except ValueError:
+        raise SettingError(f"{where} holds no token: a token is one line of letters and digits") from None

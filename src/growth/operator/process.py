@@ -24,11 +24,12 @@ from growth.kube.http import DEADLINE_SECONDS, HttpApi
 from growth.kube.lease import LeaseLost
 from growth.operator import logs
 from growth.operator.checks import Refused
-from growth.operator.clouds import chosen
+from growth.operator.clouds import REMOTE, chosen
 from growth.operator.metrics import Scrapes, new_metrics
 from growth.operator.settings import Settings, unknown_variables
 from growth.operator.wiring import Autoscaler, Connect, Openings, Role
-from growth.ports import SystemClock, SystemRandom, ThreadCompute
+from growth.ports import SystemClock, SystemRandom, ThreadCompute, Transport
+from growth.providers.http import AioTransport
 from growth.telemetry.logs import logger
 from growth.web.health import serving
 
@@ -49,6 +50,16 @@ def home(environ: Mapping[str, str], *, folder: pathlib.Path = SERVICE_ACCOUNT) 
 
 async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", environ: Mapping[str, str]) -> None:
     """Runs until a signal asks for the end. Raises what kept it from running; a lost Lease ends the process here."""
+    async with contextlib.AsyncExitStack() as stack:
+        transport: Transport | None = None
+        if settings.process.provider in REMOTE:
+            transport = await stack.enter_async_context(AioTransport.open(environ=environ))
+        await _run(settings, kubeconfig=kubeconfig, context=context, environ=environ, transport=transport)
+
+
+async def _run(
+    settings: Settings, *, kubeconfig: str, context: str, environ: Mapping[str, str], transport: Transport | None
+) -> None:
     clock, random = SystemClock(), SystemRandom()
     process = settings.process
     logs.configure(
@@ -59,10 +70,11 @@ async def run(settings: Settings, *, kubeconfig: str = "", context: str = "", en
     )
     for told in unknown_variables(environ):
         _log.warning("variable ignored", problem=told)
-    make_cloud = chosen(settings, clock=clock, random=random)
+    metrics = new_metrics()
+    make_cloud = chosen(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
     way = access.find(kubeconfig=kubeconfig, context=context, environ=environ)
     cloud_way = access.find(kubeconfig=process.kwok_kubeconfig, environ=environ) if process.kwok_kubeconfig else way
-    metrics, compute = new_metrics(), ThreadCompute()
+    compute = ThreadCompute()
     autoscaler = Autoscaler(
         Openings(
             connect=_connections(way, cloud_way, settings=settings, clock=clock),
@@ -152,7 +164,7 @@ def _connections(way: Access, cloud_way: Access, *, settings: Settings, clock: S
             case Role.GROWTH:
                 qps, burst, agent = float(process.kube_qps), process.kube_burst, "growth"
             case Role.CLOUD:
-                qps, burst, agent = float(process.kwok_qps), process.kwok_burst, "growth-kwok"
+                qps, burst, agent = float(process.kwok_qps), process.kwok_burst, f"growth-{process.provider}"
         async with HttpApi.connect(
             cloud_way if role is Role.CLOUD else way,
             clock=clock,

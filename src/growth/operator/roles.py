@@ -1,11 +1,11 @@
 """What Growth must be allowed to do, as the roles that allow it and nothing else: `growth rbac` prints them.
 
-Two identities: `growth` acts; `growth-kwok` plays the cloud and its kubelets, and is needed with the KWOK provider only.
-A third, `growth-reader`, is for people who ask and change nothing.
-A test runs the autoscaler with these rights alone.
+Two identities: `growth` acts; `growth-kwok` plays the cloud and its kubelets, and is needed with the KWOK provider only, or
+with a fake of another. What only one provider needs stands apart. Tests run the autoscaler with these rights alone.
+A third identity, `growth-reader`, is for people who ask and change nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -13,6 +13,7 @@ from growth.api.kinds import Json
 
 GROUP: Final = "rbac.authorization.k8s.io"
 NODE_LEASES: Final = "kube-node-lease"
+TOKENS: Final = "kube-system"
 
 _READ: Final = ("get", "list", "watch")
 
@@ -54,6 +55,16 @@ GROWTH_AT_HOME: Final = (
     _rule("coordination.k8s.io", ("leases",), "get", "create", "patch"),
     _rule("", ("configmaps",), "get", "create", "patch", "delete"),
 )
+# With the Hetzner provider, beyond that: for the same account.
+HETZNER: Final = (
+    _rule(names.GROWTH, ("hetznernodeclasses",), *_READ),
+    _rule(names.GROWTH, ("hetznernodeclasses/status",), "patch"),
+)
+HETZNER_AT_HOME: Final = (
+    _rule("", ("secrets",), "get"),  # with what machines join, by name
+    _rule("", ("configmaps",), "list"),  # which dedicated machines are booked
+)
+HETZNER_TOKENS: Final = (_rule("", ("secrets",), "create"),)  # each machine's own, made and never read
 KWOK: Final = (
     _rule("", ("namespaces",), "get"),  # whether it is the same cluster
     _rule("", ("nodes",), *_READ, "create", "patch", "delete"),
@@ -92,20 +103,35 @@ def reader(*, namespace: str) -> list[Json]:
     ]
 
 
-def objects(*, namespace: str) -> list[Json]:
-    """Service accounts, roles and bindings, ready to be applied; the namespace must be there."""
-    made: list[Json] = []
-    for name, everywhere, local in (
-        ("growth", GROWTH, {namespace: GROWTH_AT_HOME}),
-        ("growth-kwok", KWOK, {namespace: KWOK_AT_HOME, NODE_LEASES: KWOK_HEARTBEATS}),
-    ):
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-        made.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}})
-        made.append(_role("ClusterRole", name, "", everywhere))
-        made.append(_binding("ClusterRole", name, "", subject))
-        for place, rules in local.items():
-            made.append(_role("Role", name, place, rules))
-            made.append(_binding("Role", name, place, subject))
+def objects(*, namespace: str, provider: str = "kwok") -> list[Json]:
+    """Service accounts, roles and bindings for a provider, ready to be applied; the namespace must be there."""
+    made = _of("growth", GROWTH, {namespace: GROWTH_AT_HOME}, account="growth", namespace=namespace)
+    local: Mapping[str, Sequence[Json]]
+    match provider:
+        case "kwok":
+            local = {namespace: KWOK_AT_HOME, NODE_LEASES: KWOK_HEARTBEATS}
+            made += _of("growth-kwok", KWOK, local, account="growth-kwok", namespace=namespace)
+        case "hetzner":
+            local = {namespace: HETZNER_AT_HOME, TOKENS: HETZNER_TOKENS}
+            made += _of("growth-hetzner", HETZNER, local, account="growth", namespace=namespace)
+    accounts = dict.fromkeys(each["subjects"][0]["name"] for each in made if "subjects" in each)
+    return [
+        *(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+            for name in accounts
+        ),
+        *made,
+    ]
+
+
+def _of(
+    name: str, everywhere: Sequence[Json], local: Mapping[str, Sequence[Json]], *, account: str, namespace: str
+) -> list[Json]:
+    """The roles of one name, everywhere and in single namespaces, bound to an account."""
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    made = [_role("ClusterRole", name, "", everywhere), _binding("ClusterRole", name, "", subject)]
+    for place, rules in local.items():
+        made += [_role("Role", name, place, rules), _binding("Role", name, place, subject)]
     return made
 
 

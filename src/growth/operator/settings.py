@@ -183,6 +183,8 @@ class ProcessSettings:
     listen: tuple[str, int] = ("", 8080)
     kube_qps: int = 200
     kube_burst: int = 300
+    api_endpoint: str = ""
+    token_file: str = ""
     kwok_catalogue: str = "kwok"
     instance_types: str = ""
     kwok_controller: bool = False
@@ -278,6 +280,12 @@ def _sections() -> Iterator[Section]:
             _of(
                 made, "evictionHorizon", PERIOD, "A move must save more than its evictions count for within this time."
             ),
+            _of(
+                made,
+                "usePaidTime",
+                SWITCH,
+                "Empty machines stay until three minutes before the time ends that is paid for, such as each begun hour.",
+            ),
             _of(made, "driftPeriod", PERIOD, "How often machines are compared with what their pools ask for."),
             _of(made, "nodeRepair", SWITCH, "Take down machines whose Nodes stay broken, by the rules of the cloud."),
             _of(
@@ -315,6 +323,19 @@ def _sections() -> Iterator[Section]:
         ),
     )
     yield Section("Records", (_of(made, "decisionsKept", POSITIVE, "How many Decisions are kept."),))
+    yield Section(
+        "The Hetzner cloud",
+        (
+            _of(
+                own,
+                "apiEndpoint",
+                TEXT,
+                "The address of the cloud's API, else the vendor's; with http on this machine it is a fake, whose kubelets"
+                " Growth plays.",
+            ),
+            _of(own, "tokenFile", TEXT, "A file with the token of the project; else the variable HCLOUD_TOKEN has it."),
+        ),
+    )
     yield Section(
         "The KWOK cloud",
         (

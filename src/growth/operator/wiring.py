@@ -72,9 +72,12 @@ class Cloud:
 
 
 class MakeCloud(Protocol):
-    """The cloud of a cluster; `api` is a connection of its own, `cluster` the cluster's identity."""
+    """The cloud of a cluster; `api` is a connection of its own, `cluster` the cluster's identity.
 
-    def __call__(self, api: Api, *, cluster: str) -> Cloud: ...
+    Whatever the cloud writes asks `gate` first, as `api` does.
+    """
+
+    def __call__(self, api: Api, *, cluster: str, gate: Gate) -> Cloud: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,7 @@ class Autoscaler:
             await self._answered("whose machines the cloud makes", lambda: check_same_cluster(other, cluster))
             if observe:
                 api, cloud_api = ObservingApi(api), ObservingApi(cloud_api)
-            cloud = openings.cloud(cloud_api, cluster=cluster)
+            cloud = openings.cloud(cloud_api, cluster=cluster, gate=gate)
             provider = Measured(cloud.provider, metrics=openings.metrics, clock=openings.clock)
             environment = self._environment(api, provider, cluster)
             self._watchdog = dog = Watchdog(environment.state, clock=openings.clock, metrics=openings.metrics)

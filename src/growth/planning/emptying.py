@@ -6,10 +6,11 @@ its type would have fewer than `min` without it. Whatever comes in between takes
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from growth.api import names
 from growth.api.growthpools import GrowthPool
+from growth.cluster.paying import too_early
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done, is_mirror, of_daemon_set
 from growth.units import DurationError, parse_or_never
@@ -27,6 +28,7 @@ class PoolNode:
     `type` is in lower case. `marked`: it carries the taint; `due` is when its time is over, None where it does not say.
     `removal`: a NodeRemovalRequest sees to it. `leaving`: node or claim is being deleted, or the machine is going.
     `wanted`: pods are about to come. `settling`: whoever would say so has had no chance yet, so that nothing is begun.
+    `paid_until`: the end of the paid time that a moment falls into, where empty nodes are to stay until shortly before.
     """
 
     name: str
@@ -42,6 +44,7 @@ class PoolNode:
     protected: bool = False
     paused: bool = False
     created: dt.datetime | None = None
+    paid_until: Callable[[dt.datetime], dt.datetime | None] = lambda _: None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,7 +104,11 @@ def plan_scale_down(nodes: Iterable[PoolNode], pools: Mapping[str, GrowthPool], 
                 if now >= node.due:
                     remove.append(node.name)
             elif after is not None:
-                mark.append(Marking(node.name, now + after.timedelta))
+                end = node.paid_until(now + after.timedelta)
+                if too_early(end, now + after.timedelta):
+                    kept[node.name] = f"it is paid for until {end:%Y-%m-%dT%H:%M:%SZ}"
+                else:
+                    mark.append(Marking(node.name, now + after.timedelta))
     return ScaleDown(tuple(mark), cancel, tuple(remove), kept)
 
 

@@ -9,14 +9,16 @@ a whole where one of its offerings matches.
 import dataclasses
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import InstanceType
-from growth.api.overlays import NodeOverlay
+from growth.api.overlays import NodeOverlay, NodeOverlaySpec
 from growth.api.pools import PoolRef
 from growth.cluster.pricing import by_name, price_of, type_of
-from growth.cluster.snapshot import NodeView, PoolView, Snapshot
+from growth.cluster.snapshot import NodeView, Snapshot
 from growth.planning.offerings import option_labels
+from growth.planning.recent import Recent
 from growth.planning.requirements import Requirement, RequirementError, from_expressions
 from growth.units.errors import UnitError
 from growth.units.money import Money
@@ -40,45 +42,75 @@ def overlaid(snapshot: Snapshot, overlays: Iterable[NodeOverlay]) -> tuple[Snaps
     ordered = sorted(overlays, key=lambda each: (each.spec.weight or 0, each.metadata.name), reverse=True)
     if not ordered:
         return snapshot, ()
-    sheets = [_Sheet(pool) for pool in snapshot.pools]
+    asked = _Asked(
+        tuple((each.metadata.name, each.spec) for each in ordered),
+        snapshot.currency,
+        tuple((pool.ref, pool.labels, pool.instance_types) for pool in snapshot.pools),
+    )
+    # Prices and overlays change rarely, and every pass asks again.
+    laid = _RECENT.find(asked) or _RECENT.keep(asked, _lay(asked))
+    pools = tuple(
+        pool if types is pool.instance_types else dataclasses.replace(pool, instance_types=types)
+        for pool, types in zip(snapshot.pools, laid.types, strict=True)
+    )
+    known = {pool.ref: by_name(pool.instance_types) for pool in pools}
+    changed = dataclasses.replace(snapshot, pools=pools, nodes=tuple(_priced(node, known) for node in snapshot.nodes))
+    return changed, laid.problems
+
+
+def _priced(node: NodeView, known: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:
+    """The node with its price as its pool has it now."""
+    types = known.get(node.pool) if node.pool is not None else None
+    kind = type_of(node.labels, types) if types is not None else None
+    return node if kind is None else dataclasses.replace(node, price=price_of(node.labels, kind))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """All that decides how overlays are laid: they themselves, in their order, and of each pool its labels and types."""
+
+    overlays: tuple[tuple[str, NodeOverlaySpec], ...]
+    currency: str
+    pools: tuple[tuple[PoolRef, Mapping[str, str], tuple[InstanceType, ...]], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Laid:
+    """`types` are of each pool, in their order."""
+
+    types: tuple[tuple[InstanceType, ...], ...]
+    problems: tuple[OverlayProblem, ...]
+
+
+_RECENT: Final[Recent[_Asked, _Laid]] = Recent(kept=4)
+
+
+def _lay(asked: _Asked) -> _Laid:
+    sheets = [_Sheet(*pool) for pool in asked.pools]
     problems: list[OverlayProblem] = []
-    for overlay in ordered:
+    for overlay, spec in asked.overlays:
         try:
-            change = _Change(overlay, snapshot.currency)
+            change = _Change(overlay, spec, asked.currency)
         except (UnitError, RequirementError) as error:
-            problems.append(OverlayProblem(overlay.metadata.name, "RuntimeValidation", str(error)))
+            problems.append(OverlayProblem(overlay, "RuntimeValidation", str(error)))
             continue
         other = next((found for sheet in sheets for found in sheet.conflicts(change)), None)
         if other is not None:
             told = (
                 f"conflicts with NodeOverlay {other} of equal weight ({change.weight}): give one of them another weight"
             )
-            problems.append(OverlayProblem(overlay.metadata.name, names.OVERLAY_CONFLICT, told))
+            problems.append(OverlayProblem(overlay, names.OVERLAY_CONFLICT, told))
             continue
         for sheet in sheets:
             sheet.lay(change)
-    pools = {sheet.pool.ref: sheet.result() for sheet in sheets}
-    changed = dataclasses.replace(
-        snapshot,
-        pools=tuple(pools[pool.ref] for pool in snapshot.pools),
-        nodes=tuple(_priced(node, pools) for node in snapshot.nodes),
-    )
-    return changed, tuple(problems)
-
-
-def _priced(node: NodeView, pools: Mapping[PoolRef, PoolView]) -> NodeView:
-    """The node with its price as its pool has it now."""
-    pool = pools.get(node.pool) if node.pool is not None else None
-    kind = type_of(node.labels, by_name(pool.instance_types)) if pool is not None else None
-    return node if kind is None else dataclasses.replace(node, price=price_of(node.labels, kind))
+    return _Laid(tuple(sheet.result() for sheet in sheets), tuple(problems))
 
 
 class _Change:
     """An overlay, read. `UnitError` or `RequirementError` where no server would have let it pass."""
 
-    def __init__(self, overlay: NodeOverlay, currency: str) -> None:
-        spec = overlay.spec
-        self.name = overlay.metadata.name
+    def __init__(self, name: str, spec: NodeOverlaySpec, currency: str) -> None:
+        self.name = name
         self.weight = spec.weight or 0
         self.requirements = from_expressions(spec.requirements)
         self.capacity = {name: amount for name, amount in amounts(spec.capacity).items() if name not in _CLOUDS_OWN}
@@ -119,10 +151,10 @@ class _Sheet:
     Beside each change stands the last overlay that touched the same thing, because a conflict is with that one.
     """
 
-    def __init__(self, pool: PoolView) -> None:
-        self.pool = pool
-        own = names.NODE_POOL_LABEL if pool.ref.group == names.KARPENTER else names.POOL_LABEL
-        self._own = {own: (pool.ref.name,), **{key: (value,) for key, value in pool.labels.items()}}
+    def __init__(self, pool: PoolRef, labels: Mapping[str, str], types: tuple[InstanceType, ...]) -> None:
+        own = names.NODE_POOL_LABEL if pool.group == names.KARPENTER else names.POOL_LABEL
+        self._own = {own: (pool.name,), **{key: (value,) for key, value in labels.items()}}
+        self._types = types
         self._prices: dict[tuple[str, int], tuple[_Change, _Change]] = {}
         self._capacity: dict[tuple[str, str], tuple[_Change, _Change]] = {}
 
@@ -136,7 +168,7 @@ class _Sheet:
 
     def conflicts(self, change: _Change) -> Iterable[str]:
         """The names of overlays of equal weight that decided the same before."""
-        for kind in self.pool.instance_types:
+        for kind in self._types:
             touched = self._touched(kind, change)
             if not touched:
                 continue
@@ -147,7 +179,7 @@ class _Sheet:
                     yield pair[1].name
 
     def lay(self, change: _Change) -> None:
-        for kind in self.pool.instance_types:
+        for kind in self._types:
             touched = self._touched(kind, change)
             if not touched:
                 continue
@@ -158,13 +190,11 @@ class _Sheet:
                 first, _ = self._capacity.get((kind.name, resource), (change, change))
                 self._capacity[kind.name, resource] = (first, change)
 
-    def result(self) -> PoolView:
-        """The pool with its types as they are with all overlays."""
+    def result(self) -> tuple[InstanceType, ...]:
+        """The pool's types as they are with all overlays."""
         if not self._prices and not self._capacity:
-            return self.pool
-        return dataclasses.replace(
-            self.pool, instance_types=tuple(self._result(kind) for kind in self.pool.instance_types)
-        )
+            return self._types
+        return tuple(map(self._result, self._types))
 
     def _result(self, kind: InstanceType) -> InstanceType:
         offerings = []

@@ -49,9 +49,15 @@ class Shortages:
         """The catalogue without what is short."""
         if not len(self):
             return catalogue
+        return dataclasses.replace(
+            catalogue,
+            types=self._all_marked(catalogue.types),
+            of_classes={name: self._all_marked(types) for name, types in catalogue.of_classes.items()},
+        )
+
+    def _all_marked(self, types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
         short = {name for name, _, _ in self._until}
-        types = tuple(self._marked(kind) if kind.name in short else kind for kind in catalogue.types)
-        return dataclasses.replace(catalogue, types=types)
+        return tuple(self._marked(kind) if kind.name in short else kind for kind in types)
 
     def _marked(self, kind: InstanceType) -> InstanceType:
         def marked(offering: Offering) -> Offering:

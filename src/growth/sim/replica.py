@@ -7,7 +7,7 @@ brings them up.
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -19,6 +19,10 @@ from growth.operator.settings import Settings, read
 from growth.operator.wiring import Autoscaler, Cloud, MakeCloud, Openings, Role
 from growth.ports import Compute
 from growth.providers.catalogues import builtin
+from growth.providers.hetzner.client import DIALECT, HetznerApi
+from growth.providers.hetzner.keeper import Keeper
+from growth.providers.hetzner.provider import HetznerProvider
+from growth.providers.http import Client, Secret
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import DEFAULT_REGISTRAR, Registrar, RegistrarSettings
@@ -28,6 +32,7 @@ from growth.sim.network import Faults, NetworkApi
 from growth.sim.ports import SimClock, SimCompute, SimRandom
 from growth.sim.process import Exit, Process
 from growth.sim.seams import PLAIN, Actor, Seams, Witness
+from growth.sim.world.hetzner import ENDPOINT, TOKEN, HetznerHalf
 from growth.telemetry.metrics import Metrics
 
 USERS: Final = {Role.ELECTOR: "growth", Role.GROWTH: "growth", Role.CLOUD: "growth-kwok"}
@@ -53,10 +58,14 @@ class Replica:
         clock: SimClock | None = None,
         compute: Compute | None = None,
         cloud: MakeCloud | None = None,
+        hetzner: Callable[[], HetznerHalf] | None = None,
         seams: Seams = PLAIN,
         witness: Witness | None = None,
     ) -> None:
-        """`cloud` replaces the KWOK one, for tests that script their cloud. `faults` are the network's, else the seams'."""
+        """`cloud` replaces the KWOK one, for tests that script their cloud; `hetzner` does with that vendor's.
+
+        `faults` are the network's, else the seams'.
+        """
         self.name = name
         self.clock = clock or SimClock(kernel)
         self.networks: dict[Role, NetworkApi] = {}
@@ -72,6 +81,7 @@ class Replica:
         self._faults = faults
         self._compute = compute or SimCompute()
         self._cloud = cloud
+        self._hetzner = hetzner
         self._seams = seams
         self._witness = witness
         self._starts = 0
@@ -95,7 +105,7 @@ class Replica:
         self.autoscaler = Autoscaler(
             Openings(
                 connect=lambda role, gate: self._connected(own, random, role, gate),
-                cloud=self._cloud or (lambda api, *, cluster: self._kwok(own, api, random, cluster)),
+                cloud=self._cloud or (lambda api, *, cluster, gate: self._made(own, api, random, cluster, gate)),
                 clock=self.clock,
                 random=random.stream("growth"),
                 compute=self._compute,
@@ -121,6 +131,36 @@ class Replica:
             name=f"{own.name} {role}",
         )
         yield self._seams.connection(network, actor)
+
+    def _made(self, own: Process, api: Api, random: SimRandom, cluster: str, gate: Gate) -> Cloud:
+        if self._hetzner is not None:
+            return self._of_hetzner(self._hetzner(), own, api, random=random, cluster=cluster, gate=gate)
+        return self._kwok(own, api, random, cluster)  # it writes through `api` alone
+
+    def _of_hetzner(
+        self, half: HetznerHalf, own: Process, api: Api, *, random: SimRandom, cluster: str, gate: Gate
+    ) -> Cloud:
+        actor, stream = Actor(self.name, own.name, Role.CLOUD), random.stream("hetzner")
+        client = Client(
+            DIALECT,
+            endpoint=ENDPOINT,
+            token=Secret(TOKEN),
+            transport=half.transport(actor, own, lambda: self.networks.get(Role.CLOUD)),
+            clock=self.clock,
+            random=stream,
+            gate=gate,
+        )
+        provider = HetznerProvider(
+            api,
+            HetznerApi(client),
+            cluster=cluster,
+            namespace=self._settings.controllers.namespace,
+            clock=self.clock,
+            random=stream.stream("provider"),
+            refused_seconds=self._settings.controllers.refused_ttl,
+        )
+        keeper = Keeper(api, provider, clock=self.clock, random=stream.stream("keeper"))
+        return Cloud(self._seams.provider(provider, actor), (keeper,))
 
     def _kwok(self, own: Process, api: Api, random: SimRandom, cluster: str) -> Cloud:
         self.provider = KwokProvider(

@@ -24,7 +24,8 @@ from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
-from growth.sim.world.tally import Tally, Totals, prices_of
+from growth.sim.world.hetzner import CLUSTER_LABEL
+from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
 from growth.sim.world.world import World, WorldSettings
 
 LOOK_SECONDS: Final = 10.0
@@ -51,7 +52,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
     settings = _settings(order)
     with_it = company(order)
     traces = _traces(order)
-    tally = Tally(prices_of(settings.catalogue))
+    tally = Tally(prices_of(settings.catalogue), quanta=quanta_of(settings.catalogue))
     kernels: list[Kernel] = []
 
     async def main(kernel: Kernel) -> _Ended:
@@ -70,7 +71,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         found = await _watch(world, order, with_it, tell)
         if not found and not with_it.violations:
             await with_it.finish(world)
-        return _Ended(tally.totals(kernel.time()), points.count, found)
+        return _Ended(_billed(tally.totals(kernel.time()), world), points.count, found)
 
     violations: tuple[Violation, ...] = ()
     digest, steps, writes, now = "", 0, 0, 0.0
@@ -101,6 +102,15 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         faults=dict(with_it.counts),
         violations=(*with_it.violations, *violations),
     )
+
+
+def _billed(totals: Totals, world: World) -> Totals:
+    """What the vendor's own books say, where the machines are a vendor's: every hour that began is paid."""
+    if world.hetzner is None:
+        return totals
+    books, now = world.hetzner.fake.ledger, world.hetzner.fake.project.now
+    ours = [each for each in books.purchases if each.labels.get(CLUSTER_LABEL) == world.identity]
+    return dataclasses.replace(totals, cost=int(sum(each.cost(now) for each in ours) * 10**9))
 
 
 async def _watch(world: World, order: Order, with_it: Company, tell: Callable[[float], None]) -> tuple[Violation, ...]:

@@ -11,7 +11,7 @@ at the moment when it happens, before anybody else can act on it.
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from growth.api.kinds import Json
 from growth.kube.api import Api
@@ -22,6 +22,9 @@ from growth.operator.wiring import Role
 from growth.providers.contract import CloudProvider
 from growth.sim.kernel import Kernel
 from growth.sim.network import GOOD, Faults
+
+if TYPE_CHECKING:
+    from growth.sim.world.hetzner import HetznerHalf
 
 R = TypeVar("R")
 
@@ -96,6 +99,9 @@ class Seams:
         """The cloud as the autoscaler's code sees it."""
         del actor
         return provider
+
+    def cloud(self, half: "HetznerHalf") -> None:
+        """The vendor's half of a cloud that is reached by its API, before anybody asks it anything."""
 
     def part(self, api: Api, actor: Actor) -> Api:
         """The API of a part of the world: scheduler, workloads, budgets, nodes, kubelets, cloud, load, admin."""

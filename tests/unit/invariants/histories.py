@@ -25,11 +25,21 @@ class History:
         self._invariant = invariant
         self._steps = 0
 
-    def put(self, which: tuple[str, str], body: Json, *, by: Actor = ADMIN, verb: str = "", at: float = 0.0) -> None:
-        """The object as it is from now on; a verb other than what it looks like is said."""
+    def put(
+        self,
+        which: tuple[str, str],
+        body: Json,
+        *,
+        by: Actor = ADMIN,
+        verb: str = "",
+        at: float = 0.0,
+        sent: float | None = None,
+    ) -> None:
+        """The object as it is from now on; a verb other than what it looks like is said, and when the request left."""
         key = _key(body)
         old = self.case.books.objects.get(which, {}).get(key)
-        self._step(which, key, old, body, by=by, verb=verb or ("create" if old is None else "patch"), at=at)
+        told = verb or ("create" if old is None else "patch")
+        self._step(which, key, old, body, by=by, verb=told, at=at, sent=sent)
 
     def remove(
         self, which: tuple[str, str], body: Json, *, by: Actor = ADMIN, verb: str = "delete", at: float = 0.0
@@ -53,10 +63,12 @@ class History:
         verb: str,
         at: float,
         last: Json | None = None,
+        sent: float | None = None,
     ) -> None:
         self._steps += 1
         case = self.case
-        case.now = case.sent = max(at, case.now)
+        case.now = max(at, case.now)
+        case.sent = case.now if sent is None else sent
         case.books.see(which, key, old, new)
         whole = new or last
         assert whole is not None

@@ -77,3 +77,51 @@ def test_a_node_that_closed_after_the_last_look(closed: float, said: int) -> Non
             tainted["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
             history.put(NODES, tainted, at=closed)
         assert remove_one(history) == said, taken
+
+
+def spreading(name: str, *, on: str) -> Json:
+    """A pod that spreads over zones with its like."""
+    body = asking(name, "1", on=on)
+    body["metadata"]["labels"] = {"app": "web"}
+    body["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+    ]
+    return body
+
+
+def in_zone(zone: str, name: str, room: str, *, tainted: bool = False) -> Json:
+    body = node(name, tainted=tainted)
+    body["metadata"]["labels"]["zone"] = zone
+    body["status"]["allocatable"] = {"cpu": room, "pods": "10"}
+    return body
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize(("there", "said"), [(1, 0), (0, 1)])
+def test_pods_of_nodes_that_take_nobody_count_where_others_spread(there: int, said: int, *, up: bool) -> None:
+    """As for kube-scheduler: a zone has the pods of its marked nodes, and of those that come up, for as long as they run."""
+    history = running(moves.Replacement())
+    for name, zone, room in (("one", "a", "9"), ("two", "a", "9"), ("full", "b", "0"), ("closed", "b", "9")):
+        history.put(CLAIMS, claim(name, initialized=up or name != "closed"), by=GROWTH)
+        history.put(NODES, in_zone(zone, name, room, tainted=name == "closed" and up))
+    for number, on in enumerate(("one", "two", *["closed"] * there)):
+        history.put(PODS, spreading(f"web-{number}", on=on))
+    assert remove_one(history) == said
+
+
+@pytest.mark.parametrize(("came", "said"), [(99.0, 0), (90.0, 1)])
+def test_a_zone_that_is_new_since_the_last_look(came: float, said: int) -> None:
+    """A node that registered a second ago, in a zone without pods, was not there for those who spread."""
+    history = running(moves.Replacement())
+    for name in ("one", "two"):
+        history.put(CLAIMS, claim(name), by=GROWTH)
+        history.put(NODES, in_zone("a", name, "9"))
+        history.put(PODS, spreading(f"web-{name}", on=name))
+    history.put(CLAIMS, claim("new", initialized=False), by=GROWTH)
+    history.put(NODES, in_zone("b", "new", "9"), at=came)
+    assert remove_one(history) == said

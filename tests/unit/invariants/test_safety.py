@@ -1,6 +1,7 @@
 """Each invariant sees its promise broken in a history where it is, and is silent in one where it is not."""
 
 import msgspec
+import pytest
 
 from growth.api.kinds import Json
 from growth.sim.invariants import moves, pods, safety
@@ -71,6 +72,21 @@ def test_a_claim_has_one_machine_ever() -> None:
         history.case.by_hand["uid-one"] = "taken"
         history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD)
         assert len(history.said) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ended", "collected", "said"),
+    [(10.0, True, True, 0), (1.0, True, True, 1), (10.0, False, True, 1), (10.0, True, False, 1)],
+)
+def test_a_purchase_that_was_long_on_its_way(seconds: float, said: int, *, ended: bool, collected: bool) -> None:
+    """Nobody can call it back. But it makes no second machine beside the first, nor for a claim that is there to stay."""
+    history = running(safety.OneMachine())
+    if ended:
+        history.remove(CLAIMS, claim())
+    if collected:
+        history.remove(CONFIG_MAPS, machine(), by=CLOUD)
+    history.put(CONFIG_MAPS, machine("one-late", claim_uid="uid-one"), by=CLOUD, at=100.0, sent=100.0 - seconds)
+    assert len(history.said) == said
 
 
 def test_what_is_not_ours_is_left_alone() -> None:

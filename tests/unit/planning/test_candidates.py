@@ -1,6 +1,7 @@
 """Who may be disturbed, for which reason, and what protects the others."""
 
 import dataclasses
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -209,3 +210,18 @@ def test_evictions_cost_by_annotation_and_priority_within_bounds() -> None:
     assert cost(annotations={deletion: "much"}) == cost(annotations={disruption: "2147483648"}) == 1
     assert cost(priority=-(2**31)) == 0
     assert cost(owner="DaemonSet") == cost(phase="Succeeded") == 0
+
+
+# --- paid time
+
+
+def test_an_empty_node_stays_while_ending_it_would_save_nothing() -> None:
+    """It goes shortly before the end of what is paid; one with pods, and one that drifted, does not wait for that."""
+    now = situation().now
+    empty = dataclasses.replace(node("a"), paid_until=now + dt.timedelta(minutes=30))
+    found = kept(empty, names.EMPTY)
+    assert found is not None
+    assert (found.reason, found.waits) == (words.PAID, True)
+    assert word(dataclasses.replace(empty, paid_until=now + dt.timedelta(minutes=2)), names.EMPTY) == ""
+    assert word(dataclasses.replace(node("a", pods=[pod()]), paid_until=empty.paid_until)) == ""
+    assert word(dataclasses.replace(empty, drifted="NodePoolDrifted"), names.DRIFTED_REASON) == ""

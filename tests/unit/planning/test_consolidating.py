@@ -5,7 +5,7 @@ import datetime as dt
 
 from growth.api import names
 from growth.planning.disruption import words
-from growth.planning.disruption.model import Room
+from growth.planning.disruption.model import OwnedNode, Room
 from growth.planning.disruption.search import SearchOptions
 from tests.unit.planning.builders import (
     EURO,
@@ -224,18 +224,38 @@ def test_the_policy_balanced_may_object() -> None:
     assert (made.moves, why(made)["a"]) == ((), words.BALANCED)
 
 
-def test_a_move_is_believed_only_if_kube_scheduler_finds_the_places() -> None:
+def crowded() -> tuple[OwnedNode, ...]:
     """Two small pods and a large one fit in our order; kube-scheduler spreads the small ones, and the large one is left."""
     small = pods(2, "s", cpu="1")
-    made = found(
+    return (
         owned("a", *small, pod("big", cpu="3"), of=kind("six", 6, "24Gi", price=2.0)),
         owned("b", *pods(1, "y", cpu="1")),
         owned("c", *pods(1, "z", cpu="2")),
-        candidates="a",
-        sold=(),
     )
-    assert made.moves == ()
-    assert why(made)["a"] == words.NO_PLACE
+
+
+def test_a_move_is_believed_only_if_kube_scheduler_finds_the_places() -> None:
+    """Where nothing may be bought for the pod that is left over the node stays."""
+    for room in (Room(None, 0), Room(None, None, buy=0)):
+        made = found(*crowded(), candidates="a", room=room)
+        assert made.moves == ()
+        assert why(made)["a"] == words.NO_PLACE
+
+
+def test_for_a_pod_that_would_be_left_over_a_machine_is_bought_besides() -> None:
+    """A node that goes for nothing but a place for one pod goes for a machine for that one, if it still pays."""
+    made = found(*crowded(), candidates="a", sold=(SMALL, MEDIUM))
+    assert [each.planned.pods for each in only(made).replacements] == [("default/big",)]
+    assert only(made).savings == 2 * EURO - only(made).replacements[0].planned.price
+    dear = kind("four", 4, "16Gi", price=1.99)
+    assert gone(found(*crowded(), candidates="a", sold=(dear,))) == ["a"]
+    assert gone(found(*crowded(), candidates="a", sold=(dear,), options=SearchOptions())) == []
+
+
+def test_what_is_bought_besides_keeps_the_limits_of_the_pool() -> None:
+    """The machine for the pod that is left over comes before the node goes, and counts."""
+    assert gone(found(*crowded(), candidates="a", sold=(MEDIUM,), limits={"cpu": 17}, used={"cpu": 14})) == []
+    assert gone(found(*crowded(), candidates="a", sold=(MEDIUM,), limits={"cpu": 18}, used={"cpu": 14})) == ["a"]
 
 
 def test_rules_among_pods_hold_where_they_go() -> None:

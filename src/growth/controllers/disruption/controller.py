@@ -20,6 +20,7 @@ from growth.controllers.disruption.mending import Mending
 from growth.controllers.disruption.moving import Market, Moves, Running, Target
 from growth.controllers.disruption.question import Answer, answered
 from growth.controllers.disruption.reporting import Report
+from growth.controllers.disruption.returning import Returning
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.growth.reserving import GrowthReserving
@@ -54,15 +55,17 @@ class Disruption:
         self._memory = Memory(env.clock)
         self._looking = Looking(env, self._memory)
         self._report = Report(env, decisions)
+        returning = Returning(env, self._moves, self._looking)
         self._execution = Execution(
             env,
             self._moves,
             self._looking,
             self._memory,
             self._report,
+            returning=returning,
             requesting=requesting or Requesting(env, GrowthReserving(env)),
         )
-        self._mending = Mending(env, self._moves)
+        self._mending = Mending(env, self._moves, returning)
         self._wake = asyncio.Event()
         self._seen: tuple[int, int] | None = (
             None  # changes of the state and of the moves that the last decision knew of

@@ -29,7 +29,7 @@ from growth.controllers.disruption.orders import ordered
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
-from growth.controllers.disruption.returning import SETTLE_SECONDS, returned, settled
+from growth.controllers.disruption.returning import SETTLE_SECONDS, Returning, settled
 from growth.controllers.disruption.surroundings import Surroundings, look
 from growth.controllers.disruption.targets import Seen, seen
 from growth.controllers.environment import Environment
@@ -76,10 +76,12 @@ class Execution:
         memory: Memory,
         report: Report,
         *,
+        returning: Returning,
         requesting: Requesting,
     ) -> None:
         self._env = env
         self._moves = moves
+        self._returning = returning
         self._looking = looking
         self._memory = memory
         self._report = report
@@ -461,14 +463,14 @@ class Execution:
         begun = running.stage is Stage.LEAVING or (bool(running.coming) and False in stay)
         if not begun:
             await each(running.requests, self._growth.withdraw)
-        await each(running.coming, self._settle if begun or running.requests else self._return)
+        if begun or running.requests:
+            await each(running.coming, self._settle)
+        else:
+            await self._returning.give_back(running.coming, running=running)
         await self._unmark(running, tuple(running.targets), why=why)
 
     async def _withdraw(self, target: Target) -> bool:
         return await marking.withdraw(self._env, target.claim)
-
-    async def _return(self, name: str) -> None:
-        await returned(self._env, name)
 
     async def _settle(self, name: str) -> None:
         await settled(self._env, name)

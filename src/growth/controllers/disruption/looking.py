@@ -1,6 +1,7 @@
 """What is known of the machines at this moment, put into a question. Reads the cache only; a fresh look can be laid over it."""
 
 import dataclasses
+import datetime as dt
 from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
@@ -12,6 +13,8 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
 from growth.cluster.machines import Machine, doubt
+from growth.cluster.paying import paid_until
+from growth.cluster.pricing import by_name
 from growth.cluster.shapes import CachedPod
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.question import Question
@@ -115,7 +118,14 @@ class Looking:
             acting=acting,
             doubt=doubt,
             foreign=foreign,
+            paid_until=self._paid_until(claim),
         )
+
+    def _paid_until(self, claim: NodeClaim) -> dt.datetime | None:
+        env, catalogue = self._env, self._env.state.catalogue
+        if not env.settings.use_paid_time or catalogue is None:
+            return None
+        return paid_until(claim, by_name(catalogue.types), env.clock.now())
 
     def _foreign(self, claim: NodeClaim | None) -> str:
         if claim is None or serves(self._env.provider, claim.spec.node_class_ref):

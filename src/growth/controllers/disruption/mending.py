@@ -18,7 +18,7 @@ from growth.controllers import tainting
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
 from growth.controllers.disruption.moving import Moves, Running, Stage, Target
-from growth.controllers.disruption.returning import returned, settled
+from growth.controllers.disruption.returning import Returning, settled
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.kube.errors import NotFound
@@ -92,9 +92,10 @@ def _staying(nodes: Sequence[Node]) -> list[Node]:
 class Mending:
     """Looks before every pass."""
 
-    def __init__(self, env: Environment, moves: Moves) -> None:
+    def __init__(self, env: Environment, moves: Moves, returning: Returning) -> None:
         self._env = env
         self._moves = moves
+        self._returning = returning
 
     async def mend(self) -> list[Running]:
         """Takes back what must be, and returns the moves that are to be gone on with, added to those that run."""
@@ -179,7 +180,7 @@ class Mending:
             return
         alive = {each.metadata.name for each in claims if each.metadata.deletion_timestamp is None}
         if alive.issuperset(replaces(stray)):
-            await returned(self._env, stray.metadata.name)
+            await self._returning.give_back([stray.metadata.name])
         else:  # some of them go, and their pods may be on their way to it
             await settled(self._env, stray.metadata.name)
 

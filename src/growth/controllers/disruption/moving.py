@@ -86,9 +86,10 @@ class Running:
 
 
 class Moves:
-    """All of them, in the order in which they came."""
+    """All of them, in the order in which they came. `returning` are nodes that came for a move and are given back."""
 
     def __init__(self) -> None:
+        self.returning: set[str] = set()
         self._running: dict[int, Running] = {}
         self._numbers = itertools.count(1)
         self.changes = 0  # grows with every move that comes or ends
@@ -109,8 +110,8 @@ class Moves:
         self.changes += 1
 
     def nodes(self, *, but: Running | None = None) -> frozenset[str]:
-        """The nodes of all moves."""
-        return frozenset(name for each in self if each is not but for name in each.targets)
+        """The nodes of all moves, and those that are given back."""
+        return frozenset(name for each in self if each is not but for name in each.targets) | self.returning
 
     def claims(self) -> frozenset[str]:
         """The claims that go, and those that come."""

@@ -27,7 +27,7 @@ from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
-from growth.planning.disruption.search.believing import left_over, orders
+from growth.planning.disruption.search.believing import Departure, left_over, orders
 from growth.planning.disruption.situating import Facts, situated
 from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
@@ -205,8 +205,9 @@ def _housed(
     """Why some pod of the nodes would have no place where they go, empty where all have theirs; and which nodes take them.
 
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
-    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold.
-    Those of buffers take what the others leave.
+    may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold. But
+    once its Node is there, such a machine is a place without pods to those who spread. Those of buffers take what the others
+    leave.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -225,9 +226,11 @@ def _housed(
         return "", frozenset()
     views = _filled(others, situation.waiting)
 
+    registered = {each.node for each in situation.others}
+
     def offered(before: NodeView, filled: NodeView) -> NodeView:
         if not filled.initialized:
-            return _full(before)
+            return dataclasses.replace(_full(before), initialized=before.name in registered)
         shut = filled.name in closed or (known is not None and filled.name not in known)
         return _full(filled) if shut else filled
 
@@ -255,8 +258,9 @@ def _places(
     if not sure and not plan.unplaced:
         return {each.name: each.pods for each in plan.filled}, ()
     places: dict[str, list[str]] = {}
+    stage = Stage(snapshot, moving)
     for queue in orders(moving) if sure else [moving]:
-        spread = Stage(snapshot, queue).rehearse((), Arrival.AT_ONCE)
+        spread = stage.queued(queue).rehearse((), Arrival.AT_ONCE)
         if spread.left:
             return {each.name: each.pods for each in plan.filled}, spread.left
         for key, name in spread.order if not places else ():
@@ -282,8 +286,9 @@ def _left_behind(move: Move, situation: Situation, moving: Sequence[Demand]) -> 
     """
     bought = [each.planned for each in move.replacements]
     before = frozenset(left_over(situation, gone=(), evicted=(), claims=(), waiting=frozenset()))
+    departure = Departure(situation, gone=move.nodes, evicted=moving, claims=bought)
     for queue in orders(moving):
-        left = left_over(situation, gone=move.nodes, evicted=queue, claims=bought, waiting=before)
+        left = departure.left_over(queue, before)
         pods = [key for key in left if key not in situation.buffered]
         if pods and move.reason == names.UNDERUTILIZED:
             return f"kube-scheduler would leave {len(pods)} of the pods without a place, {pods[0]} for one"

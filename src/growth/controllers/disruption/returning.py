@@ -1,20 +1,27 @@
 """What was bought for a move that is not made: it goes again while it is empty, or is a machine like any other."""
 
 import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from growth.api import moves as intents
 from growth.api import names
+from growth.api.conditions import is_true
 from growth.api.edits import set_annotations
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.cluster.shapes import CachedPod
 from growth.controllers import tainting
+from growth.controllers.disruption.attempts import each
+from growth.controllers.disruption.looking import Looking
+from growth.controllers.disruption.moving import Moves, Running
+from growth.controllers.disruption.question import Question, situation_of
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.kube.changes import change
 from growth.kube.errors import NotFound
 from growth.planning.disruption.candidates import empty
+from growth.planning.disruption.room import rooms
 from growth.telemetry.logs import logger
 
 _log = logger("disruption")
@@ -23,13 +30,73 @@ _log = logger("disruption")
 SETTLE_SECONDS: Final = 1.0
 
 
-async def returned(env: Environment, name: str) -> None:
-    """A claim that was bought for a move which is not made goes again if it is ours and empty; else it just stays."""
+class Returning:
+    """Gives back what was bought for moves that are not made, as far as the budgets of its pool allow: an initialised machine
+    is a node of its pool as any other, and those are counted when they leave, used or not. What may not go now stays as a
+    machine like any other, and is removed as empty nodes are.
+    """
+
+    def __init__(self, env: Environment, moves: Moves, looking: Looking) -> None:
+        self._env = env
+        self._moves = moves
+        self._looking = looking
+        self._counting = asyncio.Lock()
+
+    async def give_back(self, claims: Sequence[str], *, running: Running | None = None) -> None:
+        """Claims by name. `running` is the move that they were bought for, where somebody stands for it: its own nodes stay."""
+        async with self._counting:
+            going = await self._within_budgets(claims, running)
+            self._moves.returning.update(going.values())
+
+        async def one(name: str) -> None:
+            await returned(self._env, name, budgeted=name in going)
+
+        try:
+            await each(claims, one)
+        finally:
+            self._moves.returning.difference_update(going.values())
+
+    async def _within_budgets(self, claims: Sequence[str], running: Running | None) -> dict[str, str]:
+        """Which of the claims are of nodes that may go now, with the names of those."""
+        state = self._env.state
+        found = [claim for name in claims if (claim := state.claims.store.get(name)) is not None]
+        nodes = {claim.metadata.name: claim.status.node_name for claim in found if _is_initialized(claim)}
+        if not nodes or state.unsynced() or state.catalogue is None:
+            return {}
+        question = self._looking.question(self._moves.nodes(but=running))
+        own = () if running is None else running.move.nodes
+        left = dict(await self._env.compute.run(_may_go, question, own))
+        going: dict[str, str] = {}
+        for claim in found:
+            name, pool = claim.metadata.name, claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
+            room = left.get(pool, 0)
+            if name in nodes and room != 0:
+                left[pool] = None if room is None else room - 1
+                going[name] = nodes[name]
+        return going
+
+
+def _may_go(question: Question, own: Collection[str]) -> Mapping[str, int | None]:
+    """How many empty nodes of each pool may go now, None for any number."""
+    return {pool: room.delete for pool, room in rooms(situation_of(question, own), reason=names.EMPTY).items()}
+
+
+def _is_initialized(claim: NodeClaim) -> bool:
+    return is_true(claim.status.conditions, names.INITIALIZED)
+
+
+async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
+    """A claim that was bought for a move which is not made goes again if it is ours and empty, and not initialised yet or
+    `budgeted`; else it just stays.
+    """
     try:
         claim = await env.api.get(NODE_CLAIM, name)
     except NotFound:
         return
     if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
+        return
+    if _is_initialized(claim) and not budgeted:
+        await settled(env, name)
         return
     nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
     for node in nodes:  # no pod may come between the look and the end

@@ -25,6 +25,7 @@ from growth.api.karpenter import NEVER, NodeClaim, NodeClaimSpec, NodeClassRefer
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster.node_requests import claim_name, server_type
+from growth.cluster.pools import DEFAULT_CLASS
 from growth.controllers.provisioning.claims import expressed
 from growth.planning.plan import PlannedClaim
 from growth.ports import Random
@@ -32,7 +33,6 @@ from growth.providers.contract import CloudProvider
 
 # What an object may be called, less `-pool-` and a uuid.
 _POOL_PART: Final = 253 - 42
-DEFAULT_CLASS: Final = "default"
 # What the request, the pool and the claim say in other words already.
 _SAID_ELSEWHERE: Final = frozenset({names.INSTANCE_TYPE_LABEL, names.HOSTNAME_LABEL, names.POOL_LABEL})
 

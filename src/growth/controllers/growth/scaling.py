@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from growth.api.events import NORMAL, regarding
 from growth.api.growthpools import EMPTY, OVER_LIMIT, GrowthPool
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import NODE, Node
+from growth.cluster.paying import paid_until
+from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.growth import marking
@@ -128,6 +131,7 @@ class ScaleDown:
         """Every initialised node of a growth pool."""
         env, state = self._env, self._env.state
         removals = {each.spec.node_claim_name for each in state.node_removals.store}
+        types = by_name(state.catalogue.types) if state.catalogue is not None else {}
         for claim in state.claims.store:
             pool, provider_id = claim.metadata.labels.get(names.POOL_LABEL), claim.status.provider_id
             if not pool or not provider_id or not serves(env.provider, claim.spec.node_class_ref):
@@ -150,6 +154,9 @@ class ScaleDown:
                 protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
                 paused=marked_paused(node.metadata),
                 created=claim.metadata.creation_timestamp,
+                paid_until=functools.partial(paid_until, claim, types)
+                if env.settings.use_paid_time
+                else _paid_as_it_passes,
             )
             yield view, node, claim
 
@@ -189,3 +196,7 @@ class ScaleDown:
         if busy:
             await self._cancel(fresh, f"{len(busy)} pods run there")
         return not busy
+
+
+def _paid_as_it_passes(_: dt.datetime) -> None:
+    return None

@@ -10,6 +10,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.karpenter import NodePool
+from growth.cluster.paying import too_early
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
 from growth.planning import occupants
@@ -104,6 +105,8 @@ def _reasons(node: OwnedNode, situation: Situation, *, reason: str, graceful: bo
         after = parse_or_never(pool.spec.disruption.consolidate_after)
         if after is not None and node.quiet_seconds < after.seconds:
             yield kept(words.CONSOLIDATE_AFTER, f"a pod came or went less than {after} ago", waits=True)
+    if reason in CONSOLIDATION and empty(node.pods) and too_early(node.paid_until, situation.now):
+        yield kept(words.PAID, f"it is empty and paid for until {node.paid_until:%Y-%m-%dT%H:%M:%SZ}", waits=True)
     if reason == names.UNDERUTILIZED and node.price is None:
         yield kept(words.PRICE_UNKNOWN, "its price is not known, so that nobody can say what a move would save")
 

@@ -22,7 +22,8 @@ class OwnedNode:
     `view` is the node as planning sees it, None while it is on its way out. `quiet_seconds` is how long no pod has come or
     gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
     is not known. `drifted` says how it differs from what its pool asks for; empty when it does not. `ends` says that its
-    claim has a termination grace period: whatever protects its pods ends some time.
+    claim has a termination grace period: whatever protects its pods ends some time. `paid_until` is set where an empty node
+    is to stay until shortly before then.
     """
 
     name: str
@@ -41,6 +42,7 @@ class OwnedNode:
     paused: bool = False
     holds_buffer: bool = False
     ends: bool = False
+    paid_until: dt.datetime | None = None
 
     @property
     def instance_type(self) -> str:

@@ -36,7 +36,7 @@ class Facts:
 
     `acting`: it is being disrupted by us, and its pods are to go elsewhere. `doubt` says why it must not be touched
     whatever else is known of it, such as two claims for one machine; `foreign` whose it is where it is not ours.
-    `drifted` None: as the claim's condition says.
+    `drifted` None: as the claim's condition says. `paid_until`: an empty node stays until shortly before then.
     """
 
     quiet_seconds: float = 0.0
@@ -46,6 +46,7 @@ class Facts:
     doubt: str = ""
     foreign: str = ""
     drifted: str | None = None
+    paid_until: dt.datetime | None = None
 
 
 UNKNOWN: Final = Facts()
@@ -171,6 +172,7 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         ),
         holds_buffer=known.holds_buffer,
         ends=claim.spec.termination_grace_period is not None,
+        paid_until=known.paid_until,
     )
 
 

@@ -27,7 +27,8 @@ BACK_OFF: Final = "BackOff"
 DRIFTED_WAITS: Final = "DriftedWaits"  # another drifted node of its pool goes first
 DESTINATION: Final = "Destination"  # pods of a node that goes come here
 RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago
-PASSING: Final = frozenset({NOMINATED, CONSOLIDATE_AFTER, BACK_OFF, DRIFTED_WAITS, DESTINATION, RECENTLY_MOVED})
+PAID: Final = "PaidFor"  # it is empty, and ending it now would save nothing
+PASSING: Final = frozenset({NOMINATED, CONSOLIDATE_AFTER, BACK_OFF, DRIFTED_WAITS, DESTINATION, RECENTLY_MOVED, PAID})
 
 # No room for more at the same time.
 BUDGET: Final = "Budget"

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -77,6 +77,18 @@ class Binding:
         if self._tallies:
             self._count(placed)
         self._seen: dict[Kind, _Seen] = {}
+
+    def save(self) -> Callable[[], None]:
+        """Remembers what is bound and ready now; the result makes it so again."""
+        free, present, order, start = self._free.copy(), self._present.copy(), self._order, self._start
+        parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
+
+        def restore() -> None:
+            self._free, self._present, self._order, self._start = free.copy(), present.copy(), order, start
+            for part in parts:
+                part()
+
+        return restore
 
     def _count(self, placed: Mapping[PodShape, Kind]) -> None:
         """Counts the pods that are there."""

@@ -1,6 +1,6 @@
 """What nodes must be asked about one by one: host ports, volumes to attach, and claims that admit one pod."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from growth.api.requests import Port, ports_conflict
 from growth.api.volumes import CSINode
@@ -43,6 +43,17 @@ class Books:
                     for driver in csi[node.name].spec.drivers
                     if driver.allocatable is not None and driver.allocatable.count is not None
                 }
+
+    def save(self) -> Callable[[], None]:
+        """Remembers what is written; the result makes it so again."""
+        ports, fresh, in_use = dict(self._ports), dict(self._fresh), frozenset(self._in_use)
+        attached = {at: {driver: frozenset(held) for driver, held in own.items()} for at, own in self._attached.items()}
+
+        def restore() -> None:
+            self._ports, self._fresh, self._in_use = dict(ports), dict(fresh), set(in_use)
+            self._attached = {at: {driver: set(held) for driver, held in own.items()} for at, own in attached.items()}
+
+        return restore
 
     def admits(self, kind: Kind) -> bool:
         """Whether no other pod uses a claim that is for one pod alone."""

@@ -1,5 +1,6 @@
 """kube-scheduler's scores on arrays of nodes, in its own integers: 0 to 100, divisions cut off."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,15 @@ class Room:
         self._asked = asked.copy()
         self._left = self._allocatable - scored
         self._balance = self._balanced(0, 0)
+
+    def save(self) -> Callable[[], None]:
+        """Remembers what is asked for; the result makes it so again."""
+        asked, left, balance = self._asked.copy(), self._left.copy(), self._balance.copy()
+
+        def restore() -> None:
+            self._asked, self._left, self._balance = asked.copy(), left.copy(), balance.copy()
+
+        return restore
 
     def take(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> None:
         """Puts a pod on the node."""

@@ -1,5 +1,6 @@
 """The stage of a rehearsal: pods in the order of the queue, machines that become ready, and who is bound where."""
 
+import copy
 import dataclasses
 import enum
 from collections import deque
@@ -73,9 +74,26 @@ class Stage:
         self._placed: dict[PodShape, Kind] = {shape: kinds.placed(shape) for shape in there}
         by_shape = {draft.shape: kinds.pending(draft, self._resources) for draft, _ in drafts}
         self._kinds = tuple(by_shape.values())
+        self._by_shape = by_shape
+        self._queue = self._queued(demands)
+        self._there = tuple(sorted(snapshot.nodes, key=lambda node: (not node.initialized, node.name)))
+        self._scenes = _Scenes()
+
+    def queued(self, demands: Sequence[Demand]) -> "Stage":
+        """The same stage with its pods in another order; nothing is compiled anew."""
+        other = copy.copy(self)
+        other._queue = self._queued(demands)  # noqa: SLF001 - our own copy
+        return other
+
+    def _queued(self, demands: Iterable[Demand]) -> tuple[tuple[str, Kind], ...]:
         # Sorting is stable: among equals the order of the demands stays.
         waiting = sorted(demands, key=lambda demand: -(demand.shape.spec.priority or 0))
-        self._queue = tuple((demand.key, by_shape[demand.shape]) for demand in waiting)
+        return tuple((demand.key, self._by_shape[demand.shape]) for demand in waiting)
+
+    @property
+    def spreads_by_default(self) -> bool:
+        """Whether some of its pods have only kube-scheduler's default spread."""
+        return any(kind.by_default for kind in self._kinds)
 
     def rehearse(self, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE) -> Rehearsal:
         """The pods bound with these machines bought. Claims are known by their index."""
@@ -100,19 +118,15 @@ class Stage:
         """
         index = {machine.name: number for number, machine in enumerate(machines)}
         # Planned ones come after those that are there, and in their own order.
-        coming = [
+        coming = tuple(
             dataclasses.replace(machine, name=planned_name(number), initialized=False)
             for number, machine in enumerate(machines)
-        ]
-        there = sorted(self._snapshot.nodes, key=lambda node: (not node.initialized, node.name))
+        )
         limits = {planned_name(index[name]): many for name, many in (volume_limits or {}).items() if many}
-        volumes = self._snapshot.volumes
-        if limits:
-            csi = {name: _csi_node(name, many) for name, many in limits.items()}
-            volumes = dataclasses.replace(volumes, csi_nodes={**volumes.csi_nodes, **csi})
-        nodes, binding = self._opened((*there, *coming), volumes)
-        place: dict[str, str | int] = {node.name: node.name for node in there}
-        place.update({planned_name(number): number for number in range(len(machines))})
+        scene = self._scenes.last(coming, limits)
+        if scene is None:
+            scene = self._scenes.keep(coming, limits, self._scene(coming, limits))
+        nodes, binding, place = scene.nodes, scene.binding, scene.place
         order: list[tuple[str, str | int]] = []
         pending = list(self._queue)
         arrivals = iter(_arrivals(nodes, arrival))
@@ -145,6 +159,16 @@ class Stage:
             where = told(key, tuple(nodes[at].name for at in best))
             if where:
                 binding.put(kind, index[where])
+
+    def _scene(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]]) -> "_Scene":
+        volumes = self._snapshot.volumes
+        if limits:
+            csi = {name: _csi_node(name, many) for name, many in limits.items()}
+            volumes = dataclasses.replace(volumes, csi_nodes={**volumes.csi_nodes, **csi})
+        nodes, binding = self._opened((*self._there, *coming), volumes)
+        place: dict[str, str | int] = {node.name: node.name for node in self._there}
+        place.update({machine.name: number for number, machine in enumerate(coming)})
+        return _Scene(nodes, binding, place, binding.save())
 
     def _opened(self, nodes: Sequence[NodeView], volumes: VolumesView) -> tuple[Sequence[NodeView], Binding]:
         """The nodes in the order in which ties go, and the books of what is bound there."""
@@ -198,6 +222,35 @@ class Stage:
             pending = left
             again = len(order) > before and any(kind.lapses for kind in refused)
         return pending
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Scene:
+    """The nodes with some machines bought, in the order in which ties go. `clear` takes off what was bound there since."""
+
+    nodes: Sequence[NodeView]
+    binding: Binding
+    place: Mapping[str, str | int]
+    clear: Callable[[], None]
+
+
+class _Scenes:
+    """The scene that was last played on: the next rehearsal is often of the same machines, with the pods in another order."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Sequence[NodeView], Mapping[str, Mapping[str, int]], _Scene] | None = None
+
+    def last(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]]) -> _Scene | None:
+        """The last scene, cleared, if it was of these machines."""
+        if self._known is None or self._known[:2] != (coming, limits):
+            return None
+        scene = self._known[2]
+        scene.clear()
+        return scene
+
+    def keep(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]], scene: _Scene) -> _Scene:
+        self._known = (coming, limits, scene)
+        return scene
 
 
 def planned_name(number: int) -> str:

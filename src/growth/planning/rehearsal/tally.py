@@ -1,5 +1,6 @@
 """Counts of pods by the values of a label, kept for every node: how many are where the node is."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,15 @@ class Tally:
         self._by_host = len(values) == len(codes)  # every node is a domain of its own
         self.at: Ints = np.zeros(len(codes), dtype=np.int64)
         self.total = 0
+
+    def save(self) -> Callable[[], None]:
+        """Remembers the count; the result makes it so again."""
+        at, total = self.at.copy(), self.total
+
+        def restore() -> None:
+            self.at, self.total = at.copy(), total
+
+        return restore
 
     def add(self, node: int, pods: int = 1) -> None:
         if not self._eligible[node]:

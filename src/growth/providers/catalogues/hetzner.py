@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from growth.api import names
-from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
 from growth.units.money import Money
 
 CLOUD: Final = "hetzner"
@@ -17,13 +17,14 @@ CURRENCY: Final = "EUR"
 
 LOCATIONS: Final = ("fsn1", "nbg1", "hel1")
 HOURS_BILLED: Final = 624  # a month is never billed for more
+HOUR_SECONDS: Final = 3600  # every hour that has begun is billed
 PODS: Final = 110
 VOLUME_LIMITS: Final = {"csi.hetzner.cloud": 16}
 CSI_LOCATION_LABEL: Final = "csi.hetzner.cloud/location"  # volumes are tied to a location by this label
 
 # What is left for pods: firmware, kernel and kubelet take 7 % of the memory and a tenth of a core.
-_MEMORY_LEFT_PERCENT: Final = 93
-_CPU_KEPT: Final = 100
+MEMORY_LEFT_PERCENT: Final = 93
+CPU_KEPT: Final = 100
 
 # Name: cores, GiB of memory, GB of disk, EUR a month.
 _SHARED_AND_DEDICATED_CORES: Final = {
@@ -57,7 +58,7 @@ _GEX44: Final = (20, 64, 1024, "184")
 _GEX44_LOCATION: Final = "fsn1"
 
 # No longer sold, and what to take instead.
-SUCCESSORS: Final = {"cx31": "cx33", "cx32": "cx33"}
+SUCCESSORS: Final = {"cx22": "cx23", "cx31": "cx33", "cx32": "cx33", "cx42": "cx43", "cx52": "cx53"}
 
 
 @functools.cache
@@ -80,7 +81,8 @@ def _type(
 ) -> InstanceType:
     cores, memory_gib, disk_gb, monthly = figures
     memory = memory_gib << 30
-    price = Money.parse(Decimal(monthly), CURRENCY).divided(HOURS_BILLED).nano
+    cap = Money.parse(Decimal(monthly), CURRENCY)
+    price = cap.divided(HOURS_BILLED).nano
     return InstanceType(
         name=name,
         labels={names.ARCH_LABEL: (architecture,), names.OS_LABEL: ("linux",)},
@@ -97,10 +99,11 @@ def _type(
                 names.ON_DEMAND,
                 price,
                 labels={names.REGION_LABEL: (location,), CSI_LOCATION_LABEL: (location,)},
+                billing=Billing(HOUR_SECONDS, cap.nano),
             )
             for location in locations
         ),
-        overhead={"cpu": _CPU_KEPT, "memory": memory - memory * _MEMORY_LEFT_PERCENT // 100},
+        overhead={"cpu": CPU_KEPT, "memory": memory - memory * MEMORY_LEFT_PERCENT // 100},
         volume_limits=VOLUME_LIMITS,
         owned=name in DEDICATED,
     )

@@ -143,7 +143,8 @@ class Hands:
 
     async def stock_out(self, random: SimRandom) -> bool:
         kinds = sorted({each["data"]["instanceType"] for each in self.books.machines.values()})
-        zone = random.choice(("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d", "*"))
+        zones = {offering.zone for kind in self.world.settings.catalogue.types for offering in kind.offerings}
+        zone = random.choice((*sorted(zones), "*"))
         pattern = f"{random.choice(kinds) if kinds else '*'}/{zone}/*"
         self._stock[pattern] = None
         self._later(random.uniform(20.0, 240.0), _async(lambda: self._stock.pop(pattern, None)))
@@ -156,6 +157,9 @@ class Hands:
         for replica in self.world.replicas:
             if replica.provider is not None:
                 replica.provider.sell(repriced(self.world.settings.catalogue, self._prices))
+        if self.world.hetzner is not None:
+            listed = {kind.name: kind.offerings[0].price or 0 for kind in self.world.settings.catalogue.types}
+            self.world.hetzner.reprice(self._prices, listed)
         return True
 
     async def machine_vanishes(self, random: SimRandom) -> bool:

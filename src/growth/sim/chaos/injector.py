@@ -27,6 +27,7 @@ from growth.sim.invariants.books import CONFIG_MAPS, NODES, Books
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
 from growth.sim.seams import Actor, Seams, Step
+from growth.sim.world.hetzner import HetznerHalf
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
 HOUR_SECONDS: Final = 3600.0
@@ -117,6 +118,14 @@ class Injector(Seams):
             now=world.kernel.time,
             denied=lambda provider_id: self.denied.setdefault(provider_id, []).append(world.kernel.time()),
         )
+
+    def cloud(self, half: HetznerHalf) -> None:
+        half.disturb(self._rates)
+
+        def spoiled(uid: str) -> None:
+            self.by_hand.setdefault(uid, "its machine failed")
+
+        half.spoiled = spoiled
 
     def part(self, api: Api, actor: Actor) -> Api:
         return self._joins.wrap(api) if actor.name == "cloud" else api
@@ -221,6 +230,8 @@ class Injector(Seams):
     async def _mend(self, world: World) -> None:
         self._over = True
         self._network = GOOD
+        if world.hetzner is not None:
+            world.hetzner.disturb({})
         self._stuck.clear()
         self._stock.clear()
         self._absent = {claim: until for claim, until in self._absent.items() if until == float("inf")}

@@ -19,7 +19,7 @@ from growth.api.nodes import NODE
 from growth.kube.api import Api
 from growth.kube.changes import change
 from growth.kube.errors import AlreadyExists, KubeError, NotFound
-from growth.providers.kwok.records import claim_of, record_name
+from growth.providers.kwok.records import record_name
 from growth.sim.ports import SimRandom
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Joins:
         self._strike = strike
         self._random = random
         self._later = later
-        self._strange: dict[str, str] = {}  # the Node's name → its machine's provider ID
+        self._strange: dict[str, str] = {}  # the Node's name → its machine's record
 
     def wrap(self, api: Api) -> Api:
         return cast("Api", _Joining(api, self))
@@ -51,40 +51,40 @@ class Joins:
         """The Node as it is to register; None where the name that it would have is taken."""
         body = copy.deepcopy(body)
         spec, meta = body["spec"], body["metadata"]
-        provider_id = spec["providerID"]
+        provider_id, record = spec["providerID"], record_name(meta["name"])
         if self.names and self._strike("name-reuse"):
             meta["name"] = self.names.pop(0)
             meta["labels"][names.HOSTNAME_LABEL] = meta["name"]
-            self._estrange(meta, provider_id)
+            self._estrange(meta, record)
         if self._strike("wrong-allocatable"):
             allocatable = body["status"]["allocatable"]
             allocatable["cpu"] = f"{self._random.between(1200, 3000)}m"
         if self._strike("missing-provider-id"):
             del spec["providerID"]
-            self._estrange(meta, provider_id)
+            self._estrange(meta, record)
             self._later(self._random.uniform(20.0, 400.0), lambda: _say_id(api, meta["name"], provider_id))
         if self._strike("double-join"):
-            self._later(self._random.uniform(1.0, 120.0), lambda: self._twin(api, body, provider_id))
+            self._later(self._random.uniform(1.0, 120.0), lambda: self._twin(api, body, provider_id, record))
         if self._strike("late-taint"):
             name = meta["name"]
             self._later(self._random.uniform(5.0, 60.0), lambda: _taint(api, name))
             self._later(self._random.uniform(90.0, 240.0), lambda: _untaint(api, name))
         return body
 
-    def _estrange(self, meta: Json, provider_id: str) -> None:
+    def _estrange(self, meta: Json, record: str) -> None:
         """The cloud's own half takes it for another's and leaves it alone."""
         meta["labels"].pop(names.KWOK_MACHINE_LABEL, None)
-        self._strange[meta["name"]] = provider_id
+        self._strange[meta["name"]] = record
 
-    async def _twin(self, api: Api, body: Json, provider_id: str) -> None:
+    async def _twin(self, api: Api, body: Json, provider_id: str, record: str) -> None:
         twin = copy.deepcopy(body)
         name = f"{body['metadata']['name']}-twin"
         twin["metadata"]["name"] = name
         twin["metadata"]["labels"][names.HOSTNAME_LABEL] = name
         twin["spec"]["providerID"] = provider_id
-        self._estrange(twin["metadata"], provider_id)
+        self._estrange(twin["metadata"], record)
         try:
-            await api.get(CONFIG_MAP, record_name(claim_of(provider_id)), namespace=NAMESPACE)
+            await api.get(CONFIG_MAP, record, namespace=NAMESPACE)
             await api.create(NODE, twin)
         except KubeError:
             return
@@ -95,9 +95,9 @@ class Joins:
         """Removes distorted Nodes whose machines are gone, as a cloud controller manager does."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for name, provider_id in tuple(self._strange.items()):
+            for name, record in tuple(self._strange.items()):
                 try:
-                    await api.get(CONFIG_MAP, record_name(claim_of(provider_id)), namespace=NAMESPACE)
+                    await api.get(CONFIG_MAP, record, namespace=NAMESPACE)
                 except NotFound:
                     await _remove(api, name)
                     del self._strange[name]

@@ -204,11 +204,17 @@ def _huge_pod() -> Json:
     }
 
 
+def _protected() -> Json:
+    """Small pods that nobody may disturb, so many that most machines have one."""
+    shape = PodShape(cpu="100m", memory="64Mi", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    return manifests.deployment("protected", 60, shape)
+
+
 def _with_budget(body: Json, nodes: str) -> Json:
     """A NodePool with this budget; other objects as they are."""
     if body["kind"] != "NodePool":
         return body
-    disruption = {**body["spec"]["disruption"], "budgets": [{"nodes": nodes}]}
+    disruption = {**body["spec"].get("disruption", {}), "budgets": [{"nodes": nodes}]}
     return {**body, "spec": {**body["spec"], "disruption": disruption}}
 
 
@@ -216,7 +222,7 @@ def _consolidating(body: Json) -> Json:
     """A NodePool whose machines are to be as few and as cheap as can be; other objects as they are."""
     if body["kind"] != "NodePool":
         return body
-    disruption = {**body["spec"]["disruption"], "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    disruption = {**body["spec"].get("disruption", {}), "consolidationPolicy": "WhenEmptyOrUnderutilized"}
     return {**body, "spec": {**body["spec"], "disruption": disruption}}
 
 
@@ -287,9 +293,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="the annotation do-not-disrupt is not read",
         apply=_replaced((occupants, "protection", _returns(occupants.UNPROTECTED))),
         faults="deleted-by-hand=60",
-        objects=(
-            manifests.deployment("protected", 10, PodShape(annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})),
-        ),
+        objects=(_protected(),),
     ),
     "no-drain": Sabotage(
         breaks="drain",
@@ -401,9 +405,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="whether the pods of a node may be asked to leave is not looked at",
         apply=_replaced((candidates, "_of_pods", _returns(()))),
         faults="none",
-        objects=(
-            manifests.deployment("protected", 10, PodShape(annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})),
-        ),
+        objects=(_protected(),),
         edit=_consolidating,
     ),
     "round-and-round": Sabotage(

@@ -10,6 +10,7 @@ from typing import Any, Final
 from growth.api.decisions import DECISION
 from growth.api.events import EVENT
 from growth.api.kinds import Json
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.operator.wiring import Role
 from growth.sim.invariants import liveness, safety
 from growth.sim.invariants.books import PODS, Books, node_of
@@ -20,7 +21,7 @@ from growth.sim.invariants.liveness import AtTheEnd, Ending
 from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
-from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
+from growth.sim.world.world import HETZNER, NAMESPACE_OF_GROWTH, World
 
 STEPS_BETWEEN_DERIVATIONS: Final = 50
 # What is broken where a check itself fails.
@@ -71,6 +72,8 @@ class Auditor:
         self._world = world
         home = world.server.get(world.server.resource("", "v1", "namespaces"), "kube-system")
         self._case = Case(books=Books(hashlib.sha256(home.object["metadata"]["uid"].encode()).hexdigest()[:10]))
+        if world.settings.growth.process.provider == HETZNER:
+            self._case.class_group = HETZNER_NODE_CLASS.group
         settings = world.settings.growth.controllers
         patience = min(settings.registration_ttl, settings.initialization_ttl)
         self._invariants = (

@@ -35,6 +35,8 @@ class Case:
     """
 
     books: Books
+    class_group: str = "karpenter.kwok.sh"
+    """Of the node classes of the cloud that Growth runs on."""
     now: float = 0.0
     calm_since: float | None = None
     heard: dict[str, set[str]] = dataclasses.field(default_factory=dict)

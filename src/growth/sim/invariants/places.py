@@ -48,7 +48,7 @@ class Places:
 
     def __init__(self) -> None:
         self._created: dict[str, float] = {}  # pods by UID
-        self._nodes: dict[str, tuple[float, Json]] = {}  # by name: when it was changed, and what it was before
+        self._nodes: dict[str, tuple[float, Json | None]] = {}  # by name: when it was changed, and what it was before
         self._going: dict[str, float] = {}  # claims by UID: since when they are being deleted
 
     def see(self, step: Step) -> None:
@@ -58,7 +58,7 @@ class Places:
                 self._created[uid] = step.at
             elif step.new is None:
                 self._created.pop(uid, None)
-        elif step.which == NODES and step.old is not None and (step.new is None or _closes(step.old, step.new)):
+        elif step.which == NODES and (step.old is None or step.new is None or _closes(step.old, step.new)):
             known = self._nodes.get(step.key[1])
             if known is None or known[0] < step.at - LOOK_SECONDS:
                 self._nodes[step.key[1]] = (step.at, step.old)
@@ -96,10 +96,10 @@ class Places:
 
     def _there(self, case: Case, *, news: bool) -> Iterator[Json]:
         """The nodes; with `news`, as they were before what happened a moment ago."""
-        known = {each["metadata"]["name"]: each for each in case.books.all(NODES)}
+        known: dict[str, Json | None] = {each["metadata"]["name"]: each for each in case.books.all(NODES)}
         if news:
             known |= {name: old for name, (at, old) in self._nodes.items() if at >= case.sent - LOOK_SECONDS}
-        yield from known.values()
+        yield from (each for each in known.values() if each is not None)
 
     def _ahead(self, moving: Sequence[Json], leaving: set[str], case: Case, *, news: bool) -> list[Json]:
         """Pods that must have a place too: of other nodes that are leaving, and those that wait. Not DaemonSets': theirs
@@ -123,7 +123,10 @@ class Places:
         ]
 
     def _hosts(self, case: Case, leaving: set[str], *, news: bool) -> list[Host]:
-        """The nodes that stay. With `news` without the pods that came a moment ago."""
+        """The nodes that stay. With `news` without the pods that came a moment ago.
+
+        Those that are marked and those that are not up yet take nobody, but who runs there counts for rules about others.
+        """
         books = case.books
         since = case.sent - LOOK_SECONDS if news else float("inf")
         coming = {
@@ -135,9 +138,11 @@ class Places:
         hosts = []
         for node in self._there(case, news=news):
             name = node["metadata"]["name"]
-            if name in leaving or provider_id_of(node) in coming or tainted(node, DISRUPTED):
+            if name in leaving:
                 continue
             host = Host.of(msgspec.convert(node, Node, strict=False))
+            if provider_id_of(node) in coming or tainted(node, DISRUPTED):
+                host.allocatable = {}
             host.taints = tuple(each for each in host.taints if each.key not in PASSING)
             host.unschedulable = False
             host.pods = [

@@ -38,7 +38,6 @@ LEAK_SECONDS_IN_STORMS: Final = 2400.0
 # Between the two answers of the cloud on which a claim is given up.
 CONFIRM_SECONDS: Final = 60.0
 EMPTY: Final = "Empty"
-CLASS_GROUP: Final = "karpenter.kwok.sh"
 # Everything that decides must have heard of all of these.
 NEEDED: Final = frozenset({"pods", "nodes", "nodeclaims", "nodepools"})
 
@@ -81,11 +80,21 @@ class OneMachine(Quiet):
         if labels(step.new).get(MACHINE_LABEL) != case.books.cluster:
             return
         uid = step.new["data"]["claimUID"]
-        claim = case.books.claim_of(step.new)
-        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
-        unknown = uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID"))
-        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not unknown:
+        if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not self._excused(step.new, case):
             yield Complaint(f"{step.key[1]} is the second machine of claim {uid}", (_claim_name(step.key[1]),))
+
+    @staticmethod
+    def _excused(machine: Json, case: Case) -> bool:
+        uid = machine["data"]["claimUID"]
+        if sum(each["data"].get("claimUID") == uid for each in case.books.machines.values()) > 1:
+            return False
+        claim = case.books.claim_of(machine)
+        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
+        if uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID")):
+            return True
+        # While the purchase was on its way its claim was ended, machine and all. Clouds know machines by name, and a name is
+        # free when its machine is gone; nobody can call the request back. What comes of it is a leak, and goes as one.
+        return case.now - case.sent > LATE_SECONDS and (claim is None or deleting(claim))
 
     def state(self, case: Case) -> Iterator[Complaint]:
         counts = collections.Counter(each["data"].get("claimUID", "") for each in case.books.machines.values())
@@ -112,9 +121,9 @@ class Foreign(Quiet):
                 yield Complaint(f"ConfigMap {step.key[0]}/{name} is not ours: {step.verb}", (name,))
             elif cluster not in {None, case.books.cluster}:
                 yield Complaint(f"machine {name} is of another cluster: {step.verb}", (name,))
-        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != CLASS_GROUP:
+        elif step.which == CLAIMS and step.last["spec"]["nodeClassRef"]["group"] != case.class_group:
             yield Complaint(f"NodeClaim {name} is of another provider: {step.verb}", (name,))
-        elif step.which == POOLS and _class_group(step.last) != CLASS_GROUP:
+        elif step.which == POOLS and _class_group(step.last, case.class_group) != case.class_group:
             yield Complaint(f"NodePool {name} is of another provider: {step.verb}", (name,))
         elif step.which == PODS and step.verb in {"evict", "delete"}:
             node = case.books.find(NODES, step.last["spec"].get("nodeName", ""))
@@ -273,8 +282,8 @@ def _reason(claim: Json) -> str:
     return next((str(each.get("reason", EMPTY)) for each in told if each["status"] == "True"), EMPTY)
 
 
-def _class_group(pool: Json) -> str:
-    return str(pool["spec"]["template"]["spec"].get("nodeClassRef", {}).get("group", CLASS_GROUP))
+def _class_group(pool: Json, default: str) -> str:
+    return str(pool["spec"]["template"]["spec"].get("nodeClassRef", {}).get("group", default))
 
 
 def _claim_name(record: str) -> str:

@@ -1,6 +1,7 @@
 """What a run amounts to: machines, pods, money, waiting. Kept from the server's history, step by step."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -26,9 +27,26 @@ def prices_of(catalogue: Catalogue) -> Prices:
     }
 
 
+def quanta_of(catalogue: Catalogue) -> Mapping[tuple[str, str, str], int]:
+    """The seconds that are paid whole once they have begun, where a cloud bills so."""
+    return {
+        (kind.name, offering.zone, offering.capacity_type): offering.billing.quantum_seconds
+        for kind in catalogue.types
+        for offering in kind.offerings
+        if offering.billing is not None
+    }
+
+
+def owed(hourly: int, seconds: float, quantum: int) -> float:
+    """What a machine costs that has been there for so long: by the second, or (with a quantum) by each one begun."""
+    if quantum:
+        seconds = max(1, math.ceil(seconds / quantum)) * quantum
+    return hourly * seconds / HOUR
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """`cost` is in billionths; a machine is paid from its creation to its end, by the second."""
+    """`cost` is in billionths; a machine is paid from its creation to its end, as its cloud bills."""
 
     peak_machines: int
     peak_pods: int
@@ -42,10 +60,11 @@ class Totals:
 class Tally:
     """A listener of `Witness`. Pods of DaemonSets, finished and deleted ones count neither as pods nor as waiting."""
 
-    def __init__(self, prices: Prices) -> None:
+    def __init__(self, prices: Prices, *, quanta: Mapping[tuple[str, str, str], int] | None = None) -> None:
         self._prices = prices
-        # By name: hourly price, and since when it has been paid.
-        self._machines: dict[str, tuple[int, float]] = {}
+        self._quanta = quanta or {}
+        # By name: hourly price, since when it has been paid, and in which steps.
+        self._machines: dict[str, tuple[int, float, int]] = {}
         self._waiting: dict[tuple[str, str], float] = {}
         self._pods: dict[tuple[str, str], None] = {}
         self._peak_machines = 0
@@ -64,7 +83,7 @@ class Tally:
 
     def totals(self, now: float) -> Totals:
         """As of a moment: what still runs or waits counts until then."""
-        running = sum(price * (now - since) / HOUR for price, since in self._machines.values())
+        running = sum(owed(price, now - since, quantum) for price, since, quantum in self._machines.values())
         return Totals(
             peak_machines=self._peak_machines,
             peak_pods=self._peak_pods,
@@ -78,13 +97,13 @@ class Tally:
     def _machine(self, step: Step) -> None:
         name = step.key[1]
         if step.new is None:
-            price, since = self._machines.pop(name, (0, step.at))
-            self._paid += price * (step.at - since) / HOUR
+            price, since, quantum = self._machines.pop(name, (0, step.at, 0))
+            self._paid += owed(price, step.at - since, quantum)
             self._given_back += 1
         elif step.old is None:
             data = step.new["data"]
-            price = self._prices.get((data["instanceType"], data["zone"], data["capacityType"]), 0)
-            self._machines[name] = (price, step.at)
+            key = (data["instanceType"], data["zone"], data["capacityType"])
+            self._machines[name] = (self._prices.get(key, 0), step.at, self._quanta.get(key, 0))
             self._bought += 1
             self._peak_machines = max(self._peak_machines, len(self._machines))
 

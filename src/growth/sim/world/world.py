@@ -2,6 +2,7 @@
 
     kernel (virtual time) ─► MemoryServer ◄─ scheduler, workloads, budgets, nodes, kubelets   (`cluster`)
                                  ▲  ▲ ◄───── the KWOK cloud's own half                        (`cloud`)
+                                 │  │        and, where Hetzner sells the machines, its API   (`hetzner`)
                                  │  └─────── replicas: `growth run`, unchanged, each a process (`replicas`)
                                  └── witness: every change, with who made it, to listeners
 
@@ -19,7 +20,7 @@ from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json, Kind
-from growth.api.nodeclasses import KWOK_NODE_CLASS
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.kube.api import Api
 from growth.kube.errors import KubeError, NotFound
 from growth.kube.lease import LeaseLost
@@ -35,8 +36,11 @@ from growth.sim.process import Exit, Fate
 from growth.sim.replica import KwokCloud, Replica, settings_of
 from growth.sim.seams import PLAIN, Seams
 from growth.sim.world.cluster import SimCluster
+from growth.sim.world.hetzner import HetznerHalf
+from growth.units import Duration
 
 NAMESPACE_OF_GROWTH: Final = "growth"
+HETZNER: Final = "hetzner"
 DEFINITION: Kind[Json] = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False, type=dict
 )
@@ -85,12 +89,18 @@ class World:
         """The cluster's identity in the cloud; known after `begin`."""
         self.replicas = [self._replica(name) for name in self.settings.replicas]
         self._cloud: KwokCloud | None = None
+        self._hetzner: HetznerHalf | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
     @property
     def cloud(self) -> KwokCloud:
         assert self._cloud is not None, "the cloud is there after begin()"
         return self._cloud
+
+    @property
+    def hetzner(self) -> HetznerHalf | None:
+        """The vendor's half, where Hetzner is the cloud; there after begin()."""
+        return self._hetzner
 
     async def begin(self) -> None:
         """Our kinds, our namespace and the node class `default`; scheduler, controllers, kubelets and cloud run."""
@@ -113,6 +123,18 @@ class World:
             api=self.cluster.api("cloud", user="growth-kwok"),
         )
         self._tasks.append(self._cloud.start(self.kernel))
+        if self.settings.growth.process.provider == HETZNER:
+            await self.admin.create(HETZNER_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
+            self._hetzner = HetznerHalf(
+                self.kernel,
+                self.witness,
+                cluster=self.identity,
+                namespace=NAMESPACE_OF_GROWTH,
+                boot_seconds=Duration.parse(self.settings.registration_delay).timedelta.total_seconds(),
+                admin=self.admin,
+            )
+            self.seams.cloud(self._hetzner)
+            self._tasks.append(self._hetzner.start())
 
     def start(self) -> None:
         """The replicas of the autoscaler begin, and begin again whenever they end."""
@@ -144,9 +166,14 @@ class World:
             settings=self.settings.growth,
             catalogue=self.settings.catalogue,
             clock=SimClock(self.kernel, skew_seconds=skew),
+            hetzner=self._the_hetzner if self.settings.growth.process.provider == HETZNER else None,
             seams=self.seams,
             witness=self.witness,
         )
+
+    def _the_hetzner(self) -> HetznerHalf:
+        assert self._hetzner is not None, "the cloud is there after begin()"
+        return self._hetzner
 
     async def create(self, bodies: Sequence[Json], *, api: Api | None = None) -> None:
         """Objects of any kind that the server serves, as `kubectl create` would; in the namespace `default` by default."""

@@ -7,9 +7,11 @@ shop           what could be bought instead
 prices         what may be bought instead: Karpenter's rules of price
 allowance      how many may go
 resting        which pods were moved a moment ago
+asked          the question of a search, by which its answer is found again
 course         a decision as it grows
 exchanging     nodes that are replaced
 believing      whether kube-scheduler would find a place for everybody
+besides        machines for those who would have none
 consolidating  the search
 replacing      machines for the pods of nodes that go in any case
 """

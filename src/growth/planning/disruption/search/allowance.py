@@ -49,6 +49,23 @@ class Allowance:
         for pool in bought:
             self._bought[pool] = self._bought.get(pool, 0) + 1
 
+    def rebook(self, nodes: Sequence[OwnedNode], before: Sequence[str], after: Sequence[str]) -> bool:
+        """Nodes that go already go for machines of other pools or for more of them; False where they may not."""
+        replaced = dict(self._replaced)
+        for pool, number in _counted(node.pool for node in nodes if after and not before).items():
+            replaced[pool] = replaced.get(pool, 0) + number
+            if not self._within(self._room(pool).replace, replaced[pool]):
+                return False
+        bought = dict(self._bought)
+        less = _counted(before)
+        for pool, number in _counted(after).items():
+            bought[pool] = bought.get(pool, 0) + number - less.get(pool, 0)
+            room = self._rooms.get(pool)
+            if room is not None and not self._within(room.buy, bought[pool]):
+                return False
+        self._replaced, self._bought = replaced, bought
+        return True
+
     def why_spent(self, pool: str) -> str:
         room = self._room(pool)
         return room.blocked or f"the disruption budgets of NodePool {pool} are used up by other moves"

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from growth.cluster.snapshot import Demand, NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons, without_room
 from growth.planning.disruption.model import Situation
+from growth.planning.disruption.search.besides import Besides
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.occupants import DISRUPTED
 from growth.planning.plan import PlannedClaim
@@ -41,42 +43,89 @@ def left_over(
     claims: Sequence[PlannedClaim],
     waiting: frozenset[str],
 ) -> list[str]:
-    """The pods that would have no place with these nodes gone and these machines bought, which are up before anybody leaves.
+    """The pods that would have no place, asked once; see `Departure`."""
+    return Departure(situation, gone=gone, evicted=evicted, claims=claims).left_over(evicted, waiting)
 
-    `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they take.
+
+class Departure:
+    """Some nodes gone and some machines bought, which are up before anybody leaves: who would have no place?
+
+    That is asked for one order of the evicted pods after the other, and compiled once.
     """
-    names = set(gone)
-    for by_default in (True, False) if 0 < len(evicted) <= ANY_PROFILE else (True,):
-        left = _left_by(situation, names, evicted, claims, by_default=by_default)
-        found = [key for key in left if key not in waiting]
-        if found:
-            return found
-    return []
 
+    def __init__(
+        self,
+        situation: Situation,
+        *,
+        gone: Iterable[str],
+        evicted: Sequence[Demand],
+        claims: Sequence[PlannedClaim],
+    ) -> None:
+        names = frozenset(gone)
+        spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
+        self._situation = situation
+        self._claims = claims
+        self._nodes = tuple(
+            _drained(node) if node.name in names else node
+            for node in situation.snapshot.nodes
+            if node.name not in names or spread
+        )
+        self._demands = (*situation.waiting, *evicted)
+        self._any_profile = 0 < len(evicted) <= ANY_PROFILE
+        self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
+        self._buffers: dict[object, list[str]] = {}
+        self.crowded = False  # of those who wait somebody took room when last somebody else was left over
 
-def _left_by(
-    situation: Situation,
-    names: Collection[str],
-    evicted: Sequence[Demand],
-    claims: Sequence[PlannedClaim],
-    *,
-    by_default: bool,
-) -> list[str]:
-    """The same with everybody who waits, for one profile of kube-scheduler."""
-    spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
-    nodes = [
-        _drained(node) if node.name in names else node
-        for node in situation.snapshot.nodes
-        if node.name not in names or spread
-    ]
-    queue = [*situation.waiting, *evicted]
-    after = dataclasses.replace(situation.snapshot, nodes=tuple(nodes))
-    stage = Stage(after, queue, spread_by_default=by_default)
-    bound = stage.rehearse(claims, Arrival.BEFOREHAND)
-    left = [*bound.left]
-    if situation.buffered:
-        left += without_room(situation.snapshot, _full(situation, nodes, claims, queue, bound), situation.of_buffers)
-    return left
+    def left_over(self, evicted: Sequence[Demand], waiting: frozenset[str]) -> list[str]:
+        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults.
+
+        `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they
+        take.
+        """
+        # Pods of one shape are alike: who of them comes first decides nothing.
+        known = (waiting, tuple(demand.shape for demand in evicted))
+        if known in self._fine:
+            return []
+        queue = (*self._situation.waiting, *evicted)
+        for stage in self._stages():
+            found = self._left(stage.queued(queue), queue)
+            if waiting.issuperset(found):
+                continue
+            self.crowded = not waiting.issubset(found)
+            return [key for key in found if key not in waiting]
+        self._fine.add(known)
+        return []
+
+    def _stages(self) -> Iterator[Stage]:
+        """One for each profile of kube-scheduler."""
+        yield self._by_default
+        if self._any_profile and self._by_default.spreads_by_default:
+            yield self._without_defaults
+
+    @functools.cached_property
+    def _by_default(self) -> Stage:
+        return self._stage(by_default=True)
+
+    @functools.cached_property
+    def _without_defaults(self) -> Stage:
+        return self._stage(by_default=False)
+
+    def _stage(self, *, by_default: bool) -> Stage:
+        after = dataclasses.replace(self._situation.snapshot, nodes=self._nodes)
+        return Stage(after, self._demands, spread_by_default=by_default)
+
+    def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
+        """Everybody who is left over, and the pods of buffers that have no room beside those who are bound."""
+        bound = stage.rehearse(self._claims, Arrival.BEFOREHAND)
+        if not self._situation.buffered:
+            return [*bound.left]
+        shapes = {each.key: each.shape for each in queue}
+        held = collections.Counter((place, shapes[key]) for key, place in bound.order)
+        alike = frozenset(held.items())
+        if alike not in self._buffers:
+            full = _full(self._situation, self._nodes, self._claims, queue, bound)
+            self._buffers[alike] = without_room(self._situation.snapshot, full, self._situation.of_buffers)
+        return [*bound.left, *self._buffers[alike]]
 
 
 def _full(
@@ -172,45 +221,56 @@ def _size(shape: PodShape) -> tuple[int, int]:
 
 
 def rehearse(course: Course) -> None:
-    """Takes steps back until kube-scheduler would leave nobody over, in whichever order the pods come."""
+    """Steps buy more, or are taken back, until kube-scheduler would leave nobody over, in whichever order the pods come."""
     waiting = course.ground.waiting
     if course.steps and course.situation.demands:
         # Who would be left over anyway is no reason against a move.
         waiting |= frozenset(left_over(course.situation, gone=(), evicted=(), claims=(), waiting=waiting))
-    for turn in range(ROUNDS):
+    besides = Besides(course)
+    turn = 0
+    for _ in range(ROUNDS):
         if not course.steps:
             return
         if course.stopped:
             course.complete = False
             break
-        left = _left_over(course, waiting)
+        left, crowded = _left_over(course, waiting)
         if not left:
             return
-        _take_back(course, left, MARGIN * 2**turn, least=2**turn)
+        back = _blamed(course, left, MARGIN * 2**turn, least=2**turn)
+        # For those who wait somebody else buys: then there is room again.
+        over = None if crowded else besides.by_step(left)
+        if over is not None and besides.price(over) < sum(course.saved(course.steps[at]) for at in back):
+            back = {at for at, keys in over.items() if not besides.buy(at, keys)}
+        if back:
+            _take_back(course, back)
+            turn += 1
     _forget(course, course.steps)
     course.steps = []
 
 
-def _left_over(course: Course, waiting: frozenset[str]) -> list[str]:
-    """The pods that the steps would leave without a place in the first order in which they do."""
+def _left_over(course: Course, waiting: frozenset[str]) -> tuple[list[str], bool]:
+    """The pods that the steps would leave without a place in the first order in which they do; and whether pods that
+    wait have taken room.
+    """
     ground = course.ground
     evicted = [ground.demands[key] for step in course.steps for at in step.nodes for key in ground.evicted[at]]
+    departure = Departure(
+        course.situation,
+        gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
+        evicted=evicted,
+        claims=[each.planned for step in course.steps for each in step.bought],
+    )
     for queue in orders(evicted):
         ground.steps += len(queue)
-        left = left_over(
-            course.situation,
-            gone=[ground.nodes.nodes[at].name for step in course.steps for at in step.nodes],
-            evicted=queue,
-            claims=[each.planned for step in course.steps for each in step.bought],
-            waiting=waiting,
-        )
+        left = departure.left_over(queue, waiting)
         if left:
-            return left
-    return []
+            return left, departure.crowded
+    return [], False
 
 
-def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int) -> None:
-    """The steps whose pods were left over come back, until there is room for the rest of them; so many at least."""
+def _blamed(course: Course, left: Sequence[str], margin: float, *, least: int) -> set[int]:
+    """The turns of the steps whose pods were left over, until there is room for the rest of them; so many at least."""
     ground, shop = course.ground, course.shop
     over = collections.Counter(ground.origin.get(key, -1) for key in left)
     needed = float(shop.cost_of([[(ground.class_of[key], (key,)) for key in left]])[0]) * margin
@@ -227,6 +287,10 @@ def _take_back(course: Course, left: Sequence[str], margin: float, *, least: int
         back.add(turn)
         for at in course.steps[turn].nodes:
             room += float(shop.guide.of(ground.room[[at]])[0] + shop.cost_of([ground.pods[at]])[0])
+    return back
+
+
+def _take_back(course: Course, back: Collection[int]) -> None:
     _forget(course, [course.steps[turn] for turn in sorted(back)])
     course.steps = [step for turn, step in enumerate(course.steps) if turn not in back]
 

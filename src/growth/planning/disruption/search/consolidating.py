@@ -14,13 +14,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from growth.planning.disruption import words
+from growth.planning.disruption.candidates import in_order
 from growth.planning.disruption.model import Kept, OwnedNode, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
+from growth.planning.disruption.search.asked import Asked, asked
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
+from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.shop import Shop
 from growth.planning.disruption.search.sight import Sight
+from growth.planning.recent import Recent
 
 # A search that comes to nothing because kube-scheduler would not find the places is made so often.
 ATTEMPTS: Final = 4
@@ -37,6 +42,22 @@ def consolidate(
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
 ) -> Found:
     """Which of the candidates go and what comes instead. Pure; equal input gives an equal answer."""
+    question = asked(situation, candidates, rooms, options)
+    known = _RECENT.find(question)
+    if known is None:
+        known = _searched(situation, candidates, rooms, options)
+        if known.complete:
+            _RECENT.keep(question, known)
+    return known
+
+
+# Decisions are made again when anything has changed, mostly what does not concern them. Each of them asks twice at most.
+_RECENT: Final[Recent[Asked, Found]] = Recent(kept=4)
+
+
+def _searched(
+    situation: Situation, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], options: SearchOptions
+) -> Found:
     search = _Search(situation, candidates, options)
     course = search.within(rooms)
     moves = course.moves()
@@ -58,6 +79,9 @@ class _Search:
         self._candidates = candidates
         self._options = options
         self._paid = sum(node.price or 0 for node in candidates)
+        self._grounds: dict[tuple[str, ...], Ground] = {}
+        self._sights: dict[tuple[Ground, tuple[int, ...]], Sight] = {}
+        self._shops: dict[Ground, Shop] = {}
         self.steps = 0
 
     def within(self, rooms: Mapping[str, Room]) -> Course:
@@ -90,11 +114,11 @@ class _Search:
         return left * 100 <= before * (100 - MORE_PERCENT)
 
     def _by_prefix(self, rooms: Mapping[str, Room]) -> Course:
-        """Karpenter's rule: as many as go together for one machine, in the candidates' order, else each by itself."""
+        """Karpenter's rule: as many as go together for one machine, in its order, else each by itself."""
         doubted: dict[str, Kept] = {}
         for _ in range(ATTEMPTS):
             course = self._course(self._candidates, rooms, doubted)
-            Exchange(course).prefix(self._candidates)
+            Exchange(course).prefix(in_order(self._candidates))
             rehearse(course)
             self._count(course)
             if course.steps or not course.taken_back or not course.complete:
@@ -107,9 +131,10 @@ class _Search:
         doubted: dict[str, Kept] = {}
         for attempt in range(ATTEMPTS):
             course = self._course(self._candidates, rooms, doubted)
+            course.shop = self._shops.setdefault(course.ground, course.shop)
             exchange = Exchange(course, drawing=attempt == 0)
             for part in course.ground.parts():
-                sight = Sight(course.ground, part, course.shop, self._options.node_cost)
+                sight = self._sight(course, part)
                 course.ground.nodes.order = sight.order()
                 exchange.replace([at for at in part if at in first])
                 _delete(course, sight.leavers(few=course.allowance.few(course.ground.owned[at].pool for at in part)))
@@ -146,9 +171,27 @@ class _Search:
     def _course(
         self, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], doubted: Mapping[str, Kept]
     ) -> Course:
-        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted)
+        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted, ground=self._ground)
         course.spent = self.steps
         return course
+
+    def _ground(self, nodes: Sequence[OwnedNode]) -> Ground:
+        """The ground for these nodes with nothing moved; that of a search before this one, which is over."""
+        names = tuple(node.name for node in nodes)
+        known = self._grounds.get(names)
+        if known is None:
+            known = self._grounds[names] = Ground(self._situation, nodes, self._options)
+        else:
+            known.again()
+        return known
+
+    def _sight(self, course: Course, part: Sequence[int]) -> Sight:
+        """Prices and loads of a part do not change while pods are moved."""
+        key = (course.ground, tuple(part))
+        known = self._sights.get(key)
+        if known is None:
+            known = self._sights[key] = Sight(course.ground, part, course.shop, self._options.node_cost)
+        return known
 
     def _count(self, course: Course) -> None:
         self.steps += course.ground.steps

@@ -1,9 +1,10 @@
 """A decision as it grows: which nodes go so far, where their pods go, what is bought, and why others stay."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from growth.api import names
+from growth.planning.attempts import Claim
 from growth.planning.disruption import balanced, words
 from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
@@ -32,8 +33,9 @@ class Course:
         options: SearchOptions,
         *,
         doubted: Mapping[str, Kept],
+        ground: Callable[[Sequence[OwnedNode]], Ground],
     ) -> None:
-        """`doubted` are candidates of which is known why they must stay."""
+        """`doubted` are candidates of which is known why they must stay; `ground` makes the ground for those that may go."""
         self.situation = situation
         self.options = options
         self.allowance = Allowance(rooms)
@@ -46,9 +48,10 @@ class Course:
             if pool.spec.disruption.consolidation_policy == balanced.POLICY
         }
         self._totals = balanced.totals(situation) if self._with_balance else {}
-        self.ground = Ground(situation, [node for node in candidates if self._may_go(node)], options)
+        self.ground = ground([node for node in candidates if self._may_go(node)])
         self.shop = Shop(self.ground, options.node_cost)
         self.steps: list[Step] = []
+        self.claims: dict[tuple[int, ...], Sequence[Claim]] = {}
         self.where: dict[str, str | int] = {}
         self.gone: set[int] = set()
         self.complete = True
@@ -113,6 +116,7 @@ class Course:
     def commit(self, step: Step, trial: Trial) -> None:
         """The trial stays as it is. Nodes for which nothing is bought go each by itself."""
         self.steps += [step] if step.bought else [Step((at,)) for at in step.nodes]
+        self.claims[step.nodes] = trial.claims
         self.gone.update(step.nodes)
         self.where.update(trial.order)
         self.ground.keep(trial)
@@ -124,7 +128,7 @@ class Course:
     @property
     def savings(self) -> int:
         """What an hour costs less after all steps."""
-        return sum(map(self._saved, self.steps))
+        return sum(map(self.saved, self.steps))
 
     @property
     def evictions(self) -> int:
@@ -134,9 +138,10 @@ class Course:
         """First what saves most for each node that goes, then what moves fewest pods."""
         nodes = len(step.nodes)
         evictions = sum(len(self.ground.evicted[at]) for at in step.nodes)
-        return -(self._saved(step) // nodes), evictions // nodes, step.nodes
+        return -(self.saved(step) // nodes), evictions // nodes, step.nodes
 
-    def _saved(self, step: Step) -> int:
+    def saved(self, step: Step) -> int:
+        """What an hour costs less after the step."""
         paid = sum(self.ground.owned[at].price or 0 for at in step.nodes)
         return paid - sum(each.planned.price for each in step.bought)
 
@@ -154,7 +159,7 @@ class Course:
             nodes=tuple(node.name for node in nodes),
             pools=tuple(dict.fromkeys(node.pool for node in nodes)),
             replacements=step.bought,
-            savings=self._saved(step),
+            savings=self.saved(step),
             evictions=len(keys),
             destinations=tuple(sorted(destinations)),
         )

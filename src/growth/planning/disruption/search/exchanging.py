@@ -6,13 +6,12 @@ from typing import Final
 
 import numpy as np
 
-from growth.planning.attempts import Claim
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Replacement
-from growth.planning.disruption.search.believing import left_over, orders
+from growth.planning.disruption.search.believing import Departure, orders
 from growth.planning.disruption.search.course import Course, Step
-from growth.planning.disruption.search.ground import Trial
+from growth.planning.disruption.search.ground import More, Trial
 from growth.planning.disruption.search.prices import Refusal, replacements
 from growth.planning.drawn import Drawn
 from growth.planning.rehearsal import Arrival, Stage
@@ -36,6 +35,14 @@ _Drawings = tuple[Sequence[Drawn], Mapping[PodClass, int]]
 _Bought = tuple[Replacement, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """How nodes are replaced: by machines as drawn or else as first fit opens them, and more for who would be left over."""
+
+    drawings: _Drawings = ((), {})
+    more: More | None = None
+
+
 class Exchange:
     """The second half of a search, for one part of the ground after the other."""
 
@@ -45,6 +52,8 @@ class Exchange:
         self._drawing = drawing
         self._ground = course.ground
         self._options = course.options
+        # Groups for which nothing was cheaper: how many nodes were gone by then, and what it took to find out.
+        self._in_vain: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def replace(self, part: Sequence[int]) -> None:
         """Replaces many together where that is cheaper, else the same in fewer, down to each by itself."""
@@ -81,14 +90,14 @@ class Exchange:
             else:
                 high = middle - 1
         if found:
-            way = self._believed(found, ground.with_purchase(found), ([], {}), among_all=True)
-            self._make(found, ground.with_purchase(found, *(([], {}) if way is None else way[1])))
+            way = self._believed(found, ground.with_purchase(found), _Way(), among_all=True)
+            self._make(found, _Way() if way is None else way[1])
             return
         for at in order:
             if self._course.over():
                 return
             if not ground.takes(at) and self._goes_for_one((at,)):
-                self._make((at,), ground.with_purchase((at,)))
+                self._make((at,), _Way())
 
     def _goes_for_one(self, group: tuple[int, ...]) -> bool:
         trial = self._ground.with_purchase(group)
@@ -144,55 +153,68 @@ class Exchange:
 
     def _replaced(self, group: tuple[int, ...]) -> bool:
         """Replaces these nodes in the cheapest way that is found; False where none is cheaper."""
+        gone, steps = len(self._course.gone), self._ground.steps
+        known = self._in_vain.get(group)
+        if known is not None and known[0] == gone:
+            self._ground.steps += known[1]
+            return False
         ways = self._ways(group)
         if not ways:
+            # Few nodes are the same group of sixteen and of four: as long as nobody else goes they need not be asked again.
+            self._in_vain[group] = (gone, self._ground.steps - steps)
             return False
         bought, way = ways[0]
         for other, another in ways[1:]:
             if self._better(other, bought):
                 bought, way = other, another
-        self._make(group, self._ground.with_purchase(group, *way))
+        self._make(group, way)
         return True
 
-    def _ways(self, group: tuple[int, ...]) -> list[tuple[_Bought, _Drawings]]:
+    def _ways(self, group: tuple[int, ...]) -> list[tuple[_Bought, _Way]]:
         """The ways to replace these nodes for less, as few machines as first fit opens and as the cost packer draws."""
         trial = self._ground.with_purchase(group)
         if trial is None:
             return []
         homeless = [key for key, place in trial.order if not isinstance(place, str)]
-        first = self._believed(group, trial, ([], {}))
+        first = self._believed(group, trial, _Way())
         drawings = self._drawn(group, homeless, None if first is None else first[0]) if self._drawing else ([], {})
         drawn = self._ground.with_purchase(group, *drawings) if drawings[0] else None
-        second = None if drawn is None else self._believed(group, drawn, drawings)
+        second = None if drawn is None else self._believed(group, drawn, _Way(drawings))
         return [way for way in (first, second) if way is not None]
 
     def _believed(
-        self, group: tuple[int, ...], trial: Trial | None, way: _Drawings, *, among_all: bool = False
-    ) -> tuple[_Bought, _Drawings] | None:
+        self, group: tuple[int, ...], trial: Trial | None, way: _Way, *, among_all: bool = False
+    ) -> tuple[_Bought, _Way] | None:
         """The way, with machines added until kube-scheduler would bind all pods of the group to what is bought for them;
         or, `among_all`, to any node that there is.
 
-        The trial is undone. None where that does not pay.
+        The trial, which is of the way as it is given, is undone. None where that does not pay.
         """
-        found = trial
         leaves = self._left_over_among_all if among_all else self._left_over
+        over: list[str] = []
+        spare = 0
         for _ in range(REPAIRS):
-            if found is None:
-                return None
-            claims = list(found.claims)
-            bought = self._bought(group, found)
+            bought = None if trial is None else self._bought(group, trial)
             if bought is None:
                 return None
             left = leaves(group, bought)
             if not left:
                 return bought, way
-            way = self._with_more(claims, bought, left)
-            if not way[0]:
+            if not over:
+                spare = self._course.saved(Step(group, bought))
+            over += left
+            more = self._course.shop.more(over, most=spare)
+            if more is None:
                 return None
-            found = self._ground.with_purchase(group, *way)
-        if found is not None:
-            found.undo()
+            way = dataclasses.replace(way, more=more)
+            trial = self._tried(group, way)
+        if trial is not None:
+            trial.undo()
         return None
+
+    def _tried(self, group: tuple[int, ...], way: _Way) -> Trial | None:
+        trial = self._ground.with_purchase(group, *way.drawings)
+        return trial if trial is None or way.more is None else self._ground.with_more(trial, way.more)
 
     def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
@@ -205,9 +227,10 @@ class Exchange:
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
+        stage = Stage(alone, demands)
         for queue in orders(demands):
             ground.steps += len(queue)
-            left = Stage(alone, queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
+            left = stage.queued(queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
                 return list(left)
         return []
@@ -215,38 +238,23 @@ class Exchange:
     def _left_over_among_all(self, group: Sequence[int], bought: _Bought) -> list[str]:
         """The pods that kube-scheduler would leave over if these nodes went and nothing else changed."""
         ground = self._ground
-        for queue in orders([ground.demands[key] for at in group for key in ground.evicted[at]]):
+        evicted = [ground.demands[key] for at in group for key in ground.evicted[at]]
+        departure = Departure(
+            ground.situation,
+            gone=[ground.nodes.nodes[at].name for at in group],
+            evicted=evicted,
+            claims=[each.planned for each in bought],
+        )
+        for queue in orders(evicted):
             ground.steps += len(queue)
-            left = left_over(
-                ground.situation,
-                gone=[ground.nodes.nodes[at].name for at in group],
-                evicted=queue,
-                claims=[each.planned for each in bought],
-                waiting=ground.waiting,
-            )
+            left = departure.left_over(queue, ground.waiting)
             if left:
                 return left
         return []
 
-    def _with_more(self, claims: Sequence[Claim], bought: _Bought, left: Sequence[str]) -> _Drawings:
-        """The same machines, and more for the pods that are left over."""
-        over = set(left)
-        more, rows = self._course.shop.drawn(left, most=sum(each.planned.price for each in bought))
-        if not more:
-            return [], {}
-        kept = []
-        for claim in claims:
-            pods: dict[int, int] = {}
-            for key in claim.pods:
-                row = rows.get(self._ground.class_of[key])
-                if row is not None and key not in over:
-                    pods[row] = pods.get(row, 0) + 1
-            cheapest = (claim.mask & -claim.mask).bit_length() - 1
-            kept.append(Drawn(claim.shelf, cheapest, pods, firm=True))
-        return [*kept, *more], rows
-
-    def _make(self, group: tuple[int, ...], trial: Trial | None) -> None:
+    def _make(self, group: tuple[int, ...], way: _Way) -> None:
         """The same trial as a moment ago, to stay."""
+        trial = self._tried(group, way)
         assert trial is not None
         bought = self._asked(group, trial)
         assert not isinstance(bought, Refusal)

@@ -43,6 +43,15 @@ class Trial:
     undo: Callable[[], None]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class More:
+    """Machines that are bought besides for pods that would be left over. A pod that was so often counts as often."""
+
+    keys: tuple[str, ...]
+    drawings: Sequence[Drawn]
+    rows: Mapping[PodClass, int]
+
+
 def moving(node: OwnedNode, situation: Situation) -> list[CachedPod]:
     """The pods that need another place when the node goes. Those that nobody can make leave are not waited for."""
     return [
@@ -95,6 +104,15 @@ class Ground:
         self.waiting = self._seat_those_without_a_place()
         self.room = self.nodes.free.astype(np.float64)  # what is free before anything moves
         self._close_what_is_no_destination(restless=restless)
+        self._start = (self.nodes.mark(), self._pass.groups.save(), self.steps)
+
+    def again(self) -> None:
+        """As it was in the beginning: whatever was tried or kept is undone, and its work is not counted any more."""
+        mark, counts, self.steps = self._start
+        self.nodes.back(mark)
+        counts()
+        self.nodes.order = None
+        self._held, self._replaced = [], []
 
     def without_purchase(self, nodes: Sequence[int]) -> Trial | None:
         """The nodes taken out, and their pods on nodes that stay; None where that cannot be."""
@@ -117,13 +135,38 @@ class Ground:
         pack: _Pack = functools.partial(self._as_drawn, drawings=drawings, rows=rows or {}) if drawings else self._first
         return self._trial(nodes, pack, self._ledgers(nodes), undo)
 
+    def with_more(self, trial: Trial, more: "More") -> Trial | None:
+        """The trial with machines besides, on which some of its pods find places too.
+
+        None where they do not; then the trial is undone. The pods are counted where they were before.
+        """
+        extra = self._beside(more, trial.ledgers)
+        if extra is None:
+            trial.undo()
+            return None
+        return dataclasses.replace(trial, claims=[*trial.claims, *extra])
+
+    def more(self, nodes: Sequence[int], more: "More") -> Trial | None:
+        """Only the machines besides, for nodes whose trial was kept."""
+        ledgers = self._ledgers([at for at in nodes if at not in self._replaced])
+        extra = self._beside(more, ledgers)
+        if extra is None:
+            return None
+        return Trial(tuple(nodes), (), extra, ledgers, lambda: None)
+
     def keep(self, trial: Trial) -> None:
         """What the trial holds of limits stays held."""
         if trial.claims:
-            self._replaced += trial.nodes
+            self._replaced += [at for at in trial.nodes if at not in self._replaced]
         for claim in trial.claims:
             if claim.hold is not None:
                 self._held.append((claim.shelf.pool.ref, claim.hold))
+
+    def let_go(self, trial: Trial) -> None:
+        """What the machines besides held of limits is free again."""
+        for claim in trial.claims:
+            if claim.hold is not None and (claim.shelf.pool.ref, claim.hold) in self._held:
+                self._held.remove((claim.shelf.pool.ref, claim.hold))
 
     @property
     def planning(self) -> Pass:
@@ -212,6 +255,17 @@ class Ground:
         in_use = self._in_use_without(waiting)
         packing = self._pass.packer(self.context, make, ledgers, shelves=self.shelves, in_use=in_use)
         return packing, packing.place_all(some)
+
+    def _beside(self, more: "More", ledgers: Mapping[PoolRef, Ledger]) -> Sequence[Claim] | None:
+        """The machines besides, each with some of the pods; nobody finds room on a node that is there."""
+        mark, counts = self.nodes.mark(), self._pass.groups.save()
+        self.nodes.close_all()
+        waiting = self._grouped(dict.fromkeys(more.keys))
+        packing, left = self._as_drawn(waiting, ledgers, drawings=more.drawings, rows=more.rows)
+        self.nodes.back(mark)
+        counts()
+        self.steps += packing.steps + len(waiting)
+        return None if left else packing.claims
 
     def _in_use_without(self, waiting: Iterable[Placed]) -> set[tuple[str, str]]:
         """Volume claims that pods use which stay: whoever moves takes its own along."""

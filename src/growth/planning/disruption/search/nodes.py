@@ -59,6 +59,16 @@ class Nodes(Existing):
 
         self._undo.append(undo)
 
+    def close_all(self) -> None:
+        """From now on nobody is put on any node."""
+        free = self.free.copy()
+        self.free[:] = NONE
+
+        def undo() -> None:
+            self.free[:] = free
+
+        self._undo.append(undo)
+
     def take_out(self, index: int) -> list[Placed]:
         """The node goes, with all that is counted there; what had arrived on it needs another place."""
         self.close(index)

@@ -1,5 +1,6 @@
 """What the pods of nodes would cost on machines that are bought for them, and which machines those could be."""
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -8,7 +9,7 @@ import numpy as np
 
 from growth.planning.bound import bound
 from growth.planning.classes import PodClass
-from growth.planning.disruption.search.ground import Ground
+from growth.planning.disruption.search.ground import Ground, More
 from growth.planning.disruption.search.guide import Guide, guide
 from growth.planning.disruption.search.nodes import Placed
 from growth.planning.drawing import draw
@@ -27,6 +28,8 @@ class Shop:
         self._ground = ground
         self._node_cost = node_cost
         self._needs: dict[PodClass, Floats] = {}
+        # By how many pods of each row, for how much, and how small machines may be.
+        self._drawings: dict[tuple[bytes, int, float], list[Drawn]] = {}
 
     def loads(self, nodes: Sequence[Iterable[Placed]]) -> Floats:
         """What the pods of each node ask for, resource by resource."""
@@ -69,10 +72,12 @@ class Shop:
             sold_prices=self.goods.prices.astype(np.float64),
         )
 
-    def drawn(self, keys: Iterable[str], *, most: int) -> tuple[list[Drawn], Mapping[PodClass, int]]:
+    def drawn(
+        self, keys: Iterable[str], *, most: int, scale: float | None = None
+    ) -> tuple[list[Drawn], Mapping[PodClass, int]]:
         """Machines for the pods as the cost packer draws them, and of which row of the drawings each class is.
 
-        None that costs more than `most`: all of them together must not.
+        None that costs more than `most`: all of them together must not; nor any that costs next to nothing of the `scale`.
         """
         rows, goods, worth = self._rows
         counts = np.zeros(len(goods.classes), dtype=np.int64)
@@ -81,18 +86,33 @@ class Shop:
             if row is None:
                 return [], {}
             counts[row] += 1
-        fine = (goods.prices <= most) & (goods.prices * SMALLEST >= most)
+        smallest = most if scale is None else scale
+        alike = (counts.tobytes(), most, smallest)
+        if alike not in self._drawings:
+            self._drawings[alike] = self._draw(goods, counts, worth, most=most, smallest=smallest)
+        found = self._drawings[alike]
+        return (found, rows) if found else ([], {})
+
+    def _draw(self, goods: Market, counts: Ints, worth: Floats, *, most: int, smallest: float) -> list[Drawn]:
+        fine = (goods.prices <= most) & (goods.prices * SMALLEST >= smallest)
         drawings = draw(goods, counts, worth, columns=fine)
         if sum(int(each.pods.sum()) for each in drawings) < counts.sum():
-            return [], {}
-        found = [
+            return []
+        return [
             Drawn(
                 *goods.columns[each.column],
                 pods={row: int(each.pods[row]) for row in np.flatnonzero(each.pods).tolist()},
             )
             for each in drawings
         ]
-        return found, rows
+
+    def more(self, keys: Sequence[str], *, most: int) -> More | None:
+        """Machines for pods that would be left over, no smaller than for all of them; None where all together cost more."""
+        least = float(self.cost_of([[(self._ground.class_of[key], (key,)) for key in keys]])[0])
+        drawings, rows = self.drawn(keys, most=most, scale=least)
+        if not drawings:
+            return None
+        return More(tuple(keys), [dataclasses.replace(each, firm=True) for each in drawings], rows)
 
     @functools.cached_property
     def _rows(self) -> tuple[dict[PodClass, int], Market, Floats]:

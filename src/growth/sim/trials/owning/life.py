@@ -51,7 +51,7 @@ class Life:
             else:
                 yield seat.connect(USERS[role], gate)
 
-        def cloud(api: Api, *, cluster: str) -> Cloud:
+        def cloud(api: Api, *, cluster: str, gate: Gate) -> Cloud:  # noqa: ARG001 - KWOK writes through `api` alone
             provider = KwokProvider(
                 api,
                 catalogue=self.catalogue,

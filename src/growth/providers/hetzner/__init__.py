@@ -1,0 +1,22 @@
+"""Hetzner Cloud: machines that are bought by the hour.
+
+May import what `growth.providers` may. From the pure to the thin shell:
+
+    wire        the vendor's JSON, as far as it is read
+    failures    what a code of the vendor means, at once or in an action that fails late
+    offerings   server types, prices and places as a catalogue; what a node class makes of them
+    classes     what a node class asks for: problems in words, the hash by which drift is seen
+    userdata    how a machine joins the cluster, per distribution
+    client      calls of the vendor's API, page by page and in batches
+    account     what the account holds beside machines: images, networks, firewalls, keys, resolved and remembered
+    readiness   node classes as they are used; joining: Secrets and tokens
+    groups      placement groups, counted, ten machines each
+    machines    machines of this cluster, listed once for all who ask
+    buying      how a claim gets its machine; inventory: dedicated machines that people own
+    provider    `CloudProvider`
+    keeper      the node classes' conditions, and what their machines turned out to hold (`learning`)
+    standin     the kubelets of machines that a fake sells
+
+Promises: a machine is named by its claim and labelled with cluster, claim and its UID; only machines with our cluster's
+label are shown or touched; the token is in no message.
+"""

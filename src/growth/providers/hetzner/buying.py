@@ -1,0 +1,330 @@
+"""How a claim gets its machine: the cheapest offering that can be had, once, and whole.
+
+A machine is named by its claim and carries the claim's UID, so a purchase that is repeated finds the first machine: the
+vendor gives a name once in a project. A purchase counts as made when all its actions ended well; where one did not, the
+machine is removed and the next offering is tried, or the caller told.
+"""
+
+from collections.abc import Container, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.clouds import (
+    CloudMachine,
+    CloudUnavailable,
+    CreateError,
+    InsufficientCapacity,
+    InvariantViolation,
+    NodeClassNotReady,
+    QuotaExceeded,
+)
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodeClaim
+from growth.api.kinds import Json
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
+from growth.ports import Clock
+from growth.providers.choice import Choice, choices
+from growth.providers.hetzner import failures, labels
+from growth.providers.hetzner.account import Account, Missing
+from growth.providers.hetzner.actions import Actions, StillRunning, failed
+from growth.providers.hetzner.classes import hash_of
+from growth.providers.hetzner.client import HetznerApi
+from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.groups import Groups, Seat
+from growth.providers.hetzner.inventory import Inventory
+from growth.providers.hetzner.joining import Credentials
+from growth.providers.hetzner.machines import Machines
+from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.shown import shown
+from growth.providers.hetzner.userdata import UserDataError
+from growth.providers.hetzner.wire import Action, Image, Server
+from growth.providers.http import Refused
+from growth.providers.shortages import Shortages
+from growth.telemetry.logs import logger
+from growth.units import UnitError
+
+_log = logger("hetzner")
+
+# So many offerings a purchase tries; what is left is tried with the next.
+MOST_OFFERINGS: Final = 8
+# How often a purchase looks for a seat in another placement group.
+MOST_GROUPS: Final = 3
+# A deletion that was accepted and is not done after so long is asked for again.
+DELETION_SECONDS: Final = 60.0
+
+NAME_TAKEN: Final = "NameTaken"
+
+
+class Deletions:
+    """Machines whose deletion was accepted: they are not asked for twice, and not taken for a claim's own."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._asked: dict[int, float] = {}
+
+    def asked(self, number: int) -> None:
+        self._asked[number] = self._clock.monotonic()
+
+    def asked_lately(self, number: int) -> bool:
+        at = self._asked.get(number)
+        return at is not None and self._clock.monotonic() - at < DELETION_SECONDS
+
+    def gone(self, number: int) -> None:
+        self._asked.pop(number, None)
+
+    def listed(self, numbers: Container[int]) -> None:
+        """What is not among all machines is gone."""
+        self._asked = {number: at for number, at in self._asked.items() if number in numbers}
+
+
+class Buying:
+    """One per account. Raises errors of `growth.api.clouds`, `CallError` and `KubeError`."""
+
+    def __init__(
+        self,
+        cloud: HetznerApi,
+        *,
+        cluster: str,
+        clock: Clock,
+        account: Account,
+        groups: Groups,
+        machines: Machines,
+        credentials: Credentials,
+        readiness: Readiness,
+        shortages: Shortages,
+        deletions: Deletions,
+        inventory: Inventory,
+    ) -> None:
+        self._cloud = cloud
+        self._cluster = cluster
+        self._account = account
+        self._groups = groups
+        self._machines = machines
+        self._credentials = credentials
+        self._readiness = readiness
+        self._shortages = shortages
+        self._deletions = deletions
+        self._inventory = inventory
+        self._actions = Actions(cloud, clock)
+
+    async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
+        """`sold` is what machines of the class are."""
+        name = claim.metadata.name
+        options = self._options(claim, sold)
+        tried = 0
+        unfit: list[str] = []
+        for option in options[:MOST_OFFERINGS]:
+            tried += 1
+            try:
+                made = await self._had(claim, node_class, option, sold)
+            except Missing as error:
+                unfit.append(str(error))
+                continue
+            if made is not None:
+                return made
+        # An earlier purchase, whose answer was lost, may stand although nothing can be had by now.
+        if await self._cloud.server_named(name) is not None:
+            known = await self._adopted(claim, node_class, sold)
+            if known is not None:
+                return known
+        if unfit and len(unfit) == len(options):
+            raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {unfit[0]}")
+        if tried < len(options):
+            raise CreateError(
+                f"the {tried} cheapest offerings of claim {name} cannot be had now: the next are tried soon",
+                reason="InsufficientCapacity",
+            )
+        raise InsufficientCapacity(
+            f"none of the {len(options)} offerings that claim {name} allows can be had now"
+            f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
+        )
+
+    def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
+        try:
+            found = choices(claim, sold)
+        except UnitError as error:
+            raise CreateError(
+                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
+            ) from error
+        return [each for each in found if each.offering.available and each.key not in self._shortages]
+
+    async def _had(
+        self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue
+    ) -> CloudMachine | None:
+        """A machine of the offering: bought, or of those that people own."""
+        if not option.type.owned:
+            return await self._try(claim, node_class, option, sold)
+        booking = await self._inventory.take(claim, option, node_class)
+        return None if booking is None else booking.machine
+
+    async def _try(
+        self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue
+    ) -> CloudMachine | None:
+        """The machine, of this offering or as it was bought before; None where the offering cannot be had now."""
+        image = await self._image(node_class, option)
+        body = await self._order(claim, node_class, option, image)
+        for attempt in range(MOST_GROUPS):
+            seat = await self._seat(claim, node_class)
+            try:
+                created = await self._cloud.create_server(
+                    body if seat is None else {**body, "placement_group": seat.group}
+                )
+            except BaseException as error:
+                if seat is not None:
+                    self._groups.give_back(seat)
+                if not isinstance(error, Refused):
+                    raise
+                if seat is not None and error.code in failures.GROUP_CODES and attempt + 1 < MOST_GROUPS:
+                    self._groups.is_full(seat)
+                    continue
+                return await self._refused(claim, node_class, option, error, sold)
+            if seat is not None:
+                seat.server = created.server.id
+            return await self._completed(created.server, created.actions, node_class, sold, option)
+        return None
+
+    async def _refused(
+        self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, error: Refused, sold: Catalogue
+    ) -> CloudMachine | None:
+        said = in_words(error.code, error.message)
+        match meaning(error.code, error.message):
+            case Meaning.TAKEN:
+                return await self._adopted(claim, node_class, sold)
+            case Meaning.CAPACITY:
+                _log.info("an offering cannot be had now", offering=str(option), error=said)
+                self._shortages.add((option.key,))
+                return None
+            case Meaning.CONFIG:
+                self._account.forget()
+                self._readiness.complain(node_class, said)
+                raise CreateError(
+                    f"Hetzner refuses a machine of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {said}",
+                    reason=failures.REASONS[Meaning.CONFIG],
+                    retryable=False,
+                ) from error
+            case _:
+                raise error
+
+    async def _completed(
+        self,
+        server: Server,
+        actions: Sequence[Action],
+        node_class: HetznerNodeClass,
+        sold: Catalogue,
+        option: Choice | None = None,
+    ) -> CloudMachine | None:
+        """The machine once all its actions ended well. Otherwise it is removed: None where another offering may do."""
+        try:
+            broken = failed(await self._actions.ended(actions))
+            if broken is None and node_class.spec.backups and not server.backup_window:
+                broken = failed(await self._actions.ended([await self._cloud.enable_backup(server.id)]))
+        except StillRunning:
+            raise CreateError(
+                f"machine {server.name} is still being made: it is looked at again", reason="Pending"
+            ) from None
+        if broken is None:
+            return shown(server, sold)
+        fault = broken.error
+        code, message = (fault.code, fault.message) if fault is not None else ("", "")
+        said = in_words(code, message)
+        _log.warning(
+            "a machine could not be completed and is removed", server=server.name, step=broken.command, error=said
+        )
+        await self._remove(server)
+        told = f"machine {server.name} failed in {broken.command or 'its making'}: {said}"
+        match meaning(code, message):
+            case Meaning.CAPACITY:
+                key = option.key if option is not None else _key(server)
+                if key is not None:
+                    self._shortages.add((key,))
+                return None
+            case Meaning.QUOTA:
+                raise QuotaExceeded(told)
+            case _:
+                raise CreateError(told)
+
+    async def _remove(self, server: Server) -> None:
+        """Until it is gone: its name is needed again. What fails here is the caller's; the next purchase looks again."""
+        self._deletions.asked(server.id)
+        try:
+            action = await self._cloud.delete_server(server.id)
+        except Refused as error:
+            if error.code == "not_found":
+                return
+            raise
+        try:
+            await self._actions.ended([action])
+        except StillRunning:
+            raise CreateError(f"machine {server.name} failed and is still being removed", reason=NAME_TAKEN) from None
+
+    async def _adopted(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine | None:
+        """The machine that has the claim's name already, where it is the claim's."""
+        name, uid = claim.metadata.name, claim.metadata.uid
+        server = await self._cloud.server_named(name)
+        if server is None:
+            raise CloudUnavailable(f"the machine of claim {name} came and went: try again")
+        if not self._machines.is_ours(server):
+            raise CreateError(
+                f"the name of claim {name} is taken by a machine in the project that is not this cluster's",
+                reason=NAME_TAKEN,
+                retryable=False,
+            )
+        if server.status == labels.DELETING or self._deletions.asked_lately(server.id):
+            raise CreateError(
+                f"the name of claim {name} is still taken by a machine that is being deleted", reason=NAME_TAKEN
+            )
+        held = server.labels.get(labels.CLAIM_UID, "")
+        if held != uid:
+            raise InvariantViolation(
+                f"the name of claim {name} ({uid}) is taken by the machine of another claim ({held})"
+            )
+        _log.info("found the machine that was bought before", server=name, number=server.id)
+        made = await self._completed(server, await self._cloud.actions_of(server.id), node_class, sold)
+        if made is None:
+            raise CreateError(f"the machine of claim {name} failed and was removed: another is bought")
+        return made
+
+    async def _order(self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, image: Image) -> Json:
+        spec = node_class.spec
+        try:
+            parts = await self._account.parts(spec)
+            user_data = await self._credentials.user_data(claim, node_class, more=option.labels)
+        except (Missing, UserDataError) as error:
+            raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
+        return {
+            "name": claim.metadata.name,
+            "server_type": option.type.name,
+            "location": option.offering.zone,
+            "image": image.id,
+            "start_after_create": True,
+            "labels": labels.of_machine(
+                claim, cluster=self._cluster, class_hash=hash_of(spec), image=image.id, more=spec.labels
+            ),
+            "public_net": {"enable_ipv4": spec.public_net.ipv4, "enable_ipv6": spec.public_net.ipv6},
+            **({"ssh_keys": list(parts.ssh_keys)} if parts.ssh_keys else {}),
+            **({"networks": list(parts.networks)} if parts.networks else {}),
+            **({"firewalls": [{"firewall": each} for each in parts.firewalls]} if parts.firewalls else {}),
+            **({"user_data": user_data} if user_data else {}),
+        }
+
+    async def _image(self, node_class: HetznerNodeClass, option: Choice) -> Image:
+        """`Missing` where no image of the class fits the type: another type may do."""
+        image = await self._account.image(node_class.spec.image, option.labels.get(names.ARCH_LABEL, ""))
+        disk = next((each.disk for each in await self._account.server_types() if each.name == option.type.name), 0)
+        if image.disk_size > disk:
+            raise Missing(
+                f"spec.image: image {image.name or image.id} needs a disk of {image.disk_size:g} GB, and {option.type.name} has"
+                f" {disk}: use a smaller image, or larger types"
+            )
+        return image
+
+    async def _seat(self, claim: NodeClaim, node_class: HetznerNodeClass) -> Seat | None:
+        if node_class.spec.placement_group != "Spread":
+            return None
+        return await self._groups.take(claim.spec.node_class_ref.name)
+
+
+def _key(server: Server) -> tuple[str, str, str] | None:
+    if server.server_type is None or server.location is None:
+        return None
+    return (server.server_type.name, server.location.name, names.ON_DEMAND)

@@ -1,0 +1,120 @@
+"""What a HetznerNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
+
+import contextlib
+import dataclasses
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
+from growth.providers.catalogues.hetzner import DEDICATED
+from growth.units.errors import QuantityError
+from growth.units.resources import Amounts, amounts
+
+# Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
+HASH_VERSION: Final = "v1"
+DEFAULT_IMAGE: Final = "ubuntu-24.04"
+# The vendor's limits of a label.
+LABEL_CHARACTERS: Final = 63
+_PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?", re.ASCII)
+
+# Reasons of the condition ValidationSucceeded.
+INVALID_LABELS: Final = "InvalidLabels"
+NO_NETWORK: Final = "NoNetwork"
+NO_IMAGE: Final = "ImageMissing"
+INVALID_INVENTORY: Final = "InvalidInventory"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """`reason` for programs, `message` for people: what, where, what to do."""
+
+    reason: str
+    message: str
+
+
+def hash_of(spec: HetznerNodeClassSpec) -> str:
+    """Equal for classes whose machines would be equal. Where machines may be, and which are owned, concerns no machine."""
+    content = {
+        "image": spec.image,
+        "sshKeys": sorted(map(str, spec.ssh_keys)),
+        "networks": sorted(map(str, spec.networks)),
+        "firewalls": sorted(map(str, spec.firewalls)),
+        "placementGroup": spec.placement_group,
+        "publicNet": [spec.public_net.ipv4, spec.public_net.ipv6],
+        "backups": spec.backups,
+        "maxPods": spec.max_pods,
+        "labels": spec.labels,
+        "userData": spec.user_data,
+    }
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+    return f"{HASH_VERSION}-{digest}"
+
+
+def learned_sizes(node_class: HetznerNodeClass) -> dict[str, tuple[Amounts, Amounts]]:
+    """Capacity and allocatable that machines of the class, as it is now, turned out to have, by type."""
+    made = hash_of(node_class.spec)
+    found: dict[str, tuple[Amounts, Amounts]] = {}
+    for each in node_class.status.learned_types:
+        if each.hash == made:
+            with contextlib.suppress(QuantityError):
+                found[each.name] = (amounts(each.capacity), amounts(each.allocatable))
+    return found
+
+
+def comparable(hash_: str) -> bool:
+    """Whether a hash on a machine was made as ours are."""
+    return hash_.startswith(f"{HASH_VERSION}-")
+
+
+def problems(spec: HetznerNodeClassSpec) -> Iterator[Problem]:
+    """What is wrong with the class whatever the account holds. What the API server refuses is not asked again."""
+    for key, value in sorted(spec.labels.items()):
+        if not _label_key(key):
+            yield Problem(
+                INVALID_LABELS,
+                f"spec.labels: {key!r} is no key that Hetzner takes: write [domain/]name, the name at most 63 letters,"
+                " digits, -, _ and . between letters or digits",
+            )
+        elif value and (len(value) > LABEL_CHARACTERS or not _NAME.fullmatch(value)):
+            yield Problem(
+                INVALID_LABELS,
+                f"spec.labels: the value of {key} is none that Hetzner takes: at most 63 letters, digits, -, _ and ."
+                " between letters or digits",
+            )
+    if not spec.public_net.ipv4 and not spec.public_net.ipv6 and not spec.networks:
+        yield Problem(
+            NO_NETWORK,
+            "spec.publicNet: without public addresses the machines need a private network: name one in spec.networks,"
+            " or allow ipv4 or ipv6",
+        )
+    if spec.user_data is not None and spec.user_data.mode == "talos" and spec.image is None:
+        yield Problem(
+            NO_IMAGE,
+            "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image",
+        )
+    numbers: set[int] = set()
+    for machine in spec.inventory:
+        if machine.server_type.lower() not in DEDICATED:
+            known = ", ".join(sorted(name.upper() for name in DEDICATED))
+            yield Problem(
+                INVALID_INVENTORY,
+                f"spec.inventory: the size of {machine.server_type} ({machine.name}) is not known: list only {known}",
+            )
+        if machine.server_number in numbers:
+            yield Problem(
+                INVALID_INVENTORY,
+                f"spec.inventory: machine {machine.server_number} is listed twice: remove one of them",
+            )
+        numbers.add(machine.server_number)
+
+
+def _label_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix)):
+        return False
+    return len(name) <= LABEL_CHARACTERS and bool(_NAME.fullmatch(name))

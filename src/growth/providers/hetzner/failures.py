@@ -1,0 +1,111 @@
+"""What an error code of Hetzner's means for whoever asked. No I/O.
+
+The code counts, not the HTTP status; the same codes come at once, or later in an action that fails.
+
+| class     | codes                                                                              | reaction                        |
+|-----------|------------------------------------------------------------------------------------|---------------------------------|
+| CAPACITY  | resource_unavailable, placement_error, no_space_left_in_location, maintenance,     | the offering is short; the next |
+|           | invalid_input about a type that the location does not have                         |                                 |
+| QUOTA     | resource_limit_exceeded and its kin                                                | stop, everywhere, for a while   |
+| TRANSIENT | rate_limit_exceeded, conflict, locked, timeout, bad_gateway, …; anything unknown   | again later; no offering is     |
+|           |                                                                                    | blamed                          |
+| TAKEN     | uniqueness_error                                                                   | adopt what is ours              |
+| CONFIG    | other invalid_input, not_found, invalid_server_type, …                             | the class or the claim is wrong |
+| FATAL     | unauthorized, forbidden, token_readonly                                            | the token will not do           |
+"""
+
+import enum
+import re
+from typing import Final
+
+
+class Meaning(enum.Enum):
+    CAPACITY = "capacity"
+    QUOTA = "quota"
+    TRANSIENT = "transient"
+    TAKEN = "taken"
+    CONFIG = "config"
+    FATAL = "fatal"
+
+
+_MEANINGS: Final = {
+    **dict.fromkeys(
+        (
+            "resource_unavailable",
+            "placement_error",
+            "no_space_left_in_location",
+            "maintenance",
+            "server_type_unavailable",
+        ),
+        Meaning.CAPACITY,
+    ),
+    **dict.fromkeys(
+        ("resource_limit_exceeded", "limit_exceeded", "dedicated_core_limit_exceeded", "core_limit_exceeded"),
+        Meaning.QUOTA,
+    ),
+    **dict.fromkeys(
+        (
+            "rate_limit_exceeded",
+            "conflict",
+            "locked",
+            "timeout",
+            "bad_gateway",
+            "service_error",
+            "server_error",
+            "unknown_error",
+            "action_failed",
+            "unavailable",
+        ),
+        Meaning.TRANSIENT,
+    ),
+    "uniqueness_error": Meaning.TAKEN,
+    **dict.fromkeys(
+        (
+            "invalid_input",
+            "json_error",
+            "not_found",
+            "invalid_server_type",
+            "unsupported_error",
+            "protected",
+            "deprecated_api_endpoint",
+            "image_not_found",
+            "server_type_not_found",
+            "network_not_found",
+            "firewall_not_found",
+            "ssh_key_not_found",
+        ),
+        Meaning.CONFIG,
+    ),
+    **dict.fromkeys(("unauthorized", "forbidden", "token_readonly"), Meaning.FATAL),
+}
+# «unsupported location for server type», in whatever order.
+_NOT_SOLD_THERE: Final = re.compile(r"(?is)(?=.*\b(?:location|datacenter)\b)(?=.*server[ _]?type)(?=.*\bunsupported\b)")
+# A full placement group has been seen under two codes.
+GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
+
+# For conditions, in one word.
+REASONS: Final = {
+    Meaning.CAPACITY: "InsufficientCapacity",
+    Meaning.QUOTA: "QuotaExceeded",
+    Meaning.TRANSIENT: "TryAgain",
+    Meaning.TAKEN: "NameTaken",
+    Meaning.CONFIG: "Refused",
+    Meaning.FATAL: "TokenRefused",
+}
+_OF_TOKENS: Final = {
+    "unauthorized": "Hetzner does not know the token: make another in the project and give it to Growth",
+    "forbidden": "the token may not do this: make one with the rights Read & Write",
+    "token_readonly": "the token may only read: make one with the rights Read & Write",
+}
+
+
+def meaning(code: str, message: str = "") -> Meaning:
+    """A code that is not known blames nobody: it is tried again."""
+    if code == "invalid_input" and _NOT_SOLD_THERE.match(message):
+        return Meaning.CAPACITY
+    return _MEANINGS.get(code, Meaning.TRANSIENT)
+
+
+def in_words(code: str, message: str) -> str:
+    """For people: the vendor's own words with their code; of tokens ours, because the vendor's may quote the token."""
+    return _OF_TOKENS.get(code) or (f"{message} ({code})" if message else code or "no reason was given")

@@ -1,0 +1,185 @@
+"""Dedicated machines that people own: listed in a class, booked for a claim, given back when the claim goes.
+
+Nothing is ordered, installed, wiped or cancelled: a machine joins by itself, or by whoever installs it, with the provider ID
+`hrobot://<number>`. A booking is a ConfigMap named by the machine's number, so two claims cannot have one machine, and one
+that names its claim, so a repeated purchase finds the first.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from growth.api import names
+from growth.api.clouds import CloudMachine, InvariantViolation, MachineNotFound
+from growth.api.core import CONFIG_MAP, ConfigMap
+from growth.api.instance_types import InstanceType
+from growth.api.karpenter import NodeClaim
+from growth.api.nodeclasses import HetznerInventoryMachine, HetznerNodeClass
+from growth.kube.api import Api
+from growth.kube.errors import AlreadyExists, NotFound
+from growth.providers.catalogues import hetzner as listed
+from growth.providers.choice import Choice
+
+# As Hetzner's cloud controller manager calls them.
+SCHEME: Final = "hrobot://"
+LABEL: Final = "growth.dev/hetzner-inventory"
+PREFIX: Final = "hetzner-robot-"
+PAGE: Final = 500
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Booking:
+    """One machine that a claim has."""
+
+    number: int
+    claim: str
+    claim_uid: str
+    type: str
+    machine: CloudMachine
+    uid: str
+
+
+class Inventory:
+    """One per process. `api` keeps the bookings in Growth's own namespace."""
+
+    def __init__(self, api: Api, *, cluster: str, namespace: str) -> None:
+        self._api = api
+        self._cluster = cluster
+        self._namespace = namespace
+        self._taking = asyncio.Lock()
+
+    async def bookings(self) -> Sequence[Booking]:
+        """All of this cluster."""
+        found: list[ConfigMap] = []
+        page = ""
+        while True:
+            answer = await self._api.list(
+                CONFIG_MAP, namespace=self._namespace, labels=f"{LABEL}={self._cluster}", limit=PAGE, page=page
+            )
+            found += answer.items
+            page = answer.next
+            if not page:
+                return [booking for booking in map(_read, found) if booking is not None]
+
+    async def of_claim(self, claim: NodeClaim) -> Booking | None:
+        """The machine that the claim has already."""
+        uid = claim.metadata.uid
+        return next((each for each in await self.bookings() if each.claim_uid == uid), None)
+
+    async def take(self, claim: NodeClaim, option: Choice, node_class: HetznerNodeClass) -> Booking | None:
+        """Books a machine of the type for the claim; None where all are taken."""
+        async with self._taking:
+            known = await self.of_claim(claim)
+            if known is not None:
+                return known
+            booked = {each.number for each in await self.bookings()}
+            for machine in node_class.spec.inventory:
+                if machine.server_type.lower() != option.type.name or machine.server_number in booked:
+                    continue
+                try:
+                    made = await self._api.create(
+                        CONFIG_MAP, self._body(claim, machine, option), namespace=self._namespace
+                    )
+                except AlreadyExists:
+                    continue  # another process was first, or another cluster's booking has that name here
+                return _read(made)
+            return None
+
+    async def give_back(self, claim: NodeClaim) -> None:
+        """Ends the booking of the claim's machine. `MachineNotFound` where it has none."""
+        number = number_of(claim.status.provider_id)
+        if claim.status.provider_id and number is None:
+            raise InvariantViolation(f"{claim.status.provider_id!r} is no dedicated machine")
+        found = await self.of_claim(claim)
+        if found is None or (number is not None and found.number != number):
+            raise MachineNotFound(f"claim {claim.metadata.name} has no dedicated machine")
+        try:
+            await self._api.delete(CONFIG_MAP, f"{PREFIX}{found.number}", namespace=self._namespace, uid=found.uid)
+        except NotFound:
+            raise MachineNotFound(f"claim {claim.metadata.name} has no dedicated machine") from None
+
+    async def get(self, provider_id: str) -> CloudMachine:
+        number = number_of(provider_id)
+        found = next((each for each in await self.bookings() if each.number == number), None)
+        if found is None:
+            raise MachineNotFound(f"no claim has the dedicated machine {provider_id}")
+        return found.machine
+
+    def _body(self, claim: NodeClaim, machine: HetznerInventoryMachine, option: Choice) -> Mapping[str, object]:
+        return {
+            "apiVersion": CONFIG_MAP.api_version,
+            "kind": CONFIG_MAP.kind,
+            "metadata": {"name": f"{PREFIX}{machine.server_number}", "labels": {LABEL: self._cluster}},
+            "data": {
+                "claim": claim.metadata.name,
+                "claimUID": claim.metadata.uid,
+                "nodeClass": claim.spec.node_class_ref.name,
+                "machine": machine.name,
+                "serverType": option.type.name,
+                "zone": option.offering.zone,
+            },
+        }
+
+
+def number_of(provider_id: str) -> int | None:
+    digits = provider_id.removeprefix(SCHEME) if provider_id.startswith(SCHEME) else ""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+
+
+def known_types() -> Mapping[str, InstanceType]:
+    """Dedicated types whose size is known."""
+    return {kind.name: kind for kind in listed.catalogue(dedicated=True).types if kind.owned}
+
+
+def owned_types(machines: Iterable[HetznerInventoryMachine], booked: Collection[int]) -> tuple[InstanceType, ...]:
+    """The types of the machines, to be had as long as one of them is free."""
+    free: dict[str, int] = {}
+    for machine in machines:
+        name = machine.server_type.lower()
+        free[name] = free.get(name, 0) + (machine.server_number not in booked)
+    known = known_types()
+    return tuple(
+        dataclasses.replace(
+            known[name],
+            offerings=tuple(dataclasses.replace(each, available=count > 0) for each in known[name].offerings),
+        )
+        for name, count in sorted(free.items())
+        if name in known
+    )
+
+
+def _read(item: ConfigMap) -> Booking | None:
+    """None where somebody wrote something else into it: such a machine stays booked by its name."""
+    data = item.data
+    number = item.metadata.name.removeprefix(PREFIX)
+    kind = known_types().get(data.get("serverType", ""))
+    if not number.isdigit() or kind is None:
+        return None
+    zone = data.get("zone", "")
+    labels = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
+    return Booking(
+        number=int(number),
+        claim=data.get("claim", ""),
+        claim_uid=data.get("claimUID", ""),
+        type=kind.name,
+        uid=item.metadata.uid,
+        machine=CloudMachine(
+            provider_id=f"{SCHEME}{number}",
+            claim=data.get("claim", ""),
+            claim_uid=data.get("claimUID", ""),
+            instance_type=kind.name,
+            zone=zone,
+            capacity_type=names.ON_DEMAND,
+            labels={
+                **labels,
+                names.INSTANCE_TYPE_LABEL: kind.name,
+                names.ZONE_LABEL: zone,
+                names.REGION_LABEL: zone,
+                names.CAPACITY_TYPE_LABEL: names.ON_DEMAND,
+            },
+            capacity=kind.capacity,
+            allocatable=kind.allocatable,
+            created=item.metadata.creation_timestamp,
+        ),
+    )

@@ -1,0 +1,335 @@
+"""`CloudProvider` on Hetzner's API: what is sold, machines that are there, their end; purchases are made by `buying`.
+
+Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Only machines with our
+cluster's label are shown or touched.
+"""
+
+import contextlib
+import copy
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, Final
+
+from growth.api import names
+from growth.api.clouds import (
+    CloudError,
+    CloudMachine,
+    CloudUnavailable,
+    CreateError,
+    InvariantViolation,
+    MachineNotFound,
+    QuotaExceeded,
+    RepairPolicy,
+)
+from growth.api.instance_types import Catalogue
+from growth.api.karpenter import NodeClaim
+from growth.api.kinds import Kind
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
+from growth.kube.api import Api
+from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.ports import Clock, Random
+from growth.providers.hetzner import failures, inventory, labels, offerings
+from growth.providers.hetzner.account import Account, Missing
+from growth.providers.hetzner.buying import Buying, Deletions
+from growth.providers.hetzner.classes import comparable, hash_of
+from growth.providers.hetzner.client import HetznerApi
+from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.groups import Groups
+from growth.providers.hetzner.inventory import Inventory, owned_types
+from growth.providers.hetzner.joining import Credentials
+from growth.providers.hetzner.machines import Machines
+from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.shown import image_of, shown
+from growth.providers.hetzner.wire import Server
+from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
+
+# After a refusal that concerns the whole account nobody asks again for so long.
+HELD_SECONDS: Final = 60.0
+# How old a list may be that says that a machine is there.
+LOOK_SECONDS: Final = 5.0
+DRIFT_SECONDS: Final = 60.0
+# The vendor's limit for the name of a machine, which is a host's.
+NAME_CHARACTERS: Final = 63
+
+CLASS_DRIFTED: Final = "NodeClassDrifted"
+LOCATION_DRIFTED: Final = "LocationDrifted"
+IMAGE_DRIFTED: Final = "ImageDrifted"
+
+REPAIRS: Final = (
+    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
+    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
+)
+
+
+class HetznerProvider:
+    """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate."""
+
+    name: Final = "hetzner"
+    node_classes: Final[Sequence[Kind[Any]]] = (HETZNER_NODE_CLASS,)
+
+    def __init__(
+        self,
+        api: Api,
+        cloud: HetznerApi,
+        *,
+        cluster: str,
+        namespace: str,
+        clock: Clock,
+        random: Random,
+        refused_seconds: float = UNAVAILABLE_SECONDS,
+    ) -> None:
+        self._cloud = cloud
+        self._cluster = cluster
+        self._clock = clock
+        self.account = Account(cloud, clock=clock)
+        self.groups = Groups(cloud, cluster=cluster, clock=clock)
+        self.machines = Machines(cloud, cluster=cluster, clock=clock)
+        self.credentials = Credentials(api, namespace=namespace, clock=clock, random=random)
+        self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
+        self.readiness = Readiness(api, self.account, self.credentials, clock=clock)
+        self._shortages = Shortages(clock, seconds=refused_seconds)
+        self._held: tuple[float, CloudError] | None = None
+        self._deletions = Deletions(clock)
+        self._buying = Buying(
+            cloud,
+            cluster=cluster,
+            clock=clock,
+            account=self.account,
+            groups=self.groups,
+            machines=self.machines,
+            credentials=self.credentials,
+            readiness=self.readiness,
+            shortages=self._shortages,
+            deletions=self._deletions,
+            inventory=self.inventory,
+        )
+
+    # What is sold.
+
+    async def catalogue(self) -> Catalogue:
+        async with self._answering():
+            sold = await self._sold()
+            pricing = await self.account.pricing()
+            classes = await self.readiness.classes()
+            booked = await self._booked(classes)
+            of_classes = {
+                each.metadata.name: (
+                    *offerings.for_class(each, sold, pricing),
+                    *owned_types(each.spec.inventory, booked),
+                )
+                for each in classes
+            }
+            owned = owned_types([machine for each in classes for machine in each.spec.inventory], booked)
+            return self._shortages.laid_over(
+                Catalogue(sold.cloud, sold.currency, (*sold.types, *owned), sold.successors, of_classes)
+            )
+
+    async def _booked(self, classes: Iterable[HetznerNodeClass]) -> frozenset[int]:
+        """Dedicated machines that claims have; nobody is asked where none are listed."""
+        if not any(each.spec.inventory for each in classes):
+            return frozenset()
+        return frozenset(each.number for each in await self.inventory.bookings())
+
+    async def _sold(self) -> Catalogue:
+        types, pricing = await self.account.server_types(), await self.account.pricing()
+        return offerings.catalogue(types, pricing, now=self._clock.now())
+
+    async def _for_class(self, node_class: HetznerNodeClass) -> Catalogue:
+        sold = await self._sold()
+        types = offerings.for_class(node_class, sold, await self.account.pricing())
+        owned = owned_types(node_class.spec.inventory, await self._booked((node_class,)))
+        return Catalogue(sold.cloud, sold.currency, (*types, *owned), sold.successors)
+
+    # Buying.
+
+    async def create(self, claim: NodeClaim) -> CloudMachine:
+        name = claim.metadata.name
+        if len(name) > NAME_CHARACTERS:
+            raise CreateError(
+                f"claim {name}: its name is longer than the {NAME_CHARACTERS} characters that a machine's may have",
+                reason="InvalidClaim",
+                retryable=False,
+            )
+        self._check_held()
+        async with self._answering(self._not_bought):
+            node_class = await self.readiness.usable(claim.spec.node_class_ref)
+            try:
+                return await self._buying.buy(claim, node_class, await self._for_class(node_class))
+            except QuotaExceeded as error:
+                raise self._hold(error) from error.__cause__
+
+    # Ending.
+
+    async def delete(self, claim: NodeClaim) -> None:
+        async with self._answering(self._not_deleted):
+            if claim.status.provider_id.startswith(inventory.SCHEME):
+                await self.inventory.give_back(claim)
+                return
+            try:
+                server = await self._server_of(claim)
+            except MachineNotFound:
+                if claim.status.provider_id:
+                    raise
+                # A purchase whose answer was lost may have booked a dedicated machine as well.
+                await self.inventory.give_back(claim)
+                return
+            if server.status == labels.DELETING or self._deletions.asked_lately(server.id):
+                return
+            try:
+                await self._cloud.delete_server(server.id)
+            except Refused as error:
+                if error.code == "not_found":
+                    raise self._gone(server.id) from None
+                raise
+            self._deletions.asked(server.id)
+
+    async def _server_of(self, claim: NodeClaim) -> Server:
+        """The claim's machine, looked at just now. `MachineNotFound` once it is gone."""
+        name, uid, provider_id = claim.metadata.name, claim.metadata.uid, claim.status.provider_id
+        if not provider_id:
+            found = await self._cloud.server_named(name)
+            if found is None or not self.machines.is_ours(found) or found.labels.get(labels.CLAIM_UID, "") != uid:
+                raise MachineNotFound(f"claim {name} has no machine")
+            return found
+        server = await self._numbered(provider_id)
+        held = server.labels.get(labels.CLAIM_UID, "")
+        if uid and held and held != uid:
+            raise InvariantViolation(f"claim {name} ({uid}) names the machine {provider_id} of another claim ({held})")
+        return server
+
+    # Looking.
+
+    async def get(self, provider_id: str) -> CloudMachine:
+        async with self._answering():
+            if provider_id.startswith(inventory.SCHEME):
+                return await self.inventory.get(provider_id)
+            return shown(await self._numbered(provider_id), await self._sold())
+
+    async def list(self) -> Sequence[CloudMachine]:
+        async with self._answering():
+            listed = await self.machines.all()
+            self._deletions.listed(listed)
+            sold = await self._sold()
+            bought = [shown(server, sold) for _, server in sorted(listed.items())]
+            return (*bought, *(each.machine for each in await self.inventory.bookings()))
+
+    async def is_drifted(self, claim: NodeClaim) -> str:
+        number = labels.number_of(claim.status.provider_id)
+        if number is None:
+            return ""
+        async with self._answering():
+            node_class = await self.readiness.found(claim.spec.node_class_ref)
+            server = (await self.machines.all(within=DRIFT_SECONDS)).get(number)
+            if node_class is None or server is None:
+                return ""
+            spec = node_class.spec
+            held = server.labels.get(labels.CLASS_HASH, "")
+            if comparable(held) and held != hash_of(spec):
+                return CLASS_DRIFTED
+            place = server.location.name if server.location is not None else ""
+            if spec.locations and place and place not in spec.locations:
+                return LOCATION_DRIFTED
+            return await self._image_drift(node_class, server)
+
+    async def _image_drift(self, node_class: HetznerNodeClass, server: Server) -> str:
+        """Only images that are selected by labels have newer ones."""
+        asked = node_class.spec.image
+        if asked is None or not asked.selector:
+            return ""
+        made = shown(server, await self._sold()).labels.get(names.ARCH_LABEL, "")
+        if not made:
+            return ""
+        try:
+            newest = await self.account.image(asked, made)
+        except Missing:
+            return ""
+        return IMAGE_DRIFTED if image_of(server) not in {"", str(newest.id)} else ""
+
+    def repair_policies(self) -> Sequence[RepairPolicy]:
+        return REPAIRS
+
+    async def _numbered(self, provider_id: str) -> Server:
+        """A machine of ours by its ID. That it is gone is said by the vendor of that one machine, never by a list."""
+        number = labels.number_of(provider_id)
+        if number is None:
+            raise InvariantViolation(
+                f"{provider_id!r} is no machine of this cloud: its provider IDs begin with {labels.SCHEME}"
+            )
+        known = (await self.machines.all(within=LOOK_SECONDS)).get(number)
+        if known is not None:
+            return known
+        try:
+            server = await self._cloud.server(number)
+        except Refused as error:
+            if error.code == "not_found":
+                raise self._gone(number) from None
+            raise
+        if not self.machines.is_ours(server):
+            raise InvariantViolation(
+                f"the machine {provider_id} has not this cluster's label {labels.CLUSTER}={self._cluster}: it is not touched"
+            )
+        return server
+
+    def _gone(self, number: int) -> MachineNotFound:
+        self._deletions.gone(number)
+        return MachineNotFound(f"there is no machine {labels.provider_id(number)}")
+
+    # Errors in our words.
+
+    def _check_held(self) -> None:
+        if self._held is not None and self._held[0] > self._clock.monotonic():
+            raise copy.copy(self._held[1])  # without the way that the first one came
+
+    def _hold(self, error: CloudError) -> CloudError:
+        """Nobody buys for a while: the next would be refused as well, and calls are counted."""
+        self._held = (self._clock.monotonic() + HELD_SECONDS, error)
+        return error
+
+    @contextlib.asynccontextmanager
+    async def _answering(self, words: Callable[[Refused], CloudError] | None = None) -> AsyncIterator[None]:
+        """Nothing but errors of `growth.api.clouds` comes out. Whoever only reads learns nothing from a refusal."""
+        try:
+            yield
+        except Refused as error:
+            raise (words or self._unknown)(error) from error
+        except NotSent as error:
+            raise CloudUnavailable(f"Hetzner was not asked: {error}") from error
+        except CallError as error:
+            raise CloudUnavailable(f"Hetzner did not answer: {error}") from error
+        except (GateClosed, ConfigError):
+            raise
+        except KubeError as error:
+            raise CloudUnavailable(f"what the cluster says of it cannot be read: {error}") from error
+
+    def _unknown(self, error: Refused) -> CloudError:
+        said = in_words(error.code, error.message)
+        if meaning(error.code, error.message) is Meaning.FATAL:
+            self.readiness.token_refused(said)
+        return CloudUnavailable(f"Hetzner does not tell: {said}")
+
+    def _not_bought(self, error: Refused) -> CloudError:
+        said = in_words(error.code, error.message)
+        match meaning(error.code, error.message):
+            case Meaning.QUOTA:
+                return self._hold(
+                    QuotaExceeded(f"the project may hold no more: {said}; ask Hetzner for a higher limit, or buy less")
+                )
+            case Meaning.FATAL:
+                self.readiness.token_refused(said)
+                return self._hold(CreateError(said, reason=failures.REASONS[Meaning.FATAL]))
+            case Meaning.CONFIG:
+                return CreateError(f"Hetzner refuses: {said}", reason=failures.REASONS[Meaning.CONFIG], retryable=False)
+            case _:
+                return CloudUnavailable(f"Hetzner cannot do it now: {said}")
+
+    def _not_deleted(self, error: Refused) -> CloudError:
+        said = in_words(error.code, error.message)
+        match meaning(error.code, error.message):
+            case Meaning.FATAL:
+                self.readiness.token_refused(said)
+                return CloudError(said)
+            case Meaning.CONFIG:
+                return CloudError(f"Hetzner refuses the deletion: {said}")
+            case _:
+                return CloudUnavailable(f"Hetzner cannot do it now: {said}")

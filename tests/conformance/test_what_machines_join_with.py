@@ -1,0 +1,174 @@
+"""User data of Hetzner machines, held to the vendors' own code: cloud-init's schema, kubeadm's and Talos' validation, and the
+list of flags that k3s' agents have.
+"""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from growth.api.nodeclasses import HetznerUserData, SecretReference
+from growth.api.placement import Taint
+from growth.providers.hetzner.userdata import LARGEST, METADATA, NUMBER, Joining, render
+from tools.joining import complaint
+from tools.joining.cloudinit import complaints
+
+HASH = "ab" * 32
+MACHINES = {
+    "a plain one": Joining(
+        name="default-x1",
+        labels={"growth.dev/pool": "default", "node.kubernetes.io/instance-type": "cx33"},
+        taints=(Taint(key="karpenter.sh/unregistered", effect="NoExecute"),),
+        max_pods=110,
+        values={},
+        credential="abcdef.0123456789abcdef",
+    ),
+    "one with a lot to say": Joining(
+        name="a" * 63,
+        labels={f"example.com/label-{number}": "v" * 63 for number in range(50)},
+        taints=(
+            Taint(key="karpenter.sh/unregistered", effect="NoExecute"),
+            *(Taint(key=f"example.com/taint-{number}", value="v", effect="NoSchedule") for number in range(30)),
+        ),
+        max_pods=250,
+        values={},
+        credential="abcdef.0123456789abcdef",
+    ),
+}
+PREPARE = "apt-get update\napt-get install -y kubeadm  # 'quoted' \"twice\" $HOME `id`"
+# A worker's document as Talos' own generator makes it, with secrets that open nothing.
+CERTIFICATE = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
+TALOS = f"""
+version: v1alpha1
+machine:
+  type: worker
+  token: 1a2b3c.0123456789abcdef
+  ca: {{crt: {CERTIFICATE}, key: ""}}
+  kubelet:
+    image: ghcr.io/siderolabs/kubelet:v1.34.0
+  install: {{disk: /dev/sda}}
+cluster:
+  id: 0raF93qnkMvF-FZNuvyGozXNdLiT2FOWSlyBaW4PR-w=
+  secret: pofHbABZq7VXuObsdLdy/bHmz6hlMHZ3p8+6WKrv1ic=
+  controlPlane: {{endpoint: "https://10.0.0.2:6443"}}
+  clusterName: example
+  network: {{dnsDomain: cluster.local, podSubnets: [10.244.0.0/16], serviceSubnets: [10.96.0.0/12]}}
+  token: 4d5e6f.0123456789abcdef
+  ca: {{crt: {CERTIFICATE}, key: ""}}
+"""
+# The flags of `k3s agent`, as its source lists them: what its configuration file may hold.
+K3S_AGENT = frozenset(
+    [
+        "config",
+        "debug",
+        "v",
+        "vmodule",
+        "log",
+        "alsologtostderr",
+        "token",
+        "token-file",
+        "server",
+        "data-dir",
+        "node-name",
+        "with-node-id",
+        "node-label",
+        "node-taint",
+        "image-credential-provider-bin-dir",
+        "image-credential-provider-config",
+        "selinux",
+        "lb-server-port",
+        "protect-kernel-defaults",
+        "container-runtime-endpoint",
+        "pause-image",
+        "snapshotter",
+        "private-registry",
+        "node-ip",
+        "node-external-ip",
+        "resolv-conf",
+        "flannel-iface",
+        "flannel-conf",
+        "flannel-cni-conf",
+        "kubelet-arg",
+        "kube-proxy-arg",
+        "rootless",
+        "prefer-bundled-bin",
+        "docker",
+        "vpn-auth",
+        "vpn-auth-file",
+    ]
+)
+# Of a kubelet: those of its flags that are told.
+KUBELET = frozenset({"max-pods", "cloud-provider", "provider-id", "node-labels"})
+
+
+def made(mode: str, machine: Joining, *, cloud_provider: str = "external", **values: str) -> str:
+    asked = HetznerUserData(mode=mode, secret_ref=SecretReference(name="join"), cloud_provider=cloud_provider)
+    text = render(
+        asked,
+        Joining(
+            name=machine.name,
+            labels=machine.labels,
+            taints=machine.taints,
+            max_pods=machine.max_pods,
+            values=values,
+            credential=machine.credential,
+        ),
+    )
+    assert len(text.encode()) <= LARGEST
+    return text
+
+
+def k3s(machine: Joining, **more: Any) -> str:
+    return made("k3s", machine, server="https://10.0.0.2:6443", caHash=HASH, prepare=PREPARE, **more)
+
+
+def kubeadm(machine: Joining, **more: Any) -> str:
+    return made("kubeadm", machine, apiServerEndpoint="10.0.0.2:6443", caCertHashes=HASH, prepare=PREPARE, **more)
+
+
+def written(text: str) -> dict[str, str]:
+    return {each["path"]: each["content"] for each in yaml.safe_load(text)["write_files"]}
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_cloud_init_takes_the_documents(machine: Joining, cloud_provider: str) -> None:
+    """Its schema has no complaint, and finds one in a document that is spoiled."""
+    for text in (k3s(machine, cloud_provider=cloud_provider), kubeadm(machine, cloud_provider=cloud_provider)):
+        document = yaml.safe_load(text)
+        assert complaints(document) == []
+        assert complaints({**document, "runcmd": 7}) != []
+        spoiled = [{**document["write_files"][0], "permissions": 600}]
+        assert complaints({**document, "write_files": spoiled}) != []
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_kubeadm_takes_its_configuration(machine: Joining, cloud_provider: str) -> None:
+    """As it is once the machine has filled in its number; kubeadm complains of one that is spoiled."""
+    config = written(kubeadm(machine, cloud_provider=cloud_provider))["/etc/kubernetes/growth-join.yaml"]
+    filled = config.replace(NUMBER, "4711")
+    assert complaint("kubeadm", filled) == ""
+    assert "token" in complaint("kubeadm", filled.replace(machine.credential, "no token"))
+    assert "unknown field" in complaint("kubeadm", filled.replace("nodeRegistration:", "nodeRegistrations:"))
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_talos_takes_its_document(machine: Joining) -> None:
+    """Its own validation, strictly: no field that it does not know, and a complaint about one that is spoiled."""
+    text = made("talos", machine, machineConfig=TALOS)
+    assert complaint("talos", text) == ""
+    assert complaint("talos", text.replace("nodeLabels:", "nodeLables:")) != ""
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_k3s_has_every_flag_that_its_configuration_names(machine: Joining) -> None:
+    """Those of the agent, and of the kubelet below it; the part that is written at boot adds to a list."""
+    files = written(k3s(machine))
+    config = yaml.safe_load(files["/etc/rancher/k3s/config.yaml"])
+    assert config.keys() <= K3S_AGENT
+    (later,) = re.findall(r"printf '([a-z-]+)\+:\\n- ([a-z-]+)=", files["/usr/local/sbin/growth-join"])
+    assert later[0] in K3S_AGENT
+    assert {each.partition("=")[0] for each in config["kubelet-arg"]} | {later[1]} <= KUBELET
+    assert METADATA in files["/usr/local/sbin/growth-join"]

@@ -1,0 +1,265 @@
+"""HetznerNodeClasses: what their conditions say, what their Nodes teach, and with what their machines join."""
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from growth.api import names
+from growth.api.conditions import find
+from growth.api.core import SECRET
+from growth.api.karpenter import NODE_CLAIM
+from growth.api.kinds import Json
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
+from growth.api.nodes import NODE
+from growth.providers.hetzner.keeper import Keeper
+from growth.providers.hetzner.provider import HetznerProvider
+from growth.providers.hetzner.standin import StandIn
+from growth.sim.clouds.hetzner import FakeSettings, Faults
+from growth.sim.ports import SimClock, SimRandom
+from growth.units import parse_time
+from tests.hetzner_provider import CLUSTER, HetznerWorld, claim, in_hetzner, launched
+
+CLASS_LABEL = names.node_class_label(HETZNER_NODE_CLASS.group, HETZNER_NODE_CLASS.kind)
+
+
+@contextlib.asynccontextmanager
+async def kept(world: HetznerWorld, provider: HetznerProvider | None = None) -> AsyncIterator[None]:
+    """With somebody who keeps the classes' status."""
+    keeper = Keeper(
+        world.admin,
+        provider or world.provider,
+        clock=SimClock(world.kernel),
+        random=SimRandom(world.kernel.seed, "keeper"),
+    )
+    running = world.kernel.create_task(keeper.run(), name="keeper")
+    try:
+        await asyncio.sleep(5)
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def read(world: HetznerWorld, name: str = "default") -> HetznerNodeClass:
+    return await world.admin.get(HETZNER_NODE_CLASS, name)
+
+
+async def told(world: HetznerWorld, name: str = "default") -> tuple[str, str, str]:
+    ready = find((await read(world, name)).status.conditions, names.READY)
+    assert ready is not None
+    return ready.status, ready.reason, ready.message
+
+
+async def node(world: HetznerWorld, name: str, provider_id: str, **memory: str) -> None:
+    """A Node as it is once it registered."""
+    body: Json = {
+        "metadata": {"name": name, "labels": {CLASS_LABEL: "default", names.INSTANCE_TYPE_LABEL: "cx33"}},
+        "spec": {"providerID": provider_id},
+        "status": {
+            "capacity": {"cpu": "4", "pods": "110", "memory": memory["capacity"]},
+            "allocatable": {"cpu": "3900m", "pods": "110", "memory": memory["allocatable"]},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    await world.admin.create(NODE, body)
+    await asyncio.sleep(5)
+
+
+def test_a_class_is_ready_once_everything_that_it_names_is_there() -> None:
+    """What is missing is said, by reason and in words; once it is there the class becomes ready by itself."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.make_class("odd", firewalls=["walls"], locations=["mars"])
+        async with kept(world):
+            assert (await told(world))[0] == "True"
+            status, reason, message = await told(world, "odd")
+            assert (status, reason) == ("False", "NotFoundAtHetzner")
+            assert "no location mars" in message
+            assert "no firewall walls" in message
+            await world.cloud.client.call("POST", "/firewalls", dict, body={"name": "walls"})
+            await world.admin.patch(HETZNER_NODE_CLASS, "odd", {"spec": {"locations": ["fsn1"]}})
+            await asyncio.sleep(400)
+            assert (await told(world, "odd"))[0] == "True"
+
+    in_hetzner(body)
+
+
+def test_while_the_account_is_silent_what_was_said_stands() -> None:
+    """A class that was never judged is Unknown; one that was ready stays so."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.cloud.client.call("POST", "/firewalls", dict, body={"name": "walls"})
+        async with kept(world):
+            world.fake.faults = Faults(server_error=1.0)
+            await world.make_class("new", firewalls=["walls"])
+            await asyncio.sleep(700)
+            assert (await told(world, "new"))[0] == "Unknown"
+            assert (await told(world))[0] == "True"
+            world.fake.faults = Faults()
+            await asyncio.sleep(700)
+            assert (await told(world, "new"))[0] == "True"
+
+    in_hetzner(body)
+
+
+def test_a_refused_token_stands_in_every_class() -> None:
+    """With what to do about it, and without the token."""
+
+    async def body(world: HetznerWorld) -> None:
+        async with kept(world):
+            status, reason, message = await told(world)
+            assert (status, reason) == ("False", "TokenRefused")
+            assert "make another" in message
+
+    in_hetzner(body, settings=FakeSettings(tokens=frozenset({"another"})))
+
+
+def test_a_refusal_that_no_check_foresaw_is_told_in_the_class() -> None:
+    """For a few minutes: then it is tried again."""
+
+    async def body(world: HetznerWorld) -> None:
+        async with kept(world):
+            world.provider.readiness.complain(await read(world), "no such thing (invalid_input)")
+            await asyncio.sleep(5)
+            status, reason, message = await told(world)
+            assert (status, reason) == ("False", "Refused")
+            assert "no such thing (invalid_input)" in message
+            await asyncio.sleep(340)
+            assert (await told(world))[0] == "True"
+
+    in_hetzner(body)
+
+
+def test_the_least_that_nodes_report_is_remembered_and_reckoned_with() -> None:
+    """In the class' status, so after a restart too; not of a machine that an older class made."""
+
+    async def body(world: HetznerWorld) -> None:
+        async def memory(provider: HetznerProvider) -> int:
+            sold = await provider.catalogue()
+            return next(kind for kind in sold.of_classes["default"] if kind.name == "cx33").allocatable["memory"]
+
+        first, second = [(await world.provider.create(claim(name, "cx33"))).provider_id for name in ("first", "second")]
+        assert await memory(world.provider) == (8 << 30) * 93 // 100
+        async with kept(world):
+            await node(world, "first", first, capacity="7800Mi", allocatable="7300Mi")
+            assert await memory(world.provider) == 7300 << 20
+            await node(world, "second", second, capacity="7790Mi", allocatable="7350Mi")
+            assert await memory(world.provider) == 7300 << 20
+        again = world.new_provider()
+        assert await memory(again) == 7300 << 20
+        (learned,) = (await read(world)).status.learned_types
+        assert learned.capacity["memory"] == "7790Mi"
+        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"labels": {"team": "b"}}})
+        async with kept(world, again):
+            assert await memory(again) == (8 << 30) * 93 // 100
+
+    in_hetzner(body)
+
+
+def test_nodes_of_others_teach_nothing() -> None:
+    """Neither a Node of another cloud nor one whose machine is not ours."""
+
+    async def body(world: HetznerWorld) -> None:
+        async with kept(world):
+            await node(world, "theirs", "hcloud://999999", capacity="1Mi", allocatable="1Mi")
+            await node(world, "other", "kwok://other", capacity="1Mi", allocatable="1Mi")
+            assert (await read(world)).status.learned_types == ()
+
+    in_hetzner(body)
+
+
+def test_each_machine_joins_with_a_token_of_its_own_that_ends() -> None:
+    """A bootstrap token in kube-system, for half an hour, in this machine's user data and in no other's."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.make_secret("join", server="https://10.0.0.2:6443")
+        for name in ("one", "two"):
+            await world.provider.create(claim(name, "cx33"))
+        tokens = (await world.admin.list(SECRET, namespace="kube-system")).items
+        assert {token.type for token in tokens} == {"bootstrap.kubernetes.io/token"}
+        texts = {(token.data["token-id"] + b"." + token.data["token-secret"]).decode() for token in tokens}
+        used = set()
+        for server in world.fake.machines():
+            (file, _) = yaml.safe_load(server.user_data)["write_files"]
+            config = yaml.safe_load(file["content"])
+            used.add(config["token"])
+            assert config["node-name"] == server.name
+            assert "karpenter.sh/unregistered:NoExecute" in config["node-taint"]
+            assert f"topology.kubernetes.io/zone={server.location}" in config["node-label"]
+        assert used == texts
+        assert len(texts) == 2
+        now = SimClock(world.kernel).now()
+        for token in tokens:
+            left = (parse_time(token.data["expiration"].decode()) - now).total_seconds()
+            assert 1700 < left <= 1800
+
+    in_hetzner(body, node_class={"userData": {"mode": "k3s", "secretRef": {"name": "join"}}})
+
+
+def test_a_purchase_that_is_repeated_uses_the_same_token() -> None:
+    """As long as it lasts: a bad day at the cloud does not fill kube-system."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.make_secret("join", server="https://10.0.0.2:6443")
+        world.fake.market.stock("*", "*", 0)
+        for _ in range(5):
+            with pytest.raises(Exception, match="can be had now"):
+                await world.provider.create(claim("one", "cx33", "cx43"))
+            await asyncio.sleep(181)
+        tokens = (await world.admin.list(SECRET, namespace="kube-system")).items
+        assert 1 <= len(tokens) <= 2
+
+    in_hetzner(body, node_class={"userData": {"mode": "k3s", "secretRef": {"name": "join"}}})
+
+
+def test_only_secrets_of_growths_own_namespace_are_read() -> None:
+    """A Secret of that name elsewhere is not found; the class says where it is to be."""
+
+    async def body(world: HetznerWorld) -> None:
+        data = {"userData": base64.b64encode(b"#!/bin/sh").decode()}
+        await world.admin.create(SECRET, {"metadata": {"name": "join"}, "data": data}, namespace="default")
+        async with kept(world):
+            status, reason, message = await told(world)
+            assert (status, reason) == ("False", "UserDataInvalid")
+            assert "no Secret join in namespace growth" in message
+            await world.make_secret("join", userData="#!/bin/sh")
+            await asyncio.sleep(60)
+            assert (await told(world))[0] == "True"
+
+    in_hetzner(body, node_class={"userData": {"mode": "raw", "secretRef": {"name": "join"}}})
+
+
+def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> None:
+    """With the claim's taints, the provider ID and a little less memory than is advertised; gone with the machine."""
+
+    async def body(world: HetznerWorld) -> None:
+        stand_in = StandIn(world.admin, world.cloud, world.provider, cluster=CLUSTER, clock=SimClock(world.kernel))
+        raw: dict[str, Any] = {
+            "metadata": {"name": "one"},
+            "spec": {
+                "nodeClassRef": {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "default"},
+                "requirements": [{"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": ["cx33"]}],
+                "taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}],
+            },
+        }
+        stored = await world.admin.create(NODE_CLAIM, raw)
+        made = await world.provider.create(stored)
+        await stand_in.look()
+        found = await world.admin.get(NODE, "one")
+        assert found.spec.provider_id == made.provider_id
+        assert [taint.key for taint in found.spec.taints][:2] == ["karpenter.sh/unregistered", "team"]
+        await world.provider.create(claim("nobodys", "cx33"))
+        await asyncio.sleep(10)
+        await stand_in.look()
+        assert [each.metadata.name for each in (await world.admin.list(NODE)).items] == ["one"]
+        assert await world.gone(launched(stored, made))
+        await asyncio.sleep(10)
+        await stand_in.look()
+        assert (await world.admin.list(NODE)).items == ()
+
+    in_hetzner(body)

@@ -1,0 +1,85 @@
+"""Dedicated machines that people own: booked for one claim at a time, given back with it, never bought."""
+
+import asyncio
+
+import pytest
+
+from growth.api.clouds import InsufficientCapacity, MachineNotFound
+from growth.api.core import CONFIG_MAP
+from growth.sim.clouds.hetzner import Faults
+from tests.hetzner_provider import HOME, HetznerWorld, claim, in_hetzner, launched
+
+CLASS = {"inventory": [{"name": f"gpu-{number}", "serverNumber": number, "serverType": "GEX44"} for number in (11, 12)]}
+
+
+def test_a_machine_is_booked_for_one_claim_and_given_back_with_it() -> None:
+    """Two claims have two machines, a third none; whoever asks again finds the first; nothing is bought."""
+
+    async def body(world: HetznerWorld) -> None:
+        def free() -> bool:
+            (kind,) = [each for each in sold.of_classes["default"] if each.name == "gex44"]
+            assert kind.owned
+            assert kind.capacity["nvidia.com/gpu"] == 1
+            return any(each.available for each in kind.offerings)
+
+        one, two, three = (claim(name, "gex44") for name in ("one", "two", "three"))
+        first = await world.provider.create(one)
+        assert await world.new_provider().create(one) == first
+        second = await world.provider.create(two)
+        assert {first.provider_id, second.provider_id} == {"hrobot://11", "hrobot://12"}
+        sold = await world.provider.catalogue()
+        assert "gex44" in {kind.name for kind in sold.types}
+        assert not free()
+        with pytest.raises(InsufficientCapacity):
+            await world.provider.create(three)
+        assert {each.claim for each in await world.provider.list()} == {"one", "two"}
+        assert (await world.provider.get(first.provider_id)).claim == "one"
+        assert await world.gone(launched(one, first))
+        with pytest.raises(MachineNotFound):
+            await world.provider.get(first.provider_id)
+        sold = await world.provider.catalogue()
+        assert free()
+        assert (await world.provider.create(claim("four", "gex44"))).provider_id == first.provider_id
+        assert world.bought == []
+
+    in_hetzner(body, node_class=CLASS)
+
+
+def test_concurrent_claims_share_the_machines_out() -> None:
+    """Also when two processes book: no machine has two claims."""
+
+    async def body(world: HetznerWorld) -> None:
+        providers = [world.provider, world.new_provider(seed="other")]
+        made = await asyncio.gather(
+            *(providers[number % 2].create(claim(f"one-{number}", "gex44")) for number in range(6)),
+            return_exceptions=True,
+        )
+        machines = [each.provider_id for each in made if not isinstance(each, BaseException)]
+        assert sorted(machines) == ["hrobot://11", "hrobot://12"]
+        assert sum(isinstance(each, InsufficientCapacity) for each in made) == 4
+
+    in_hetzner(body, node_class=CLASS)
+
+
+def test_a_claim_that_never_learned_its_machine_gives_it_back_all_the_same() -> None:
+    """The answer of its purchase was lost: the booking names the claim."""
+
+    async def body(world: HetznerWorld) -> None:
+        one = claim("one", "gex44")
+        await world.provider.create(one)
+        assert await world.gone(one)
+        assert (await world.admin.list(CONFIG_MAP, namespace=HOME, labels="growth.dev/hetzner-inventory")).items == ()
+
+    in_hetzner(body, node_class=CLASS)
+
+
+def test_bookings_need_no_account_but_a_list_needs_both() -> None:
+    """While the cloud is silent no list is given: a part of it would look like leaks."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.provider.create(claim("one", "gex44"))
+        world.fake.faults = Faults(server_error=1.0)
+        with pytest.raises(Exception, match="Hetzner"):
+            await world.provider.list()
+
+    in_hetzner(body, node_class=CLASS)
