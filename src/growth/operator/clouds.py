@@ -18,12 +18,13 @@ from growth.providers.hetzner.client import DIALECT, ENDPOINT, HetznerApi
 from growth.providers.hetzner.keeper import Keeper
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.hetzner.standin import StandIn, selector
-from growth.providers.http import Client, EndpointError, Secret
+from growth.providers.http import Client, EndpointError, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar, RegistrarSettings
+from growth.telemetry.metrics import Metrics
 
 # Where the vendor's own tools look for it.
 TOKEN_VARIABLE: Final = "HCLOUD_TOKEN"  # noqa: S105 - a name
@@ -41,6 +42,7 @@ def chosen(
     random: Random,
     transport: Transport | None = None,
     environ: Mapping[str, str] = EMPTY,
+    metrics: Metrics | None = None,
 ) -> MakeCloud:
     """The cloud that `--provider` names; those of `REMOTE` need a transport.
 
@@ -51,7 +53,7 @@ def chosen(
             return _kwok(settings, catalogue=kwok_catalogue(settings.process), clock=clock, random=random)
         case "hetzner":
             assert transport is not None, "a cloud on the network needs a transport"
-            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ)
+            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
         case "":
             raise SettingError("--provider is missing: say where machines are bought, with --provider kwok")
         case other:
@@ -105,7 +107,13 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
 
 
 def _hetzner(
-    settings: Settings, *, clock: Clock, random: Random, transport: Transport, environ: Mapping[str, str]
+    settings: Settings,
+    *,
+    clock: Clock,
+    random: Random,
+    transport: Transport,
+    environ: Mapping[str, str],
+    metrics: Metrics | None,
 ) -> MakeCloud:
     process = settings.process
     try:
@@ -119,6 +127,8 @@ def _hetzner(
         client = Client(
             DIALECT, endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate
         )
+        if metrics is not None:
+            gauges.declare(metrics, client, provider=process.provider)
         cloud = HetznerApi(client)
         provider = HetznerProvider(
             api,

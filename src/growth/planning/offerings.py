@@ -45,6 +45,12 @@ class Option(msgspec.Struct, frozen=True, gc=False):  # thousands a pass: a stru
         return self.type.labels_of_today.get(key, ())
 
 
+def cheapest_first(option: Option) -> tuple[int, str, str, str, str]:
+    """The order of options: by price, and among equals by name, place and terms."""
+    offering = option.offering
+    return option.price, option.type.name, offering.zone, offering.capacity_type, offering.reservation
+
+
 class Constraint:
     """A set of requirements, interned for one pass: equal ones are one object, so that they key tables cheaply."""
 
@@ -107,12 +113,7 @@ class Shelf:
         self._strict = strict_min_values
         self.pool = pool
         self.architecture = architecture
-        self.options = tuple(
-            sorted(
-                options,
-                key=lambda o: (o.price, o.type.name, o.offering.zone, o.offering.capacity_type, o.offering.reservation),
-            )
-        )
+        self.options = tuple(sorted(options, key=cheapest_first))
         # Made when a label is first asked about: of a dozen a pass reads four or five.
         self._values: dict[str, dict[str, int] | None] = {}
         self._defined: dict[str, int] = {}

@@ -4,7 +4,7 @@ import bisect
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
@@ -25,11 +25,13 @@ from growth.planning.offerings import (
     Option,
     Shelf,
     State,
+    cheapest_first,
     template_requirements,
 )
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
+from growth.planning.recent import Recent
 from growth.planning.rehearsal import Stage
 from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
@@ -189,7 +191,8 @@ class Pass:
 
     def ledgers(self) -> dict[PoolRef, Ledger]:
         """What may still be bought, for one trial."""
-        return {ref: ledger.copy() for ref, ledger in self._books.items()}
+        # In books without a bound nothing is ever written.
+        return {ref: ledger.copy() if ledger.bounded else ledger for ref, ledger in self._books.items()}
 
     def packer(
         self,
@@ -296,7 +299,7 @@ class Pass:
                     shelves.append(self._shelf(pool, found))
         return shelves
 
-    def _shelf(self, pool: PoolView, options: list[Option]) -> Shelf:
+    def _shelf(self, pool: PoolView, options: Sequence[Option]) -> Shelf:
         return Shelf(
             pool, options, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
         )
@@ -414,14 +417,25 @@ class Pass:
         return result
 
 
-def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
-    """What the pool's clouds sell now; with `unavailable` also what they would sell if they had it.
+def offered(pool: PoolView, *, unavailable: bool = False) -> Sequence[Option]:
+    """What the pool's clouds sell now, cheapest first; with `unavailable` also what they would sell if they had it.
 
     What the pool's own requirements rule out is left out from the start, unless that is everything: then all of it stays,
     so that it can be said what was ruled out.
     """
-    template = template_requirements(pool)
-    return list(_offered(pool, template, unavailable=unavailable)) or list(_offered(pool, {}, unavailable=unavailable))
+    asked = (pool.ref, unavailable, pool.labels, pool.requirements, pool.instance_types)
+    known = _RECENT.find(asked)
+    if known is None:
+        template = template_requirements(pool)
+        found = sorted(_offered(pool, template, unavailable=unavailable), key=cheapest_first)
+        known = tuple(found or sorted(_offered(pool, {}, unavailable=unavailable), key=cheapest_first))
+        _RECENT.keep(asked, known)
+    return known
+
+
+_Offered = tuple[PoolRef, bool, Mapping[str, str], tuple[object, ...], tuple[InstanceType, ...]]
+# What is for sale changes rarely, and every pass asks again; so many pools are usual.
+_RECENT: Final[Recent[_Offered, tuple[Option, ...]]] = Recent(kept=32)
 
 
 def _offered(pool: PoolView, template: Mapping[str, Requirement], *, unavailable: bool) -> Iterator[Option]:

@@ -50,6 +50,9 @@ CONFIG_MAPS: Final = ("", "configmaps")
 LOOK_SECONDS: Final = 1.0
 # A deletion is done when the world says so, not after a time.
 NEVER_SECONDS: Final = 1e7
+LATE_SECONDS: Final = (1.0, 20.0)
+# There are far fewer writes to a cloud than to an API server.
+LATE_TIMES: Final = 5.0
 LONG_AFTER: Final = dt.timedelta(days=3650)
 # Of the memory that is advertised: what a kernel shows of it, and what a kubelet leaves of that to pods.
 MEMORY_PERCENT: Final = 96
@@ -76,6 +79,8 @@ class HetznerHalf:
         )
         self.spoiled: Callable[[str], None] = lambda _: None
         """Hears the UID of a claim whose machine failed at the vendor's: another will be bought for it."""
+        self.late = 0.0
+        """The share of writes that take `LATE_SECONDS` to arrive, after their sender has died maybe."""
         self._kernel = kernel
         self._witness = witness
         self._cluster = cluster
@@ -110,6 +115,7 @@ class HetznerHalf:
             slow=error / 4,
             late_failure=error,
         )
+        self.late = min(1.0, LATE_TIMES * rates.get("late-write", 0.0))
 
     def reprice(self, factors: Mapping[str, float], prices: Mapping[str, int]) -> None:
         """Prices (billionths an hour, by type) times their factors."""
@@ -272,6 +278,7 @@ class HetznerTransport:
     def __post_init__(self, kernel: Kernel, random: SimRandom) -> None:
         self._kernel = kernel
         self._wire = SimTransport(self._arrive, kernel=kernel, random=random)
+        self._random = random.stream("late")
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, timeout_seconds: float
@@ -281,9 +288,13 @@ class HetznerTransport:
         return await self._wire.request(method, url, headers=headers, body=body, timeout_seconds=timeout_seconds)
 
     async def _arrive(self, request: Request) -> Response:
-        network = self.network()
-        if network is not None and not self.own.dead:
-            network.serving = self._kernel.time()
+        sent = self._kernel.time()
+        late, seconds = self._random.chance(self.half.late), self._random.uniform(*LATE_SECONDS)
+        if late and request.method != "GET":
+            await asyncio.sleep(seconds)
+        network = self.network() if not self.own.dead else None
+        if network is not None:
+            network.serving = sent
         try:
             answer, seconds = self.half.perform(request, self.actor)
         finally:

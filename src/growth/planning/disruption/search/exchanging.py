@@ -52,6 +52,8 @@ class Exchange:
         self._drawing = drawing
         self._ground = course.ground
         self._options = course.options
+        # Groups for which nothing was cheaper: how many nodes were gone by then, and what it took to find out.
+        self._in_vain: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def replace(self, part: Sequence[int]) -> None:
         """Replaces many together where that is cheaper, else the same in fewer, down to each by itself."""
@@ -151,8 +153,15 @@ class Exchange:
 
     def _replaced(self, group: tuple[int, ...]) -> bool:
         """Replaces these nodes in the cheapest way that is found; False where none is cheaper."""
+        gone, steps = len(self._course.gone), self._ground.steps
+        known = self._in_vain.get(group)
+        if known is not None and known[0] == gone:
+            self._ground.steps += known[1]
+            return False
         ways = self._ways(group)
         if not ways:
+            # Few nodes are the same group of sixteen and of four: as long as nobody else goes they need not be asked again.
+            self._in_vain[group] = (gone, self._ground.steps - steps)
             return False
         bought, way = ways[0]
         for other, another in ways[1:]:
