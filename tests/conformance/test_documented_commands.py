@@ -35,6 +35,8 @@ COMMAND = re.compile(r"^(growth|kubectl|make|python) ")
 
 # Pages whose cluster has nothing in it yet. The others' is the demo's.
 BARE = {"run.md", "hetzner.md", "providers.md"}
+# Pages whose commands name objects of an example of their own, and the test that runs them there.
+ELSEWHERE = dict.fromkeys(("explain.md", "whatif.md"), ROOT / "tests/unit/test_explain_page.py")
 # What would take hours, and with what it is shorter; nothing else of a command is changed.
 SHORTER = (
     (re.compile(r"--seeds 0-299\b"), "--seeds 0-1"),
@@ -201,7 +203,7 @@ def run(command: str, *, home: pathlib.Path, config: pathlib.Path) -> None:
             process.wait()
 
 
-WITH_COMMANDS = [page for page in PAGES if commands(page.read_text())]
+WITH_COMMANDS = [page for page in PAGES if commands(page.read_text()) and page.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
@@ -218,6 +220,12 @@ def test_the_commands_of_a_page_work(page: pathlib.Path, demo: pathlib.Path, tmp
         for command in commands(page.read_text()):
             run(shorter(command), home=tmp_path, config=config)
     shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.mark.parametrize("page", sorted(ELSEWHERE))
+def test_other_pages_have_a_test_of_their_own(page: str) -> None:
+    """It reads the page's blocks."""
+    assert page.removesuffix(".md") in ELSEWHERE[page].read_text()
 
 
 def test_the_reader_of_pages_sees_commands() -> None:
