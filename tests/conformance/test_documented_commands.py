@@ -28,7 +28,7 @@ from growth.ports import SystemClock, SystemRandom
 
 ROOT = pathlib.Path(growth.__file__).parents[2]
 BIN = pathlib.Path(sys.prefix) / "bin"
-PATIENCE_SECONDS = 240.0  # a loaded machine starts a large program slowly
+PATIENCE_SECONDS = 600.0  # a loaded machine starts a large program slowly
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(growth|kubectl|make|python) ")
