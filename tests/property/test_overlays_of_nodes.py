@@ -61,3 +61,18 @@ def test_a_trial_that_is_undone_leaves_no_trace(ground: Ground, data: st.DataObj
     for undo in reversed(undone):
         undo()
     assert state(ground) == before
+
+
+@given(grounds(), st.data())
+def test_a_ground_can_be_had_again_as_it_was(ground: Ground, data: st.DataObject) -> None:
+    """Whatever was kept is undone, and its work is not counted: the next search finds what the first one did."""
+    before, steps = state(ground), ground.steps
+    for at in sorted(ground.owned):
+        buys = data.draw(st.booleans())
+        trial = ground.with_purchase((at,)) if buys else ground.without_purchase((at,))
+        if trial is not None:
+            ground.keep(trial)
+    ground.again()
+    assert state(ground) == before
+    assert ground.steps == steps
+    assert all(not ground.takes(at) for at in ground.owned)

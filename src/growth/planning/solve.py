@@ -20,12 +20,12 @@ from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import (
+    Assortment,
     Constraint,
     Constraints,
     Option,
     Shelf,
     State,
-    cheapest_first,
     template_requirements,
 )
 from growth.planning.placing import Placing
@@ -287,21 +287,21 @@ class Pass:
 
     def _shelves(self) -> list[Shelf]:
         """The pools in the order in which they are asked; a growth pool with priorities is one shelf a priority."""
-        shelves = []
+        shelves: list[Shelf] = []
         for pool in self._pools:
             if pool.problem:
                 continue
-            options = offered(pool)
-            of = pool.priorities
-            for priority in sorted({of.get(kind.name, 0) for kind in pool.instance_types} if of else {0}, reverse=True):
-                found = [option for option in options if of.get(option.type.name, 0) == priority] if of else options
-                if found:
-                    shelves.append(self._shelf(pool, found))
+            sold = offered(pool)
+            by_priority: dict[int, set[str]] = {}
+            for kind in pool.instance_types if pool.priorities else ():
+                by_priority.setdefault(pool.priorities.get(kind.name, 0), set()).add(kind.name)
+            parts = [sold.of(by_priority[priority]) for priority in sorted(by_priority, reverse=True)]
+            shelves += [self._shelf(pool, part) for part in parts or [sold] if part.options]
         return shelves
 
-    def _shelf(self, pool: PoolView, options: Sequence[Option]) -> Shelf:
+    def _shelf(self, pool: PoolView, sold: Assortment) -> Shelf:
         return Shelf(
-            pool, options, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
+            pool, sold, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
         )
 
     def _architecture(self, pool: PoolView) -> Constraint | None:
@@ -417,7 +417,7 @@ class Pass:
         return result
 
 
-def offered(pool: PoolView, *, unavailable: bool = False) -> Sequence[Option]:
+def offered(pool: PoolView, *, unavailable: bool = False) -> Assortment:
     """What the pool's clouds sell now, cheapest first; with `unavailable` also what they would sell if they had it.
 
     What the pool's own requirements rule out is left out from the start, unless that is everything: then all of it stays,
@@ -427,15 +427,15 @@ def offered(pool: PoolView, *, unavailable: bool = False) -> Sequence[Option]:
     known = _RECENT.find(asked)
     if known is None:
         template = template_requirements(pool)
-        found = sorted(_offered(pool, template, unavailable=unavailable), key=cheapest_first)
-        known = tuple(found or sorted(_offered(pool, {}, unavailable=unavailable), key=cheapest_first))
-        _RECENT.keep(asked, known)
+        options = list(_offered(pool, template, unavailable=unavailable))
+        options = options or list(_offered(pool, {}, unavailable=unavailable))
+        known = _RECENT.keep(asked, Assortment(pool.instance_types, options))
     return known
 
 
 _Offered = tuple[PoolRef, bool, Mapping[str, str], tuple[object, ...], tuple[InstanceType, ...]]
 # What is for sale changes rarely, and every pass asks again; so many pools are usual.
-_RECENT: Final[Recent[_Offered, tuple[Option, ...]]] = Recent(kept=32)
+_RECENT: Final[Recent[_Offered, Assortment]] = Recent(kept=32)
 
 
 def _offered(pool: PoolView, template: Mapping[str, Requirement], *, unavailable: bool) -> Iterator[Option]:

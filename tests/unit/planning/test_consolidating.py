@@ -82,6 +82,15 @@ def test_several_nodes_become_several_that_are_cheaper() -> None:
     assert bought == ["cheap", "cheap"]
 
 
+def test_a_node_of_the_type_that_is_bought_stays_while_others_go_for_it() -> None:
+    """Together with it nothing may be bought of its type; without it that replaces the others."""
+    four, eight = kind("four", 4, "16Gi", price=0.4), kind("eight", 8, "32Gi", price=0.7)
+    many = [owned(name, *pods(15, name, cpu="250m"), of=four) for name in "ab"]
+    made = found(*many, owned("d", *pods(3, "large", cpu="2500m"), of=eight), sold=(four, eight))
+    assert gone(made) == ["a", "b"]
+    assert [each.planned.instance_type for each in only(made).replacements] == ["eight"]
+
+
 def test_a_large_node_with_one_pod_becomes_a_small_one() -> None:
     """1→1: what is too large for what it holds is replaced."""
     made = found(owned("a", *pods(1, "x"), of=LARGE))

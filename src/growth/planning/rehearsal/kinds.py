@@ -210,7 +210,7 @@ class Kinds:
                 continue
 
 
-@functools.lru_cache(maxsize=8192)  # shapes are shared by pods and stay as they are; every rehearsal asks again
+@functools.lru_cache(maxsize=2048)  # shapes are shared by pods and stay as they are; every rehearsal asks again
 def _taken(shape: PodShape) -> tuple[tuple[int, int], tuple[int, int], frozenset[Port]]:
     """cpu and memory of a pod that is there, the same as scores see them, and its ports."""
     try:
