@@ -4,14 +4,19 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from growth.api.decisions import DecisionAction, DecisionCost, DecisionSpec
-from growth.api.kinds import Json
+from growth.api.kinds import Json, Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
-from growth.kube.memory import MemoryApi
+from growth.cli import top as command
+from growth.cli.errors import RunFailed
+from growth.kube.errors import Forbidden
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.sim.ports import SimRandom
 from growth.top import arranging, sentences
 from growth.top.arranging import Arrangement, Order, age, shortened
 from growth.top.elsewhere import Elsewhere
@@ -19,7 +24,7 @@ from growth.top.following import Following
 from growth.top.model import Rows, Screen
 from growth.top.telling import as_json, as_text
 from growth.top.thinking import Thoughts, above, think
-from tests.showing import NOW, SHOP, Stopped, followed, machine, pod, until
+from tests.showing import NOW, SHOP, Stopped, filled, followed, hetzner, machine, pod, until
 
 
 def looking(objects: list[Json], law: Callable[[Following, Stopped, MemoryApi], Awaitable[None]]) -> None:
@@ -177,3 +182,27 @@ def test_thoughts_can_be_had_elsewhere() -> None:
             await elsewhere.close()
 
     looking(SHOP, law)
+
+
+class Denied(MemoryApi):
+    """A server that lets nobody read Decisions."""
+
+    async def list(self, kind: Kind[Any], **more: Any) -> Any:
+        if kind.kind == "Decision":
+            raise Forbidden("decisions.growth.dev is forbidden")
+        return await super().list(kind, **more)
+
+
+def test_a_right_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`growth top --once` does not wait for ever: it says what could not be read, and who grants it."""
+    monkeypatch.setattr(command, "CALL_SECONDS", 0.5)
+
+    async def main() -> None:
+        server = MemoryServer(Stopped(), SimRandom(1, "server"))
+        await filled(server, SHOP)
+        api = Denied(server, user="somebody")
+        following = Following(api, clock=Stopped(), random=SimRandom(1, "top"), choose=hetzner)
+        with pytest.raises(RunFailed, match=r"decisions.*forbidden.*growth rbac --read-only"):
+            await command._seen(api, following)
+
+    asyncio.run(main())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 
 from growth.cli.cluster import Cluster, connected
+from growth.cli.errors import RunFailed
 from growth.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -97,7 +98,12 @@ async def _seen(api: "Api", following: "Following") -> "tuple[Screen, Thoughts]"
     await api.list(NODE, limit=1)
     task = asyncio.ensure_future(following.run())
     try:
-        await following.wait_synced()
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await following.wait_synced()
+        except TimeoutError:
+            missing = "; ".join(following.problems())
+            raise RunFailed(f"not all could be read: {missing}; `growth rbac --read-only` prints the rights") from None
         return Rows().screen(following.see()), think(following.matter())
     finally:
         task.cancel()
