@@ -20,6 +20,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from growth.units import parse_time
 
 BIN = pathlib.Path(sys.prefix) / "bin"
@@ -163,12 +165,13 @@ def test_without_a_terminal_it_ends_in_good_order(tmp_path: pathlib.Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_interrupted_it_cleans_up_too(tmp_path: pathlib.Path) -> None:
-    """Ctrl-C ends it with 130 and without a traceback."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_cleans_up_too(tmp_path: pathlib.Path, number: signal.Signals, code: int) -> None:
+    """Ctrl-C and SIGTERM end it as shells expect, without a traceback."""
     with headless(tmp_path) as demo:
         demo.until("growth bought")
-        demo.process.send_signal(signal.SIGINT)
-        assert demo.process.wait(PATIENCE_SECONDS) == 130
+        demo.process.send_signal(number)
+        assert demo.process.wait(PATIENCE_SECONDS) == code
         assert demo.process.stdout is not None
         assert "Traceback" not in demo.process.stdout.read()
     assert list(tmp_path.iterdir()) == []

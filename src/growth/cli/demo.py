@@ -65,6 +65,7 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
     """Everything in this process; what happens is printed."""
     import asyncio
     import math
+    import signal
 
     from growth.demo.pace import PacedClock, PacedLoop
     from growth.demo.process import running
@@ -77,6 +78,9 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
     async def main(log: TextIO) -> None:
         clock = PacedClock(SystemClock(), speed=speed)
         logs.configure(clock=clock, stream=log)
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that the folder goes with us
         async with running(clock=clock, seed=seed, speed=speed, kubeconfig=kubeconfig, write=_write):
             _write(invitation(str(kubeconfig)))
             await asyncio.sleep(seconds if seconds is not None else math.inf)
@@ -89,6 +93,8 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
             runner.run(main(told))
     except* BrokenPipeError as gone:
         raise BrokenPipeError from gone
+    except* asyncio.CancelledError:
+        sys.exit(128 + signal.SIGTERM)
 
 
 def _write(line: str) -> None:

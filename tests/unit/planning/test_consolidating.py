@@ -3,10 +3,13 @@
 import dataclasses
 import datetime as dt
 
+import pytest
+
 from growth.api import names
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
-from growth.planning.disruption.search import SearchOptions
+from growth.planning.disruption.search import SearchOptions, believing
+from growth.planning.disruption.search.course import Course
 from tests.unit.planning.builders import (
     EURO,
     HOST,
@@ -365,6 +368,19 @@ def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
     nodes = [owned(f"n{at:02}", *pods(2, f"p{at:02}", cpu="900m")) for at in range(20)]
     made = found(*nodes, sold=(MEDIUM,))
     assert len(gone(made)) >= 8
+
+
+def test_where_all_moves_are_too_many_those_are_made_that_save_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves that are not believed together do not keep one that is believed alone."""
+
+    def left_over(course: Course, _: frozenset[str]) -> tuple[list[str], bool]:
+        keys = [key for step in course.steps for at in step.nodes for key in course.ground.evicted[at]]
+        return (keys if len(course.steps) > 1 else []), True
+
+    monkeypatch.setattr(believing, "_left_over", left_over)
+    nodes = [owned(name, *pods(1, name), price=price) for name, price in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
+    made = found(*nodes, owned("d", *pods(1, "d"), of=LARGE), candidates="a b c")
+    assert gone(made) == ["b"]
 
 
 def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:

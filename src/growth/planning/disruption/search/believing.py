@@ -24,6 +24,8 @@ from growth.units import QuantityError
 # In each round so much more room comes back than the pods that were left over ask for, twice that in the next.
 MARGIN: Final = 1.25
 ROUNDS: Final = 12
+# Where nothing is left of all steps together, so many of them are tried one after the other.
+SINGLY: Final = 8
 # Pods come back in any order. So many pods are few: they are tried in every order below, more of them in the first two.
 FEW: Final = 1500
 # Of so many shapes each is tried in the worst moment; more of them are of different workloads, which mix anyway.
@@ -226,17 +228,32 @@ def rehearse(course: Course) -> None:
     if course.steps and course.situation.demands:
         # Who would be left over anyway is no reason against a move.
         waiting |= frozenset(left_over(course.situation, gone=(), evicted=(), claims=(), waiting=waiting))
+    steps = course.steps
+    if not _settled(course, waiting) or course.steps or len(steps) < 2:
+        return
+    # All of them are too many: those that save most, as far as others have room beside them.
+    for step in sorted(steps, key=course.urgency)[:SINGLY]:
+        kept = course.steps
+        course.steps = [*kept, step]
+        if not _settled(course, waiting):
+            return
+        if len(course.steps) <= len(kept):
+            course.steps = kept
+
+
+def _settled(course: Course, waiting: frozenset[str]) -> bool:
+    """Leaves the steps that are believed together, often fewer and sometimes none; False where the search must end."""
     besides = Besides(course)
     turn = 0
     for _ in range(ROUNDS):
         if not course.steps:
-            return
+            return True
         if course.stopped:
             course.complete = False
             break
         left, crowded = _left_over(course, waiting)
         if not left:
-            return
+            return True
         back = _blamed(course, left, MARGIN * 2**turn, least=2**turn)
         # For those who wait somebody else buys: then there is room again.
         over = None if crowded else besides.by_step(left)
@@ -247,6 +264,7 @@ def rehearse(course: Course) -> None:
             turn += 1
     _forget(course, course.steps)
     course.steps = []
+    return course.complete
 
 
 def _left_over(course: Course, waiting: frozenset[str]) -> tuple[list[str], bool]:
