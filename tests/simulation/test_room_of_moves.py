@@ -326,3 +326,42 @@ def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:
         return [*seen, "web-1" in await claims(stage)]
 
     assert on_stage(body).value == [True, False]
+
+
+@pytest.mark.parametrize("ends", ["deleted", "moved"])
+def test_a_node_on_its_way_out_is_a_zone_until_it_is_gone(ends: str) -> None:
+    """As for kube-scheduler: nobody comes there, and whoever runs there counts. While it stands empty those who spread have no
+    second place in the other zone, whoever ends it: a person, or another move of ours.
+    """
+    spread: dict[str, Any] = {"containers": asks("1"), "topologySpreadConstraints": [SPREAD]}
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for name, zone in (("web-1", "a"), ("web-2", "a"), ("web-3", "b")):
+            await add_large(stage, name, pool=pool, pods=0)
+            labels = {names.ZONE_LABEL: f"test-zone-{zone}"}
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": {"labels": labels}})
+        for name in ("web-1", "web-2"):
+            await add_pod(
+                stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", labels={"app": "web"}, **spread
+            )
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        if ends == "deleted":
+            await stage.admin.delete(NODE_CLAIM, "web-3")
+        else:
+            await drift(stage, "web-3")
+            await mark(stage, "web-3")
+            await add_replacement(stage, "new-3", pool=pool, replaces="web-3")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        seen = ["web-1" in await claims(stage)]
+        await stage.admin.delete(NODE_CLAIM, "web-3")
+        await stage.admin.patch(NODE, "node-of-web-3", {"metadata": {"finalizers": None}})
+        await stage.admin.patch(NODE_CLAIM, "web-3", {"metadata": {"finalizers": None}})  # its Node goes with it
+        await asyncio.sleep(120)
+        return [*seen, "web-1" in await claims(stage)]
+
+    assert on_stage(body).value == [True, False]

@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime as dt
+from typing import Any
 
 import pytest
 
 from growth.api import names
+from growth.cluster.snapshot import NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
 from growth.planning.disruption.search import SearchOptions, believing
@@ -398,6 +400,22 @@ def test_a_node_that_goes_is_a_place_without_pods_while_it_goes() -> None:
     nodes = [owned(zone, *pods(2, f"x{zone}", cpu="100m", **even), zone=zone) for zone in "abc"]
     made = found(*nodes, candidates="a", sold=(kind("far", 4, "16Gi", zones="z"),))
     assert made.moves == ()
+
+
+def test_a_node_of_another_move_is_a_place_with_its_pods_until_it_is_gone() -> None:
+    """Those who spread over zones have no second place in one while the other stands empty; with a pod there they have."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    near = kind("near", 4, "16Gi", zones="a")
+    nodes = [owned(name, *pods(1, f"x{name}", **even), of=near) for name in ("a", "c")]
+    last = pods(1, "z", **even)
+
+    def made(*closing: NodeView, **more: Any) -> list[str]:
+        closed = tuple(dataclasses.replace(each, allocatable={}, requested={}) for each in closing)
+        return gone(found(*nodes, candidates="a", sold=(near,), closing=closed, **more))
+
+    assert made() == ["a"]
+    assert made(node("b", zone="b")) == []
+    assert made(node("b", *last, zone="b"), pending=last, ending=frozenset({"default/z-00"})) == ["a"]
 
 
 def test_pods_that_nobody_can_place_block_no_move() -> None:

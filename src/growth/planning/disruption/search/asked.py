@@ -40,6 +40,7 @@ class Asked:
 
     rooms: Mapping[str, Room]
     demands: tuple[Demand, ...]
+    closing: tuple[NodeView, ...]
     nodes: tuple[_Node, ...]
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
@@ -69,6 +70,7 @@ def asked(
     return Asked(
         rooms=dict(rooms),
         demands=situation.demands,
+        closing=situation.closing,
         nodes=tuple(map(seen, situation.nodes)),
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,

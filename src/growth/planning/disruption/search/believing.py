@@ -73,6 +73,8 @@ class Departure:
             if node.name not in names or spread
         )
         self._demands = (*situation.waiting, *evicted)
+        # Until they are gone nodes on their way out are places to those who spread, whoever has them ended.
+        self._closing = situation.closing if spread and evicted else ()
         self._any_profile = 0 < len(evicted) <= ANY_PROFILE
         self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
         self._buffers: dict[object, list[str]] = {}
@@ -95,8 +97,20 @@ class Departure:
                 continue
             self.crowded = not waiting.issubset(found)
             return [key for key in found if key not in waiting]
+        found = self._left_now(evicted)
+        if not waiting.issuperset(found):
+            self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone
+            return [key for key in found if key not in waiting]
         self._fine.add(known)
         return []
+
+    def _left_now(self, evicted: Sequence[Demand]) -> list[str]:
+        """Who of the evicted has no place while the nodes that are on their way out still stand, with those who run there."""
+        if not self._closing:
+            return []
+        stage = self._as_now.queued((*self._situation.adrift, *evicted))
+        own = {demand.key for demand in evicted}
+        return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in own]
 
     def _stages(self) -> Iterator[Stage]:
         """One for each profile of kube-scheduler."""
@@ -112,8 +126,12 @@ class Departure:
     def _without_defaults(self) -> Stage:
         return self._stage(by_default=False)
 
-    def _stage(self, *, by_default: bool) -> Stage:
-        after = dataclasses.replace(self._situation.snapshot, nodes=self._nodes)
+    @functools.cached_property
+    def _as_now(self) -> Stage:
+        return self._stage(by_default=True, closing=self._closing)
+
+    def _stage(self, *, by_default: bool, closing: Sequence[NodeView] = ()) -> Stage:
+        after = dataclasses.replace(self._situation.snapshot, nodes=(*self._nodes, *closing))
         return Stage(after, self._demands, spread_by_default=by_default)
 
     def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
