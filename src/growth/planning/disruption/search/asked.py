@@ -41,6 +41,7 @@ class Asked:
     rooms: Mapping[str, Room]
     demands: tuple[Demand, ...]
     closing: tuple[NodeView, ...]
+    ending: frozenset[str]
     nodes: tuple[_Node, ...]
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
@@ -71,6 +72,7 @@ def asked(
         rooms=dict(rooms),
         demands=situation.demands,
         closing=situation.closing,
+        ending=situation.ending,
         nodes=tuple(map(seen, situation.nodes)),
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,
