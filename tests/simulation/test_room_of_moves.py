@@ -124,20 +124,46 @@ def test_a_budget_of_pods_that_came_while_the_watch_is_silent() -> None:
     assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
 
 
-def test_pods_in_line_come_first() -> None:
+async def add_in_line(stage: Stage, nominated: str) -> None:
+    """A pod that waits for a place; with a name, for others to leave that node, where kube-scheduler has asked them to."""
+    body = {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}
+    await stage.admin.create(POD, body, namespace="default")
+    if nominated:
+        status = {"status": {"nominatedNodeName": nominated}}
+        await stage.admin.patch(POD, "in-line", status, namespace="default", subresource="status")
+
+
+@pytest.mark.parametrize("nominated", ["", "node-of-web-2"])
+def test_pods_in_line_come_first(nominated: str) -> None:
     """A pod that waits and of which the cache has not heard takes the room: nothing goes."""
     holder, api = deafened()
 
     async def body(stage: Stage) -> list[str]:
         await two_halves(stage)
         holder[0].deaf = True
-        await stage.admin.create(
-            POD, {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}, namespace="default"
-        )
+        await add_in_line(stage, nominated)
         await asyncio.sleep(20)
         return sorted(await claims(stage))
 
     assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+@pytest.mark.parametrize("nominated", ["", "node-of-web-2"])
+def test_no_move_is_begun_into_room_that_pods_in_line_need(nominated: str) -> None:
+    """Known from the start: no node is even marked, and when the pod is gone one of the two goes."""
+
+    async def body(stage: Stage) -> list[object]:
+        await add_in_line(stage, nominated)
+        await two_halves(stage)
+        seen: list[object] = []
+        for _ in range(20):
+            seen += await tainted(stage)
+            await asyncio.sleep(1)
+        await stage.admin.delete(POD, "in-line", namespace="default")
+        await asyncio.sleep(120)
+        return [*seen, len(await claims(stage))]
+
+    assert on_stage(body).value == [1]
 
 
 def test_a_place_that_takes_nobody_any_more() -> None:

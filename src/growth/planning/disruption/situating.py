@@ -88,7 +88,8 @@ def situated(
         nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving, *buffered),
+        # Who preempts is of more importance than whom it found running, and is tried first.
+        demands=(*assembled.preempting, *assembled.demands, *moving, *buffered),
         buffered=frozenset(each.key for each in buffered),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
