@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import SearchOptions
-from tests.unit.planning.builders import HOST, far, pods, spread, term
+from growth.planning.disruption.search.shop import Shop
+from tests.unit.planning.builders import EURO, HOST, far, pods, spread, term
 from tests.unit.planning.searching import owned, situation
 
 RULES: tuple[dict[str, Any], ...] = (
@@ -56,8 +57,28 @@ def test_a_trial_that_is_undone_leaves_no_trace(ground: Ground, data: st.DataObj
         size = data.draw(st.integers(1, len(left)))
         group, left = left[:size], left[size:]
         trial = ground.with_purchase(group) if data.draw(st.booleans()) else ground.without_purchase(group)
+        keys = [key for at in group for key in ground.evicted[at]]
+        more = Shop(ground, 0).more(keys, most=100 * EURO) if trial is not None and trial.ledgers and keys else None
+        if trial is not None and more is not None and data.draw(st.booleans()):
+            # Undone with the trial where there is no room for them.
+            trial = ground.with_more(trial, more)
         if trial is not None:
             undone.append(trial.undo)
     for undo in reversed(undone):
         undo()
     assert state(ground) == before
+
+
+@given(grounds(), st.data())
+def test_a_ground_can_be_had_again_as_it_was(ground: Ground, data: st.DataObject) -> None:
+    """Whatever was kept is undone, and its work is not counted: the next search finds what the first one did."""
+    before, steps = state(ground), ground.steps
+    for at in sorted(ground.owned):
+        buys = data.draw(st.booleans())
+        trial = ground.with_purchase((at,)) if buys else ground.without_purchase((at,))
+        if trial is not None:
+            ground.keep(trial)
+    ground.again()
+    assert state(ground) == before
+    assert ground.steps == steps
+    assert all(not ground.takes(at) for at in ground.owned)

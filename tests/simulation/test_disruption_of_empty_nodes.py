@@ -130,6 +130,37 @@ def test_a_restart_counts_from_itself() -> None:
     assert on_stage(body).value == [["web-1"], []]
 
 
+def test_a_node_whose_claim_does_not_say_that_it_is_up_stays() -> None:
+    """However long ago the claim said so: from when it says that the machine is up, pods have their time to come."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await stage.add_pool(disruption=ALL)
+        made = await add_owned(stage, pool=pool)
+        conditions = [
+            {"type": each.type, "status": "True", "reason": each.type, "lastTransitionTime": "2030-01-07T08:00:00Z"}
+            for each in made.status.conditions
+            if each.type != names.INITIALIZED
+        ]
+
+        async def tell(status: str) -> None:
+            when = f"{stage.env.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+            told = {"type": names.INITIALIZED, "status": status, "reason": "Told", "lastTransitionTime": when}
+            changed = {"status": {"conditions": [*conditions, told]}}
+            await stage.admin.patch(NODE_CLAIM, "web-1", changed, subresource="status")
+
+        await tell("Unknown")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(600)
+        seen = [await claims(stage)]
+        await tell("True")
+        await asyncio.sleep(stage.env.settings.nomination - 5)
+        seen.append(await claims(stage))
+        await asyncio.sleep(60)
+        return [*seen, await claims(stage)]
+
+    assert on_stage(body).value == [["web-1"], ["web-1"], []]
+
+
 def test_nominated_nodes_stay() -> None:
     """Pods are on their way: the node is not taken from under them."""
 

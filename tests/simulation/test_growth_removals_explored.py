@@ -15,13 +15,15 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DAEMON_SET
 from growth.controllers.growth.removals import Removals
+from growth.controllers.growth.removing import DELETION_ACCEPTED
 from growth.units import print_time
 from tests.manifests import growth_pool, pod, workload
 from tests.simulation.clouds import TYPE, ScriptedCloud
 from tests.simulation.owning import Stage, on_stage
 
 PHASES = ("", "Pending", "Deprovisioning", "CouldNotRemove", "RemovalFailed")
-MACHINES = ("there", "deleting", "gone", "unknown", "refuses")
+# gone: after the cloud had accepted; denied: the cloud says so of a machine whose deletion it has not accepted.
+MACHINES = ("there", "deleting", "gone", "denied", "unknown", "refuses")
 PODS = ("none", "running", "daemon", "finished")
 MARKS = (True, False)
 ATTEMPTS = ("due", "early", "last")  # last: due, and as often as it may be
@@ -74,7 +76,7 @@ def expected(case: Case) -> str:
         return "nothing"
     if case.machine == "gone":
         return "finished" if case.asked else "waits"
-    if case.machine == "unknown":
+    if case.machine in {"denied", "unknown"}:
         return "waits"
     if case.accepted:
         if case.busy:
@@ -105,7 +107,7 @@ class Cloud(ScriptedCloud):
     async def get(self, provider_id: str) -> CloudMachine:
         name = provider_id.removeprefix("scripted://")
         case = self.cases[name]
-        if case.machine == "gone":
+        if case.machine in {"gone", "denied"}:
             raise MachineNotFound(name)
         if case.machine == "unknown":
             raise CloudUnavailable("no answer")
@@ -116,6 +118,9 @@ class Cloud(ScriptedCloud):
         self.asked[name] = self.asked.get(name, 0) + 1
         if self.cases[name].machine == "refuses":
             raise CloudError("insufficient permission")
+        if self.cases[name].machine == "vanishes":
+            self.cases[name] = dataclasses.replace(self.cases[name], machine="denied")
+            raise MachineNotFound(name)
         self.down.add(name)
 
 
@@ -147,6 +152,8 @@ async def prepare(stage: Stage, case: Case, now: dt.datetime) -> None:
         told: Json = {"phase": case.phase}
         if case.asked:
             told |= {"removalAttempt": case.asked, "removeAttemptedAt": print_time(now - ago)}
+            if case.machine == "gone":
+                told["events"] = [{"at": print_time(now - ago), "name": DELETION_ACCEPTED}]
         await stage.admin.patch(NODE_REMOVAL_REQUEST, name, {"status": told}, subresource="status")
 
 
@@ -224,6 +231,78 @@ def test_a_cloud_that_says_gone_of_a_machine_that_speaks_is_not_believed() -> No
         await stage.set_ready(case.name, "Unknown")
         await asyncio.sleep(10)
         assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is not None
+
+    on_stage(body)
+
+
+async def denied(stage: Stage, *, reason: str = "NotReady") -> tuple[Cloud, Case]:
+    """A removal that wrote its attempt and got no further, and whose machine the cloud denies; its Node is silent."""
+    cloud = Cloud()
+    object.__setattr__(stage.env, "provider", cloud)
+    await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
+    case = Case("Deprovisioning", "denied", "none", True, "due", reason)
+    cloud.cases[case.name] = case
+    await prepare(stage, case, stage.env.clock.now())
+    return cloud, case
+
+
+def test_one_denial_ends_no_claim_whose_machine_nobody_has_let_go() -> None:
+    """A crash after the attempt was written, then one false «not found»: the claim stays, and the cloud is asked."""
+
+    async def body(stage: Stage) -> None:
+        cloud, case = await denied(stage)
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(2)
+        cloud.cases[case.name] = dataclasses.replace(case, machine="there")
+        await asyncio.sleep(30)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is None
+        assert cloud.asked == {case.name: 1}
+
+    on_stage(body)
+
+
+def test_a_machine_that_is_denied_for_long_is_gone() -> None:
+    """«Not found» for as long as collection asks for too: the claim goes, whoever took the machine down."""
+
+    async def body(stage: Stage) -> None:
+        cloud, case = await denied(stage)
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(stage.env.settings.collection_confirm - 5)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is None
+        await asyncio.sleep(15)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is not None
+        assert cloud.asked == {}
+
+    on_stage(body)
+
+
+def test_a_denial_that_is_taken_back_counts_no_more() -> None:
+    """Two answers «not found» with another one between them are two first ones."""
+
+    async def body(stage: Stage) -> None:
+        cloud, case = await denied(stage)
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(40)
+        cloud.cases[case.name] = dataclasses.replace(case, machine="refuses")
+        await asyncio.sleep(10)
+        cloud.cases[case.name] = case
+        await stage.admin.patch(NODE_CLAIM, case.name, {"metadata": {"annotations": {"looked": "at"}}})
+        await asyncio.sleep(40)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is None
+
+    on_stage(body)
+
+
+def test_a_machine_of_which_the_deletion_says_that_it_is_gone_is_gone() -> None:
+    """The look found it and the deletion did not: the claim goes at once."""
+
+    async def body(stage: Stage) -> None:
+        cloud, case = await denied(stage)
+        cloud.cases[case.name] = dataclasses.replace(case, machine="vanishes")
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(4)
+        assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is not None
+        assert cloud.asked == {case.name: 1}
 
     on_stage(body)
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from growth.api import names
 from growth.api.clouds import (
@@ -18,8 +19,10 @@ from growth.api.clouds import (
 from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.providers.hetzner import labels
+from growth.providers.http import gauges
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
 from growth.sim.clouds.hetzner.wire import Reply
+from growth.telemetry.metrics import Metrics
 from tests.hetzner_provider import CLUSTER, HetznerWorld, claim, in_hetzner, launched
 
 
@@ -478,3 +481,48 @@ def test_types_without_an_image_are_no_lack_of_stock() -> None:
         assert all(each.available for kind in sold.types for each in kind.offerings)
 
     in_hetzner(body, node_class={"image": {"selector": "os=talos"}})
+
+
+def test_looks_at_many_machines_cost_a_list() -> None:
+    """Whoever looks, waits for a deletion or asks about drift at the same time shares one."""
+
+    async def body(world: HetznerWorld) -> None:
+        wanted = [claim(f"one-{number}", "cx33") for number in range(40)]
+        made = await asyncio.gather(*(world.provider.create(each) for each in wanted))
+        owned = [launched(each, machine) for each, machine in zip(wanted, made, strict=True)]
+        await asyncio.sleep(61)
+        before = len(world.fake.calls)
+        await asyncio.gather(
+            *(world.provider.get(each.provider_id) for each in made),
+            *(world.provider.is_drifted(each) for each in owned),
+            world.provider.list(),
+        )
+        assert len(world.fake.calls) - before <= 2
+        before = len(world.fake.calls)
+        await asyncio.gather(*(world.provider.delete(each) for each in owned))
+        assert len(world.fake.calls) - before <= 41
+
+    in_hetzner(body)
+
+
+def test_what_is_left_of_the_accounts_calls_is_scraped() -> None:
+    """As the account's last answer said; nothing before the first."""
+
+    async def body(world: HetznerWorld) -> None:
+        registry = CollectorRegistry(auto_describe=False)
+        metrics = Metrics(registry)
+        gauges.declare(metrics, world.cloud.client, provider="hetzner")
+
+        def scraped(name: str) -> float | None:
+            return registry.get_sample_value(name, {"provider": "hetzner"})
+
+        assert scraped("growth_cloud_calls_remaining") is None
+        world.fake.spend(1000)
+        await world.provider.create(claim("one", "cx33"))
+        left = scraped("growth_cloud_calls_remaining")
+        assert left is not None
+        assert 2500 < left < 2700
+        assert scraped("growth_cloud_calls_limit") == 3600
+        assert scraped("growth_cloud_calls_waiting") == 0
+
+    in_hetzner(body)

@@ -4,6 +4,7 @@ import asyncio
 import collections
 import contextlib
 import itertools
+from typing import Any
 
 import pytest
 
@@ -56,9 +57,8 @@ def purchases_of(stage: HetznerStage) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_every_claim_has_one_machine_whatever_goes_wrong(seed: int) -> None:
-    """A tenth of the calls refused, answers lost, actions that fail late: one machine a claim, one claim a machine."""
+def rush(seed: int, **spec: Any) -> None:
+    """All at once, with a tenth of the calls refused, answers lost and actions that fail late."""
 
     async def body(stage: HetznerStage) -> None:
         stage.fake.faults = Faults(
@@ -83,8 +83,24 @@ def test_every_claim_has_one_machine_whatever_goes_wrong(seed: int) -> None:
         assert outcomes >= {"200", "201", "lost", "429", "502"}  # or this test would say nothing
         told = [str(entry) for entry in client.journal.entries()]
         assert not any(TOKEN[at : at + 8] in text for text in told for at in range(len(TOKEN) - 8))
+        if spec:
+            seated = [len(group.servers) for group in stage.fake.project.placement_groups.values()]
+            assert sum(seated) == CLAIMS
+            assert max(seated) <= 10
 
-    on("hetzner", body, seed=seed)
+    on("hetzner", body, seed=seed, **spec)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_claim_has_one_machine_whatever_goes_wrong(seed: int) -> None:
+    """One machine a claim, one claim a machine, and nothing bought beyond that but what the vendor could not complete."""
+    rush(seed)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_placement_groups_are_filled_and_not_overfilled(seed: int) -> None:
+    """The same where machines stand on different hosts: ten to a group, in as many groups as it takes."""
+    rush(seed, placementGroup="Spread")
 
 
 def test_a_spent_account_delays_and_harms_nothing() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api.kinds import Json
@@ -14,8 +15,8 @@ from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel
 from growth.sim.replica import settings_of
 from growth.sim.runs import run
-from growth.sim.scenario.generate import small
-from growth.sim.scenario.model import Order, Scenario
+from growth.sim.scenario.generate import generate, small
+from growth.sim.scenario.model import QUIET_SECONDS, Order, Scenario, busy_seconds
 from growth.sim.scenario.oddities import claim
 from growth.sim.scenario.vendors import told_for
 from growth.sim.seams import Step
@@ -43,10 +44,24 @@ def test_a_burst_buys_and_gives_back() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bad_cloud_breaks_no_promise(seed: int) -> None:
-    """Refusals, lost answers, pages by proxies and actions that fail late, on a tenth of all calls."""
-    outcome = run(order(seed, faults="cloud-error=0.1,cloud-answer-lost=0.1,stock-out=20,crash=20,list-empty=0.2"))
+    """Refusals, lost answers, pages by proxies and actions that fail late, on a tenth of all calls; some arrive late."""
+    outcome = run(
+        order(seed, faults="cloud-error=0.1,cloud-answer-lost=0.1,late-write=0.1,stock-out=20,crash=20,list-empty=0.2")
+    )
     assert outcome.violations == ()
     assert outcome.scale_ups >= 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
+    """Whole worlds with all faults: machines are bought and given back, and every invariant holds."""
+    busy = 0.6
+    scenario = told_for("hetzner", generate(seed, hours=busy))
+    scenario = msgspec.structs.replace(scenario, settings={**scenario.settings, "registrationTTL": "3m"})
+    hours = (busy_seconds(busy) + QUIET_SECONDS) / 3600.0
+    outcome = run(Order(seed=seed, scenario=scenario, hours=hours, faults="all", quiet_seconds=QUIET_SECONDS))
+    assert outcome.violations == (), outcome.violations[0].story
+    assert min(outcome.scale_ups, outcome.scale_downs) > 0
 
 
 def test_equal_seeds_repeat_a_run() -> None:

@@ -114,6 +114,20 @@ def test_a_lowered_limit_is_broken_by_growth_only() -> None:
     assert story.rules == ["limit"]
 
 
+def test_what_was_granted_before_a_limit_was_lowered_may_still_come() -> None:
+    """A name that was reserved in time becomes a claim and a machine; those of a name that was not are breaches."""
+    story = Story()
+    story.pool(nodes="2", reserved='{"two": {}}')
+    story.whole("one")
+    story.pool(nodes="1", reserved='{"two": {}}')
+    story.claim("two")
+    story.machine("two")
+    assert story.rules == []
+    story.claim("three")
+    story.machine("three")
+    assert story.rules == ["limit", "limit"]
+
+
 @pytest.mark.parametrize(("mode", "rules"), [("Hard", ["limit", "limit"]), ("Soft", [])])
 def test_what_replaces_others_may_pass_a_soft_limit_only(mode: str, rules: list[str]) -> None:
     """The name that is reserved for it, its claim and its machine; what replaces nothing is a breach in both."""

@@ -515,3 +515,87 @@ def test_a_token_that_may_not_write_is_told_in_words(tier: str) -> None:
             await provider.create(wanted_of(stage, "a"))
 
     on(tier, body)
+
+
+# -- writes that arrive late ----------------------------------------------------------------------------------------------
+
+
+class Late:
+    """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile."""
+
+    def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False) -> None:
+        self._alone = alone
+        self._stage = stage
+        self._sort = (method, word)
+        self.arrived = asyncio.Event()
+        self._used = False
+
+    async def __call__(self, request: Request) -> Response:
+        method, word = self._sort
+        over = self.arrived.is_set() or (self._used and self._alone)
+        if over or request.method != method or word not in request.url + str(request.body):
+            return await self._stage.fake(request)
+        if not self._used:
+            self._used = True
+            self._stage.kernel.create_task(self._later(request), name="late")
+        raise TransportError("no answer")
+
+    async def _later(self, request: Request) -> None:
+        await asyncio.sleep(30)
+        await self._stage.fake(request)
+        self.arrived.set()
+
+
+def test_a_count_that_arrives_late_takes_no_node_away(tier: str) -> None:
+    """Until it is seen, or can no longer come, nobody else writes the pool's count."""
+
+    async def body(stage: LkeStage) -> None:
+        late = Late(stage, "PUT", "count", alone=True)
+        provider = stage.provider(through=late)
+        claims = [wanted_of(stage, f"claim-{number}") for number in range(4)]
+        await made(provider, claims[0])
+        machines = await asyncio.gather(*(made(provider, each) for each in claims[1:]))
+        await asyncio.wait_for(late.arrived.wait(), 120)
+        await asyncio.sleep(60)
+        assert len({each.provider_id for each in machines}) == 3
+        assert await stage.held() == sorted(each.metadata.uid for each in claims)
+        assert len(stage.fake.ledger.purchases) == 4
+
+    on(tier, body)
+
+
+def test_tags_that_arrive_late_take_no_machine_from_another(tier: str) -> None:
+    """A machine whose tags were written without an answer is that claim's or nobody's, until they can no longer come."""
+
+    async def body(stage: LkeStage) -> None:
+        late = Late(stage, "PUT", f"{CLAIM}:first")
+        provider = stage.provider(through=late)
+        first, second = wanted_of(stage, "first"), wanted_of(stage, "second")
+        with pytest.raises(CreateError):
+            await provider.create(first)
+        machines = [await made(provider, second), await made(provider, first)]
+        await asyncio.wait_for(late.arrived.wait(), 120)
+        await asyncio.sleep(60)
+        shown = {each.provider_id: each.claim for each in await provider.list()}
+        assert [shown[each.provider_id] for each in machines] == ["second", "first"]
+
+    on(tier, body)
+
+
+def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str) -> None:
+    """Nothing is bought in a pool that may go any moment."""
+
+    async def body(stage: LkeStage) -> None:
+        late = Late(stage, "DELETE", "/pools/")
+        provider = stage.provider(through=late)
+        old, new = wanted_of(stage, "old"), wanted_of(stage, "new")
+        await made(provider, old)
+        await asyncio.sleep(70)
+        with contextlib.suppress(CloudUnavailable):
+            await provider.delete(old)
+        await made(provider, new)
+        await gone(provider, old)
+        await asyncio.sleep(60)
+        assert await stage.held() == ["uid-of-new"]
+
+    on(tier, body)

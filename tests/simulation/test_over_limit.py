@@ -202,6 +202,28 @@ def test_a_limit_that_is_raised_again_stops_it() -> None:
     assert 6 <= on_stage(body, api=lambda api: Slow(api._server, user="growth")).value <= 8
 
 
+def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
+    """Between two deletions the pool is counted: nodes that a move has marked since are too many no more."""
+
+    class Slow(MemoryApi):
+        async def delete(self, kind: Any, name: str, **how: Any) -> None:
+            await super().delete(kind, name, **how)
+            if kind == NODE_CLAIM:
+                await asyncio.sleep(5)
+
+    async def body(stage: Stage) -> int:
+        await fleet(stage, 6, limits={"nodes": "6"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 2)
+        await asyncio.sleep(2)
+        for claim in (await staying(stage))[-2:]:
+            await stage.admin.patch(NODE, f"node-of-{claim}", TAINTED)
+        await asyncio.sleep(60)
+        return len(await staying(stage))
+
+    assert on_stage(body, api=lambda api: Slow(api._server, user="growth")).value == 4
+
+
 def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:
     """A paused pool keeps all; a paused node is counted and stays."""
 

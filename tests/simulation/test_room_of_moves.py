@@ -124,20 +124,46 @@ def test_a_budget_of_pods_that_came_while_the_watch_is_silent() -> None:
     assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
 
 
-def test_pods_in_line_come_first() -> None:
+async def add_in_line(stage: Stage, nominated: str) -> None:
+    """A pod that waits for a place; with a name, for others to leave that node, where kube-scheduler has asked them to."""
+    body = {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}
+    await stage.admin.create(POD, body, namespace="default")
+    if nominated:
+        status = {"status": {"nominatedNodeName": nominated}}
+        await stage.admin.patch(POD, "in-line", status, namespace="default", subresource="status")
+
+
+@pytest.mark.parametrize("nominated", ["", "node-of-web-2"])
+def test_pods_in_line_come_first(nominated: str) -> None:
     """A pod that waits and of which the cache has not heard takes the room: nothing goes."""
     holder, api = deafened()
 
     async def body(stage: Stage) -> list[str]:
         await two_halves(stage)
         holder[0].deaf = True
-        await stage.admin.create(
-            POD, {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}, namespace="default"
-        )
+        await add_in_line(stage, nominated)
         await asyncio.sleep(20)
         return sorted(await claims(stage))
 
     assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+@pytest.mark.parametrize("nominated", ["", "node-of-web-2"])
+def test_no_move_is_begun_into_room_that_pods_in_line_need(nominated: str) -> None:
+    """Known from the start: no node is even marked, and when the pod is gone one of the two goes."""
+
+    async def body(stage: Stage) -> list[object]:
+        await add_in_line(stage, nominated)
+        await two_halves(stage)
+        seen: list[object] = []
+        for _ in range(20):
+            seen += await tainted(stage)
+            await asyncio.sleep(1)
+        await stage.admin.delete(POD, "in-line", namespace="default")
+        await asyncio.sleep(120)
+        return [*seen, len(await claims(stage))]
+
+    assert on_stage(body).value == [1]
 
 
 def test_a_place_that_takes_nobody_any_more() -> None:
@@ -296,6 +322,45 @@ def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:
         await asyncio.sleep(120)
         seen = ["web-1" in await claims(stage)]
         await stage.admin.delete(POD, "full", namespace="default", grace_seconds=0)
+        await asyncio.sleep(120)
+        return [*seen, "web-1" in await claims(stage)]
+
+    assert on_stage(body).value == [True, False]
+
+
+@pytest.mark.parametrize("ends", ["deleted", "moved"])
+def test_a_node_on_its_way_out_is_a_zone_until_it_is_gone(ends: str) -> None:
+    """As for kube-scheduler: nobody comes there, and whoever runs there counts. While it stands empty those who spread have no
+    second place in the other zone, whoever ends it: a person, or another move of ours.
+    """
+    spread: dict[str, Any] = {"containers": asks("1"), "topologySpreadConstraints": [SPREAD]}
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for name, zone in (("web-1", "a"), ("web-2", "a"), ("web-3", "b")):
+            await add_large(stage, name, pool=pool, pods=0)
+            labels = {names.ZONE_LABEL: f"test-zone-{zone}"}
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": {"labels": labels}})
+        for name in ("web-1", "web-2"):
+            await add_pod(
+                stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", labels={"app": "web"}, **spread
+            )
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        if ends == "deleted":
+            await stage.admin.delete(NODE_CLAIM, "web-3")
+        else:
+            await drift(stage, "web-3")
+            await mark(stage, "web-3")
+            await add_replacement(stage, "new-3", pool=pool, replaces="web-3")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        seen = ["web-1" in await claims(stage)]
+        await stage.admin.delete(NODE_CLAIM, "web-3")
+        await stage.admin.patch(NODE, "node-of-web-3", {"metadata": {"finalizers": None}})
+        await stage.admin.patch(NODE_CLAIM, "web-3", {"metadata": {"finalizers": None}})  # its Node goes with it
         await asyncio.sleep(120)
         return [*seen, "web-1" in await claims(stage)]
 

@@ -1,5 +1,6 @@
 """From the cluster's objects to the snapshot: machines, pools, demands."""
 
+import dataclasses
 import datetime as dt
 from typing import Any
 
@@ -9,6 +10,7 @@ from growth.api import names, reservations
 from growth.api.decoding import convert
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json
+from growth.api.nodeclasses import HetznerNodeClassSpec
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation
@@ -18,6 +20,7 @@ from growth.cli.manifests.documents import Document, Place
 from growth.cluster.assemble import Assembled, Objects, assemble
 from growth.cluster.snapshot import NodeView, PoolView
 from growth.providers.catalogues import builtin
+from growth.providers.hetzner.classes import hash_of
 from tests.manifests import claim, growth_pool, need, node, node_pool, owned_by, pod, workload
 
 NOW = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -580,3 +583,47 @@ def test_a_node_class_says_where_machines_may_be_bought() -> None:
     for using in (growth_pool("p", nodeClassRef=reference), node_pool(template={"nodeClassRef": reference})):
         pool = only_pool(using, there, cloud="hetzner")
         assert {offering.zone for kind in pool.instance_types for offering in kind.offerings} <= {"hel1"}
+
+
+HETZNER = {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "here"}
+
+
+def hetzner_class(*learned: Json) -> Json:
+    return {
+        "apiVersion": "growth.dev/v1alpha1",
+        "kind": "HetznerNodeClass",
+        "metadata": {"name": "here"},
+        "spec": {},
+        "status": {"learnedTypes": list(learned)},
+    }
+
+
+def test_what_nodes_of_a_class_turned_out_to_hold_counts_at_once() -> None:
+    """Whatever the catalogue says still; what an older class made is forgotten."""
+    made = hash_of(HetznerNodeClassSpec())
+    sizes = {"capacity": {"memory": "7800Mi"}, "allocatable": {"memory": "7300Mi"}}
+    for hash_, memory in ((made, 7300 << 20), ("v1-older", (8 << 30) * 93 // 100)):
+        learned = {"name": "cx33", "hash": hash_, **sizes}
+        pool = only_pool(node_pool(template={"nodeClassRef": HETZNER}), hetzner_class(learned), cloud="hetzner")
+        (kind,) = [each for each in pool.instance_types if each.name == "cx33"]
+        assert kind.allocatable["memory"] == memory
+
+
+def test_a_class_has_prices_of_its_own_for_what_is_bought_and_for_what_is_there() -> None:
+    """A machine that was bought with an address costs what the next one would."""
+    sold = builtin("hetzner")
+    (cx33,) = [kind for kind in sold.types if kind.name == "cx33"]
+    dearer = dataclasses.replace(
+        cx33, offerings=tuple(dataclasses.replace(each, price=(each.price or 0) + 800_000) for each in cx33.offerings)
+    )
+    catalogue = dataclasses.replace(sold, of_classes={"here": (dearer,)})
+    labels = {names.NODE_POOL_LABEL: "default", names.INSTANCE_TYPE_LABEL: "cx33", names.ZONE_LABEL: "fsn1"}
+    found = assembled(
+        node_pool("default", template={"nodeClassRef": HETZNER}),
+        hetzner_class(),
+        node("a", labels=labels),
+        catalogue=catalogue,
+    )
+    (pool,), (there,) = found.snapshot.pools, found.snapshot.nodes
+    assert [kind.name for kind in pool.instance_types] == ["cx33"]
+    assert there.price == dearer.offerings[0].price

@@ -119,12 +119,18 @@ def test_a_commands_own_help_does_not_load_what_it_needs_to_run() -> None:
     assert loaded_by("crds", "--help") & (HEAVY - {"cyclopts", "rich"}) == set()
 
 
-def test_the_demo_does_not_pretend(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line says what there is so far."""
-    assert run(["demo"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("\n") == 1
-    assert "no simulated cluster to show yet" in shown
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--speed", "0"], "growth: --speed 0: give a number from 0.1 to 50"),
+        (["--duration", "soon"], "growth: --duration: 'soon' is not a duration"),
+        (["--duration", "0s"], "growth: --duration 0s: give a time such as 60s"),
+    ],
+)
+def test_the_demo_says_what_it_cannot_do(capsys: pytest.CaptureFixture[str], arguments: list[str], line: str) -> None:
+    """One line, exit code 2, and no cluster is begun."""
+    assert run(["demo", "--headless", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(line)
 
 
 @pytest.mark.parametrize(

@@ -240,13 +240,26 @@ def test_a_busy_account_says_how_long() -> None:
     assert fake.handle(request)[0].status == 200
 
 
+def test_the_version_may_be_left_out() -> None:
+    """An address without /v1 is the same API."""
+    fake, _ = new_fake()
+    answers = [
+        fake.handle(Request("GET", f"{path}/locations", {"authorization": "Bearer x"}, None)) for path in ("", "/v1")
+    ]
+    assert [answer.status for answer, _ in answers] == [200, 200]
+    assert answers[0][0].body == answers[1][0].body
+
+
 def test_a_network_has_as_many_addresses_as_it_has() -> None:
     """When they are used up a server cannot be had in it."""
     fake, clock = new_fake(settings=FakeSettings(times=Times(create=(1, 1), attach=(1, 1))))
     subnet = {"type": "cloud", "network_zone": "eu-central", "ip_range": "10.0.0.0/29"}
     _, made = ask(fake, "POST", "/networks", {"name": "n", "ip_range": "10.0.0.0/16", "subnets": [subnet]})
     for number in range(5):
-        up(fake, clock, name=f"web-{number}", networks=[made["network"]["id"]])
+        bought(fake, name=f"web-{number}", networks=[made["network"]["id"]])
+    clock.add(60)
+    servers = ask(fake, "GET", "/servers")[1]["servers"]
+    assert len({server["private_net"][0]["ip"] for server in servers}) == 5
     refused = ask(fake, "POST", "/servers", {**BODY, "name": "web-5", "networks": [made["network"]["id"]]})
     assert refused[1]["error"]["code"] == "no_subnet_available"
 

@@ -8,6 +8,8 @@ import growth
 
 PACKAGES = (
     "cli",
+    "demo",
+    "top",
     "operator",
     "web",
     "controllers",

@@ -153,3 +153,14 @@ def test_nodes_that_are_there_cost_what_their_pool_says_now() -> None:
     snapshot = Snapshot(currency="USD", pools=(pool(),), nodes=(mine, foreign))
     changed, _ = overlaid(snapshot, [convert(overlay("o", price="9"), NodeOverlay)])
     assert [node.price for node in changed.nodes] == [9 * NANO, NANO]
+
+
+def test_what_was_laid_a_moment_ago_hides_no_change() -> None:
+    """An overlay, a type or a label of a pool that is another now counts at once, and so does what was before it."""
+    cheap, dear = overlay("a", only(SMALL), price="0.25"), overlay("a", only(SMALL), price="0.75")
+    assert prices(laid(cheap)[0]) == [NANO // 4] * 4
+    assert prices(laid(dear)[0]) == [3 * NANO // 4] * 4
+    assert prices(laid(cheap)[0]) == [NANO // 4] * 4
+    own = overlay("b", need("team", "In", "blue"), price="0.5")
+    assert prices(laid(own, pools=(pool(labels={"team": "blue"}),))[0]) == [NANO // 2] * 4
+    assert prices(laid(own, pools=(pool(labels={"team": "red"}),))[0]) == [NANO] * 4

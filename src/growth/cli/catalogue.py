@@ -17,6 +17,8 @@ _CLASS_KINDS: Final = {
     "LinodeNodeClass": linode.CLOUD,
     "KWOKNodeClass": kwok.CLOUD,
 }
+# The clouds whose machines KWOK can play, its own first.
+_PLAYED: Final = (kwok.CLOUD, hetzner.CLOUD, linode.CLOUD)
 _PROVISIONERS: Final = {hetzner.CLOUD: "csi.hetzner.cloud", linode.CLOUD: "linodebs.csi.linode.com"}
 
 
@@ -46,6 +48,16 @@ def cloud_of(pools: Iterable[NodePool], growth_pools: Iterable[GrowthPool]) -> s
         named = " and ".join(sorted(clouds))
         raise UsageError(f"the pools mean {named}, and a plan has one catalogue: choose it with --provider")
     return clouds.pop() if clouds else kwok.CLOUD
+
+
+def cloud_seen(pools: Iterable[NodePool], growth_pools: Iterable[GrowthPool], types: Iterable[str]) -> str:
+    """The cloud that a live cluster buys from. KWOK may play another cloud's machines: then their types tell which one."""
+    said = cloud_of(pools, growth_pools)
+    seen = {each.lower() for each in types if each}
+    if said != kwok.CLOUD or not seen:
+        return said
+    known = {cloud: seen & {kind.name.lower() for kind in builtin(cloud, dedicated=True).types} for cloud in _PLAYED}
+    return max(_PLAYED, key=lambda cloud: len(known[cloud]))
 
 
 def _cloud_by_types(pool: GrowthPool) -> str | None:

@@ -23,6 +23,7 @@ class Command:
 # In the order of a newcomer's questions, not of the alphabet.
 COMMANDS: Final = {
     "demo": Command("growth.cli.demo:demo", "See Growth at work; needs no account and no cluster."),
+    "top": Command("growth.cli.top:top", "Watch a cluster: nodes, what they cost, why they are kept, why pods wait."),
     "plan": Command(
         "growth.cli.plan:plan", "Show which machines would be bought for which pods, why, and at what price."
     ),

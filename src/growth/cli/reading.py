@@ -51,9 +51,9 @@ def finished(
     collection: "Collection", *, expand: bool, instance_types: str | None, provider: str | None
 ) -> "tuple[Collected, Catalogue]":
     """What was gathered with the catalogue of its cloud; `expand`: with the pods that workloads would make."""
-    from growth.cli.catalogue import catalogue_for, cloud_of, provisioner_of
+    from growth.cli.catalogue import catalogue_for, cloud_seen, provisioner_of
 
-    cloud = provider or cloud_of(collection.pools, collection.growth_pools)
+    cloud = provider or cloud_seen(collection.pools, collection.growth_pools, collection.types_seen)
     collected = collection.finished(provisioner=provisioner_of(cloud), expand=expand)
     for told in collected.notes:
         note(told)

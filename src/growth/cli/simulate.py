@@ -123,15 +123,16 @@ class _Asked:
     """A seed, and the fewest faults that still break the promise that was broken there."""
 
     def order(self, seed: int, scenario: "Scenario") -> "Order":
-        from growth.sim.scenario.model import Order
+        from growth.sim.scenario.model import QUIET_SECONDS, Order, lasting
         from growth.sim.scenario.vendors import told_for
 
         return Order(
             seed=seed,
             scenario=told_for(self.provider, scenario),
-            hours=self.hours or scenario.hours,
+            hours=lasting(self.hours or scenario.hours),
             faults=self.faults,
             sabotage=self.sabotage,
+            quiet_seconds=QUIET_SECONDS,
         )
 
     def replay(self, seed: int) -> str:

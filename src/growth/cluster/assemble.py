@@ -29,7 +29,7 @@ from growth.cluster.pools import Market, NodeClasses, Usage, growth_pool, karpen
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
-from growth.cluster.wanting import is_done, key_of, movable, waits_for
+from growth.cluster.wanting import is_done, key_of, movable, preempts, waits_for
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,10 +90,15 @@ class Waiting:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Assembled:
-    """`demands` are pods without a node, and those whose node is on its way out. `warnings` are for people."""
+    """`demands` are pods without a node, and those whose node is on its way out. `warnings` are for people.
+
+    `preempting` are pods for which kube-scheduler has asked others to go: no machine is bought for them, but they are in line
+    for the room that there is.
+    """
 
     snapshot: Snapshot
     demands: tuple[Demand, ...]
+    preempting: tuple[Demand, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -173,6 +178,7 @@ def composed(picture: Picture) -> Assembled:
     usage = Usage((each.machine for each in counted), by_name(catalogue.types))
     pools = _pools(picture, usage, market, warnings)
     demands: list[Demand] = []
+    preempting: list[Demand] = []
     waiting: list[Waiting] = []
     for pod in sorted(picture.pending, key=_queued):
         if is_done(pod):
@@ -180,6 +186,8 @@ def composed(picture: Picture) -> Assembled:
         why = waits_for(pod)
         if why:
             waiting.append(Waiting(key_of(pod), why))
+            if preempts(pod) and movable(pod):
+                preempting.append(Demand(key_of(pod), pod.shape))
         elif movable(pod):
             demands.append(Demand(key_of(pod), pod.shape))
     demands += [Demand(key_of(pod), pod.shape) for each in counted for pod in each.moving]
@@ -205,7 +213,13 @@ def composed(picture: Picture) -> Assembled:
         namespaces=picture.namespaces,
         revision=picture.revision,
     )
-    return Assembled(snapshot=snapshot, demands=tuple(demands), waiting=tuple(waiting), warnings=tuple(warnings))
+    return Assembled(
+        snapshot=snapshot,
+        demands=tuple(demands),
+        preempting=tuple(preempting),
+        waiting=tuple(waiting),
+        warnings=tuple(warnings),
+    )
 
 
 def _priced(node: NodeView, sold: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:

@@ -64,7 +64,9 @@ class State:
         random: Random,
         node_classes: Sequence[Kind[Any]] = (),
         settings: InformerSettings = DEFAULT_SETTINGS,
+        any_cluster: bool = False,
     ) -> None:
+        """`any_cluster`: also one without Karpenter's kinds, for those who only look on; else it is never synced there."""
         self._clock = clock
         self._informers = informers = Informers(api, clock=clock, random=random, settings=settings)
         self.shapes = Shapes()
@@ -75,6 +77,7 @@ class State:
         self.nodes = informers.watch(NODE, indexes={"provider": lambda node: (node.spec.provider_id,)})
         self.claims = informers.watch(
             NODE_CLAIM,
+            optional=any_cluster,
             indexes={
                 "provider": lambda claim: (claim.status.provider_id,),
                 "pool": lambda claim: (claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),),
@@ -82,7 +85,7 @@ class State:
                 "host": lambda claim: (host_of(claim),),
             },
         )
-        self.pools = informers.watch(NODE_POOL)
+        self.pools = informers.watch(NODE_POOL, optional=any_cluster)
         self.overlays = informers.watch(NODE_OVERLAY, optional=True)
         self.buffers = informers.watch(CAPACITY_BUFFER, optional=True)
         self.growth_pools = informers.watch(GROWTH_POOL, optional=True)

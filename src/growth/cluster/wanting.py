@@ -42,9 +42,14 @@ def waits_for(pod: CachedPod) -> str:
     gates = pod.shape.spec.scheduling_gates
     if gates:
         return f"scheduling gates: {', '.join(gate.name for gate in gates)}"
-    if pod.nominated_node_name:
+    if preempts(pod):
         return f"preemption on node {pod.nominated_node_name}"
     return ""
+
+
+def preempts(pod: CachedPod) -> bool:
+    """Whether kube-scheduler has asked others to go for it. It takes what room comes first, there or elsewhere."""
+    return bool(pod.nominated_node_name) and not pod.shape.spec.scheduling_gates
 
 
 def wants_machine(pod: CachedPod) -> bool:

@@ -18,7 +18,7 @@ from growth.providers.hetzner.client import DIALECT, ENDPOINT, HetznerApi
 from growth.providers.hetzner.keeper import Keeper
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.hetzner.standin import StandIn, selector
-from growth.providers.http import Client, EndpointError, Secret
+from growth.providers.http import Client, EndpointError, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
@@ -29,6 +29,7 @@ from growth.providers.linode import keeper as linode_keeper
 from growth.providers.linode import standin as linode_standin
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.provider import LinodeProvider
+from growth.telemetry.metrics import Metrics
 
 # Where the vendors' own tools look for it.
 TOKEN_VARIABLES: Final = {"hetzner": "HCLOUD_TOKEN", "linode": "LINODE_TOKEN"}
@@ -47,6 +48,7 @@ def chosen(
     random: Random,
     transport: Transport | None = None,
     environ: Mapping[str, str] = EMPTY,
+    metrics: Metrics | None = None,
 ) -> MakeCloud:
     """The cloud that `--provider` names; those of `REMOTE` need a transport.
 
@@ -57,10 +59,10 @@ def chosen(
             return _kwok(settings, catalogue=kwok_catalogue(settings.process), clock=clock, random=random)
         case "hetzner":
             assert transport is not None, "a cloud on the network needs a transport"
-            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ)
+            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
         case "linode":
             assert transport is not None, "a cloud on the network needs a transport"
-            return _linode(settings, clock=clock, random=random, transport=transport, environ=environ)
+            return _linode(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
         case "":
             raise SettingError("--provider is missing: say where machines are bought, with --provider kwok")
         case other:
@@ -112,7 +114,13 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
 
 
 def _hetzner(
-    settings: Settings, *, clock: Clock, random: Random, transport: Transport, environ: Mapping[str, str]
+    settings: Settings,
+    *,
+    clock: Clock,
+    random: Random,
+    transport: Transport,
+    environ: Mapping[str, str],
+    metrics: Metrics | None,
 ) -> MakeCloud:
     endpoint, fake = _endpoint(settings.process, ENDPOINT)
     token = _token(settings.process, environ, needed=not fake)
@@ -121,6 +129,8 @@ def _hetzner(
         client = Client(
             DIALECT, endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate
         )
+        if metrics is not None:
+            gauges.declare(metrics, client, provider=settings.process.provider)
         cloud = HetznerApi(client)
         provider = HetznerProvider(
             api,
@@ -142,7 +152,13 @@ def _hetzner(
 
 
 def _linode(
-    settings: Settings, *, clock: Clock, random: Random, transport: Transport, environ: Mapping[str, str]
+    settings: Settings,
+    *,
+    clock: Clock,
+    random: Random,
+    transport: Transport,
+    environ: Mapping[str, str],
+    metrics: Metrics | None,
 ) -> MakeCloud:
     process = settings.process
     endpoint, fake = _endpoint(process, linode_client.ENDPOINT)
@@ -152,6 +168,8 @@ def _linode(
 
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
         cloud = LinodeApi(endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate)
+        if metrics is not None:
+            gauges.declare(metrics, cloud.lists, provider=process.provider)
         provider = LinodeProvider(
             api,
             cloud,

@@ -31,6 +31,7 @@ from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
+from growth.providers.http import gauges as cloud_calls
 from growth.telemetry.metrics import Declaration
 
 
@@ -55,6 +56,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *repair.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
+            *cloud_calls.METRICS,
         )
     )
 )

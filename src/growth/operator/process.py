@@ -70,10 +70,11 @@ async def _run(
     )
     for told in unknown_variables(environ):
         _log.warning("variable ignored", problem=told)
-    make_cloud = chosen(settings, clock=clock, random=random, transport=transport, environ=environ)
+    metrics = new_metrics()
+    make_cloud = chosen(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
     way = access.find(kubeconfig=kubeconfig, context=context, environ=environ)
     cloud_way = access.find(kubeconfig=process.kwok_kubeconfig, environ=environ) if process.kwok_kubeconfig else way
-    metrics, compute = new_metrics(), ThreadCompute()
+    compute = ThreadCompute()
     autoscaler = Autoscaler(
         Openings(
             connect=_connections(way, cloud_way, settings=settings, clock=clock),

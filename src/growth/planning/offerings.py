@@ -7,7 +7,7 @@ mask is its cheapest option. A requirement becomes a mask once; «has room for x
 import bisect
 import functools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -43,6 +43,12 @@ class Option(msgspec.Struct, frozen=True, gc=False):  # thousands a pass: a stru
         if key == names.CAPACITY_TYPE_LABEL:
             return (self.offering.capacity_type,)
         return self.type.labels_of_today.get(key, ())
+
+
+def cheapest_first(option: Option) -> tuple[int, str, str, str, str]:
+    """The order of options: by price, and among equals by name, place and terms."""
+    offering = option.offering
+    return option.price, option.type.name, offering.zone, offering.capacity_type, offering.reservation
 
 
 class Constraint:
@@ -90,42 +96,23 @@ class State:
         self.then: dict[Constraint, State | None] = {}
 
 
-class Shelf:
-    """The options of one pool, or of one priority of it, compiled for one pass.
+class Assortment:
+    """Options of a pool, cheapest first, and which of them can have which labels: the same for every pass that sells them.
 
-    `reserve` books what DaemonSets take of options; `measure` takes it off and makes the tables of room.
+    `kinds` are all types that the pool knows, whether or not they are for sale.
     """
 
-    def __init__(
-        self,
-        pool: PoolView,
-        options: Iterable[Option],
-        *,
-        architecture: Constraint | None = None,
-        strict_min_values: bool = True,
-    ) -> None:
-        self._strict = strict_min_values
-        self.pool = pool
-        self.architecture = architecture
-        self.options = tuple(
-            sorted(
-                options,
-                key=lambda o: (o.price, o.type.name, o.offering.zone, o.offering.capacity_type, o.offering.reservation),
-            )
-        )
+    def __init__(self, kinds: Sequence[InstanceType], options: Iterable[Option]) -> None:
+        self._kinds = kinds
+        self.options = tuple(sorted(options, key=cheapest_first))
+        self.types = self._by_type()
         # Made when a label is first asked about: of a dozen a pass reads four or five.
         self._values: dict[str, dict[str, int] | None] = {}
         self._defined: dict[str, int] = {}
-        self._types = self._by_type()
-        self.template = template_requirements(pool)
-        self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
-        self._everything = (1 << len(self.options)) - 1
-        self._masks: dict[tuple[str, Requirement], int] = {}
-        self._rooms: list[tuple[list[int], list[int]]] = []
-        self._overheads: list[tuple[Amounts, int]] = [({}, self._everything)]  # each with the options that have it
-        self._states: dict[frozenset[tuple[str, Requirement]], State] = {}
-        self.start = self._state(self.template)
-        self._flexible: dict[tuple[str, Requirement, int], int] = {}
+
+    def of(self, types: Set[str]) -> "Assortment":
+        """The options of these types, by name."""
+        return Assortment(self._kinds, (option for option in self.options if option.type.name in types))
 
     def _by_type(self) -> list[tuple[InstanceType, int]]:
         """Each type once, with its options: what is true of a type is asked of it once."""
@@ -141,6 +128,74 @@ class Shelf:
                 masks[of], types[of] = bit, kind
             bit <<= 1
         return [(kind, masks[of]) for of, kind in types.items()]
+
+    def by_value(self, key: str) -> dict[str, int] | None:
+        """For each value of a label of the cloud the options that can have it; None for other labels.
+
+        A label is the cloud's also where only options define it that the pool rules out: no template sets it.
+        """
+        try:
+            return self._values[key]
+        except KeyError:
+            found = self._read(key) if self._of_cloud(key) else None
+            if found is not None:
+                self._defined[key] = functools.reduce(operator.or_, found.values(), 0)
+            self._values[key] = found
+            return found
+
+    def defined(self, key: str) -> int:
+        """The options that define the label."""
+        return self._defined.get(key, 0)
+
+    def _of_cloud(self, key: str) -> bool:
+        """Whether some type or offering of the pool defines the label."""
+        return key in OF_OFFERINGS or any(
+            key in kind.labels_of_today or key in kind.labels_of_offerings for kind in self._kinds
+        )
+
+    def _read(self, key: str) -> dict[str, int]:
+        masks: dict[str, int] = {}
+        if key in OF_OFFERINGS or any(key in kind.labels_of_offerings for kind, _ in self.types):
+            bit = 1
+            for option in self.options:
+                for value in option.values(key):
+                    masks[value] = masks.get(value, 0) | bit
+                bit <<= 1
+            return masks
+        for kind, options in self.types:
+            for value in kind.labels_of_today.get(key, ()):
+                masks[value] = masks.get(value, 0) | options
+        return masks
+
+
+class Shelf:
+    """The options of one pool, or of one priority of it, compiled for one pass.
+
+    `reserve` books what DaemonSets take of options; `measure` takes it off and makes the tables of room.
+    """
+
+    def __init__(
+        self,
+        pool: PoolView,
+        sold: Assortment,
+        *,
+        architecture: Constraint | None = None,
+        strict_min_values: bool = True,
+    ) -> None:
+        self._strict = strict_min_values
+        self.pool = pool
+        self.architecture = architecture
+        self._sold = sold
+        self.options = sold.options
+        self.template = template_requirements(pool)
+        self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
+        self._everything = (1 << len(self.options)) - 1
+        self._masks: dict[tuple[str, Requirement], int] = {}
+        self._rooms: list[tuple[list[int], list[int]]] = []
+        self._overheads: list[tuple[Amounts, int]] = [({}, self._everything)]  # each with the options that have it
+        self._states: dict[frozenset[tuple[str, Requirement]], State] = {}
+        self.start = self._state(self.template)
+        self._flexible: dict[tuple[str, Requirement, int], int] = {}
 
     def reserve(self, mask: int, amounts: Amounts) -> None:
         """Adds what a DaemonSet takes of each option of the mask to its overhead."""
@@ -159,7 +214,7 @@ class Shelf:
         """Makes the tables of room for the resources, in their order."""
         alike = [
             (kind.allocatable, held, mask & options)
-            for kind, mask in self._types
+            for kind, mask in self._sold.types
             for held, options in self._overheads
             if mask & options
         ]
@@ -197,40 +252,7 @@ class Shelf:
 
     def known(self, key: str) -> bool:
         """Whether nodes of this pool can have the label at all."""
-        return self._by_value(key) is not None or key in self.template or key in names.WELL_KNOWN_LABELS
-
-    def _by_value(self, key: str) -> dict[str, int] | None:
-        """For each value of a label of the cloud the options that can have it; None for other labels.
-
-        A label is the cloud's also where only options define it that the pool rules out: no template sets it.
-        """
-        try:
-            return self._values[key]
-        except KeyError:
-            found = self._values[key] = self._read(key) if self._of_cloud(key) else None
-            if found is not None:
-                self._defined[key] = functools.reduce(operator.or_, found.values(), 0)
-            return found
-
-    def _of_cloud(self, key: str) -> bool:
-        """Whether some type or offering of the pool defines the label."""
-        return key in OF_OFFERINGS or any(
-            key in kind.labels_of_today or key in kind.labels_of_offerings for kind in self.pool.instance_types
-        )
-
-    def _read(self, key: str) -> dict[str, int]:
-        masks: dict[str, int] = {}
-        if key in OF_OFFERINGS or any(key in kind.labels_of_offerings for kind, _ in self._types):
-            bit = 1
-            for option in self.options:
-                for value in option.values(key):
-                    masks[value] = masks.get(value, 0) | bit
-                bit <<= 1
-            return masks
-        for kind, options in self._types:
-            for value in kind.labels_of_today.get(key, ()):
-                masks[value] = masks.get(value, 0) | options
-        return masks
+        return self._sold.by_value(key) is not None or key in self.template or key in names.WELL_KNOWN_LABELS
 
     def mask_of(self, key: str, requirement: Requirement) -> int:
         """The options whose label can satisfy the requirement.
@@ -241,8 +263,8 @@ class Shelf:
         cached = self._masks.get((key, requirement))
         if cached is not None:
             return cached
-        by_value = self._by_value(key) or {}
-        defined = self._defined.get(key, 0)
+        by_value = self._sold.by_value(key) or {}
+        defined = self._sold.defined(key)
         own = key in self.pool.labels and key not in names.WELL_KNOWN_LABELS
         mask = self._everything & ~defined if own or requirement.tolerates_absence else 0
         for value, options in by_value.items():
@@ -257,7 +279,7 @@ class Shelf:
         if state is None:
             mask = self._everything
             for label, requirement in requirements.items():
-                if self._by_value(label) is not None:
+                if self._sold.by_value(label) is not None:
                     mask &= self.mask_of(label, requirement)
             state = self._states[key] = State(requirements, mask)
         return state
@@ -278,7 +300,7 @@ class Shelf:
                 merged[key] = held.intersect(asked)
                 if merged[key] == NEVER:
                     return None
-            elif self._by_value(key) is not None:
+            elif self._sold.by_value(key) is not None:
                 merged[key] = asked
             elif not asked.tolerates_absence:
                 return None  # no node of this pool will carry the label
@@ -288,7 +310,7 @@ class Shelf:
     def values(self, key: str, state: State, mask: int) -> list[str]:
         """The values that the label can still have, sorted: what the options offer, or what the template lists."""
         requirement = state.requirements.get(key)
-        by_value = self._by_value(key)
+        by_value = self._sold.by_value(key)
         if by_value is not None:
             return sorted(
                 value
@@ -303,13 +325,13 @@ class Shelf:
         """The options of the mask whose machines will not carry the label at all."""
         if key in self.pool.labels:
             return 0
-        if self._by_value(key) is not None:
-            return mask & ~self._defined[key]
+        if self._sold.by_value(key) is not None:
+            return mask & ~self._sold.defined(key)
         return 0 if key in self.template and not self.template[key].tolerates_absence else mask
 
     def options_with(self, key: str, value: str) -> int:
         """The options whose label can be `value`; all of them where options do not define the label."""
-        by_value = self._by_value(key)
+        by_value = self._sold.by_value(key)
         return self._everything if by_value is None else by_value.get(value, 0)
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
@@ -329,7 +351,7 @@ class Shelf:
         """How many different values the label still has among the options; remembered, because masks recur."""
         known = self._flexible.get((key, requirement, mask))
         if known is None:
-            by_value = self._by_value(key) or {}
+            by_value = self._sold.by_value(key) or {}
             known = sum(1 for value, options in by_value.items() if options & mask and requirement.allows(value))
             self._flexible[key, requirement, mask] = known
         return known

@@ -4,7 +4,7 @@ import bisect
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
@@ -20,6 +20,7 @@ from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import (
+    Assortment,
     Constraint,
     Constraints,
     Option,
@@ -30,6 +31,7 @@ from growth.planning.offerings import (
 from growth.planning.placing import Placing
 from growth.planning.plan import Filled, Plan, PlannedClaim, Unplaced
 from growth.planning.reasons import Explainer
+from growth.planning.recent import Recent
 from growth.planning.rehearsal import Stage
 from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
@@ -189,7 +191,8 @@ class Pass:
 
     def ledgers(self) -> dict[PoolRef, Ledger]:
         """What may still be bought, for one trial."""
-        return {ref: ledger.copy() for ref, ledger in self._books.items()}
+        # In books without a bound nothing is ever written.
+        return {ref: ledger.copy() if ledger.bounded else ledger for ref, ledger in self._books.items()}
 
     def packer(
         self,
@@ -284,21 +287,21 @@ class Pass:
 
     def _shelves(self) -> list[Shelf]:
         """The pools in the order in which they are asked; a growth pool with priorities is one shelf a priority."""
-        shelves = []
+        shelves: list[Shelf] = []
         for pool in self._pools:
             if pool.problem:
                 continue
-            options = offered(pool)
-            of = pool.priorities
-            for priority in sorted({of.get(kind.name, 0) for kind in pool.instance_types} if of else {0}, reverse=True):
-                found = [option for option in options if of.get(option.type.name, 0) == priority] if of else options
-                if found:
-                    shelves.append(self._shelf(pool, found))
+            sold = offered(pool)
+            by_priority: dict[int, set[str]] = {}
+            for kind in pool.instance_types if pool.priorities else ():
+                by_priority.setdefault(pool.priorities.get(kind.name, 0), set()).add(kind.name)
+            parts = [sold.of(by_priority[priority]) for priority in sorted(by_priority, reverse=True)]
+            shelves += [self._shelf(pool, part) for part in parts or [sold] if part.options]
         return shelves
 
-    def _shelf(self, pool: PoolView, options: list[Option]) -> Shelf:
+    def _shelf(self, pool: PoolView, sold: Assortment) -> Shelf:
         return Shelf(
-            pool, options, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
+            pool, sold, architecture=self._architecture(pool), strict_min_values=self._options.strict_min_values
         )
 
     def _architecture(self, pool: PoolView) -> Constraint | None:
@@ -414,14 +417,25 @@ class Pass:
         return result
 
 
-def offered(pool: PoolView, *, unavailable: bool = False) -> list[Option]:
-    """What the pool's clouds sell now; with `unavailable` also what they would sell if they had it.
+def offered(pool: PoolView, *, unavailable: bool = False) -> Assortment:
+    """What the pool's clouds sell now, cheapest first; with `unavailable` also what they would sell if they had it.
 
     What the pool's own requirements rule out is left out from the start, unless that is everything: then all of it stays,
     so that it can be said what was ruled out.
     """
-    template = template_requirements(pool)
-    return list(_offered(pool, template, unavailable=unavailable)) or list(_offered(pool, {}, unavailable=unavailable))
+    asked = (pool.ref, unavailable, pool.labels, pool.requirements, pool.instance_types)
+    known = _RECENT.find(asked)
+    if known is None:
+        template = template_requirements(pool)
+        options = list(_offered(pool, template, unavailable=unavailable))
+        options = options or list(_offered(pool, {}, unavailable=unavailable))
+        known = _RECENT.keep(asked, Assortment(pool.instance_types, options))
+    return known
+
+
+_Offered = tuple[PoolRef, bool, Mapping[str, str], tuple[object, ...], tuple[InstanceType, ...]]
+# What is for sale changes rarely, and every pass asks again; so many pools are usual.
+_RECENT: Final[Recent[_Offered, Assortment]] = Recent(kept=32)
 
 
 def _offered(pool: PoolView, template: Mapping[str, Requirement], *, unavailable: bool) -> Iterator[Option]:

@@ -24,8 +24,8 @@ def perform(
     orders: Sequence[Order], *, jobs: int = 1, tell: Callable[[float], None] = lambda _: None
 ) -> Iterator[Outcome]:
     """The outcomes, as they come. With one job everything runs in this very process, and `tell` hears the virtual time."""
+    quiet()
     if jobs == 1 or len(orders) == 1:
-        quiet()
         yield from (run(order, tell=tell) for order in orders)
         return
     # Fresh processes: a fork would inherit the event loops and threads of whoever called.

@@ -100,6 +100,7 @@ class Ledger:
         self._bought: dict[str, dict[str, None]] = {}
         self._pool_of: dict[str, str] = {}  # by the claim's UID, for ever
         self._lost: dict[str, None] = {}  # UIDs of claims that others took away
+        self._granted: dict[str, None] = {}  # names of claims that were reserved or there while limits had room for all
         self._counts: collections.Counter[str] = collections.Counter()
         self._revisions = 0
         self._most = 0
@@ -205,9 +206,14 @@ class Ledger:
             count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
             self._check_limit(f"NodePool {name}", count, int(limit), revision, bought=bought)
+            if count <= int(limit):
+                self._granted |= dict.fromkeys(reserved | own.keys())
             uids = {own[claim]["metadata"]["uid"] for claim in passed}
-            machines = sum(self._pool_of.get(uid, "") == name and uid not in uids for uid in known)
-            self._check_limit(f"machines of NodePool {name}", machines, int(limit), revision, bought=bought)
+            machines = [uid for uid in known if self._pool_of.get(uid, "") == name and uid not in uids]
+            # Those of claims that were granted before the limit was lowered may still come.
+            granted = {own[claim]["metadata"]["uid"] for claim in own if claim in self._granted}
+            new = bought and not granted.issuperset(machines)
+            self._check_limit(f"machines of NodePool {name}", len(machines), int(limit), revision, bought=new)
         for name, pool in self._growth_pools.items():
             self._check_growth(name, pool, revision)
         if self._caps.max_nodes is not None:

@@ -154,8 +154,8 @@ class KwokStage:
             random=random,
         )
 
-    async def start(self) -> None:
-        await self._cluster.admin.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
+    async def start(self, **spec: Any) -> None:
+        await self._cluster.admin.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}, "spec": spec})
         for number, cluster in enumerate((OURS, THEIRS)):
             registrar = Registrar(
                 MemoryApi(self._cluster.server, user="growth-kwok"),
@@ -385,13 +385,13 @@ STAGES: Mapping[str, type[AnyStage]] = {
 }
 
 
-def on(cloud: str, body: Callable[[Any], Awaitable[R]], *, seed: int = 1) -> R:
-    """Runs `body` with the stage of that cloud."""
+def on(cloud: str, body: Callable[[Any], Awaitable[R]], *, seed: int = 1, **spec: Any) -> R:
+    """Runs `body` with the stage of that cloud; `spec` is of its node class `default`."""
 
     async def main(kernel: Kernel) -> R:
         async with _cluster(kernel) as cluster:
             stage = STAGES[cloud](kernel, cluster)
-            await stage.start()
+            await stage.start(**spec)
             return await body(stage)
 
     return sim.run(main, seed=seed, limit_seconds=200_000).value

@@ -2,11 +2,16 @@
 
 import dataclasses
 import datetime as dt
+from typing import Any
+
+import pytest
 
 from growth.api import names
+from growth.cluster.snapshot import NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
-from growth.planning.disruption.search import SearchOptions
+from growth.planning.disruption.search import SearchOptions, believing
+from growth.planning.disruption.search.course import Course
 from tests.unit.planning.builders import (
     EURO,
     HOST,
@@ -80,6 +85,15 @@ def test_several_nodes_become_several_that_are_cheaper() -> None:
     assert gone(made) == ["n0", "n1", "n2", "n3"]
     bought = [each.planned.instance_type for move in made.moves for each in move.replacements]
     assert bought == ["cheap", "cheap"]
+
+
+def test_a_node_of_the_type_that_is_bought_stays_while_others_go_for_it() -> None:
+    """Together with it nothing may be bought of its type; without it that replaces the others."""
+    four, eight = kind("four", 4, "16Gi", price=0.4), kind("eight", 8, "32Gi", price=0.7)
+    many = [owned(name, *pods(15, name, cpu="250m"), of=four) for name in "ab"]
+    made = found(*many, owned("d", *pods(3, "large", cpu="2500m"), of=eight), sold=(four, eight))
+    assert gone(made) == ["a", "b"]
+    assert [each.planned.instance_type for each in only(made).replacements] == ["eight"]
 
 
 def test_a_large_node_with_one_pod_becomes_a_small_one() -> None:
@@ -358,6 +372,19 @@ def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
     assert len(gone(made)) >= 8
 
 
+def test_where_all_moves_are_too_many_those_are_made_that_save_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves that are not believed together do not keep one that is believed alone."""
+
+    def left_over(course: Course, _: frozenset[str]) -> tuple[list[str], bool]:
+        keys = [key for step in course.steps for at in step.nodes for key in course.ground.evicted[at]]
+        return (keys if len(course.steps) > 1 else []), True
+
+    monkeypatch.setattr(believing, "_left_over", left_over)
+    nodes = [owned(name, *pods(1, name), price=price) for name, price in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
+    made = found(*nodes, owned("d", *pods(1, "d"), of=LARGE), candidates="a b c")
+    assert gone(made) == ["b"]
+
+
 def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:
     """It waits already and comes first: a move that has room for its own pods alone is not believed."""
     dear = kind("dear", 4, "16Gi", price=2.0)
@@ -373,6 +400,22 @@ def test_a_node_that_goes_is_a_place_without_pods_while_it_goes() -> None:
     nodes = [owned(zone, *pods(2, f"x{zone}", cpu="100m", **even), zone=zone) for zone in "abc"]
     made = found(*nodes, candidates="a", sold=(kind("far", 4, "16Gi", zones="z"),))
     assert made.moves == ()
+
+
+def test_a_node_of_another_move_is_a_place_with_its_pods_until_it_is_gone() -> None:
+    """Those who spread over zones have no second place in one while the other stands empty; with a pod there they have."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    near = kind("near", 4, "16Gi", zones="a")
+    nodes = [owned(name, *pods(1, f"x{name}", **even), of=near) for name in ("a", "c")]
+    last = pods(1, "z", **even)
+
+    def made(*closing: NodeView, **more: Any) -> list[str]:
+        closed = tuple(dataclasses.replace(each, allocatable={}, requested={}) for each in closing)
+        return gone(found(*nodes, candidates="a", sold=(near,), closing=closed, **more))
+
+    assert made() == ["a"]
+    assert made(node("b", zone="b")) == []
+    assert made(node("b", *last, zone="b"), pending=last, ending=frozenset({"default/z-00"})) == ["a"]
 
 
 def test_pods_that_nobody_can_place_block_no_move() -> None:

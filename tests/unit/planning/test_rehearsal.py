@@ -207,6 +207,19 @@ def test_the_same_question_has_the_same_answer() -> None:
     assert stage.rehearse_nodes(machines) == stage.rehearse_nodes(machines)
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("arrival", list(Arrival))
+def test_pods_in_another_order_are_bound_as_on_a_stage_of_their_own(seed: int, arrival: Arrival) -> None:
+    """What is compiled once serves every order, with machines and without, and nothing of one is left for the next."""
+    made = cluster(seed)
+    plan = solve(made.snapshot, made.demands)
+    stage = Stage(made.snapshot, made.demands)
+    for queue in (made.demands, made.demands[::-1], made.demands):
+        for claims in (plan.claims, plan.claims[:1], ()):
+            alone = Stage(made.snapshot, queue).rehearse(claims, arrival)
+            assert stage.queued(queue).rehearse(claims, arrival) == alone
+
+
 def test_the_short_way_for_plain_pods_ends_where_the_long_one_does() -> None:
     """One by one plain pods ask the newest machine alone; beside a pod with rules they ask all, and nothing changes."""
     sizes = [("1", "2Gi"), ("500m", "4Gi"), ("2", "1Gi"), ("100m", "100Mi")]

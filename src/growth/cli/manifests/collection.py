@@ -57,6 +57,7 @@ from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import Demand
 from growth.controllers import headroom
 from growth.planning.reckoning import reckoned
+from growth.providers.hetzner.classes import learned_sizes
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
 OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, CAPACITY_BUFFER, *NODE_CLASSES)
@@ -189,6 +190,12 @@ class Collection:
         return cast("tuple[GrowthPool, ...]", tuple(self._all(GROWTH_POOL)))
 
     @property
+    def types_seen(self) -> tuple[str, ...]:
+        """The types of machines that Nodes have and growth pools name."""
+        labelled = [node.metadata.labels.get(names.INSTANCE_TYPE_LABEL, "") for node in self._all(NODE)]
+        return (*labelled, *(each.name for pool in self.growth_pools for each in pool.spec.server_types))
+
+    @property
     def priority_classes(self) -> tuple[PriorityClass, ...]:
         return cast("tuple[PriorityClass, ...]", tuple(self._all(PRIORITY_CLASS)))
 
@@ -306,8 +313,10 @@ class Collection:
         for kind in NODE_CLASSES:
             for item in self._all(kind):
                 reference = NodeClassReference(group=kind.group, kind=kind.kind, name=item.metadata.name)
-                zones = item.spec.locations if kind is HETZNER_NODE_CLASS else ()
-                yield reference, NodeClassView(item.status.conditions, zones)
+                if kind is HETZNER_NODE_CLASS:
+                    yield reference, NodeClassView(item.status.conditions, item.spec.locations, learned_sizes(item))
+                else:
+                    yield reference, NodeClassView(item.status.conditions)
 
     def _prioritised(self) -> Iterator[CachedPod]:
         """The pods with their priority as admission would fill it in."""

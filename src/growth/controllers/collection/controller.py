@@ -19,6 +19,7 @@ from growth.api.meta import ObjectMeta
 from growth.api.nodes import NODE, Node
 from growth.controllers import disrupted
 from growth.controllers.collection.held import HeldBack
+from growth.controllers.denials import Denials
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import every
 from growth.controllers.ownership import serves
@@ -64,8 +65,7 @@ class Collection:
         self._held = HeldBack(env)
         # By provider ID: since when (monotonic) a machine has been known to have no claim.
         self._unclaimed: dict[str, float] = {}
-        # By the claim's UID: when (monotonic) the cloud first said that there is no such machine.
-        self._missing: dict[str, float] = {}
+        self._denials = Denials(env.clock, confirm=env.settings.collection_confirm)  # by the claim's UID
         # By the claim's UID: when (monotonic) the server first said that its Node is gone.
         self._nodeless: dict[str, float] = {}
         self._unreadable: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Collection:
                 await self._alone(self._remove_machine(machine), about=machine.provider_id)
             for claim in gone:
                 await self._alone(self._remove_claim(claim), about=claim.metadata.name)
-        if self._missing or self._nodeless:
+        if self._denials or self._nodeless:
             return min(settings.collection_period, settings.collection_confirm)
         return settings.collection_period
 
@@ -189,23 +189,18 @@ class Collection:
         """Those of which the cloud has said twice, long enough apart, that there is no machine, and whose Node is not ready."""
         env = self._env
         found = []
-        missing: dict[str, float] = {}
+        self._denials.keep(claim.metadata.uid for claim in suspects)
         for claim in suspects:
-            uid, now = claim.metadata.uid, env.clock.monotonic()
+            uid = claim.metadata.uid
             try:
                 await env.provider.get(claim.status.provider_id)
-                continue
+                self._denials.forget(uid)
             except MachineNotFound:
-                missing[uid] = self._missing.get(uid, now)
+                if self._denials.deny(uid) and not await self._has_ready_node(claim):
+                    found.append(claim)
             except CloudError as error:  # no answer: neither the first nor the second, nor a reason to forget
                 if not isinstance(error, CloudUnavailable):
                     _log.warning("the cloud cannot tell of a machine", NodeClaim=claim.metadata.name, error=str(error))
-                if uid in self._missing:
-                    missing[uid] = self._missing[uid]
-                continue
-            if now - missing[uid] >= env.settings.collection_confirm and not await self._has_ready_node(claim):
-                found.append(claim)
-        self._missing = missing
         return found
 
     async def _has_ready_node(self, claim: NodeClaim) -> bool:
@@ -258,12 +253,12 @@ class Collection:
             if fresh.status.provider_id != claim.status.provider_id:
                 return
             nodes = await self._nodes_of(fresh)
-            if any(node.is_ready for node in nodes) or (nodes and claim.metadata.uid not in self._missing):
+            if any(node.is_ready for node in nodes) or (nodes and claim.metadata.uid not in self._denials):
                 return
             await env.api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
         except (NotFound, Conflict):
             return
-        self._missing.pop(claim.metadata.uid, None)
+        self._denials.forget(claim.metadata.uid)
         self._nodeless.pop(claim.metadata.uid, None)
         env.metrics.add(COLLECTED, kind=CLAIMS)
         disrupted.count_disrupted(env.metrics, claim, reason="garbage_collected")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from growth.api import names
-from growth.api.conditions import find
+from growth.api.conditions import TRUE, find
 from growth.api.growthpools import EMPTY, GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
@@ -142,8 +142,9 @@ class Looking:
         return doubt(provider_id, nodes=len(state.nodes.store.find("provider", provider_id)), claims=len(claims))
 
     def _initialized_seconds(self, claim: NodeClaim) -> float:
+        """For how long the claim has said so. Its Node may be marked before: a write fails, or waits behind another."""
         told = find(claim.status.conditions, names.INITIALIZED)
-        if told is None or told.last_transition_time is None:
+        if told is None or told.last_transition_time is None or told.status != TRUE:
             return 0.0
         return (self._env.clock.now() - told.last_transition_time).total_seconds()
 

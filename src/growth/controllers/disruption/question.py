@@ -207,7 +207,7 @@ def _housed(
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
     may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold. But
     once its Node is there, such a machine is a place without pods to those who spread. Those of buffers take what the others
-    leave.
+    leave. Nodes on their way out are asked about twice: as if they were gone, and as they stand there until they are.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -224,8 +224,6 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    views = _filled(others, situation.waiting)
-
     registered = {each.node for each in situation.others}
 
     def offered(before: NodeView, filled: NodeView) -> NodeView:
@@ -234,16 +232,25 @@ def _housed(
         shut = filled.name in closed or (known is not None and filled.name not in known)
         return _full(filled) if shut else filled
 
-    there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
-    open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
-    places, homeless = _places(open_to_them, moving, sure=move.reason == names.UNDERUTILIZED)
+    def housed(others: Snapshot, waiting: Sequence[Demand]) -> tuple[Sequence[str], set[str]]:
+        """Who has no place, and which nodes take somebody."""
+        views = _filled(others, waiting)
+        there = tuple(itertools.starmap(offered, zip(others.nodes, views, strict=True)))
+        open_to_them = dataclasses.replace(others, nodes=(*there, *stand_ins(move.replacements, situation)))
+        places, homeless = _places(open_to_them, moving, sure=move.reason == names.UNDERUTILIZED)
+        pairs = zip(others.nodes, views, strict=True)
+        taken = {view.name for before, view in pairs if view is not before and view.initialized}
+        return homeless, places.keys() & {view.name for view in others.nodes} | taken
+
+    homeless, places = housed(others, situation.waiting)
+    if not homeless and situation.closing and any(each.shape.spec.topology_spread_constraints for each in moving):
+        standing = dataclasses.replace(others, nodes=(*others.nodes, *situation.closing))
+        homeless, more = housed(standing, situation.adrift)
+        places |= more
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if not why and (situation.buffered or move.reason == names.UNDERUTILIZED):
         why = _left_behind(move, situation, moving)
-    taken = {
-        view.name for before, view in zip(others.nodes, views, strict=True) if view is not before and view.initialized
-    }
-    return why, frozenset(places.keys() & {view.name for view in others.nodes} | taken)
+    return why, frozenset(places)
 
 
 def _places(

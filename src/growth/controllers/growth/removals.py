@@ -30,6 +30,7 @@ from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
 from growth.api.pools import PoolRef
 from growth.cluster.shapes import CachedPod
+from growth.controllers.denials import Denials
 from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
@@ -62,6 +63,7 @@ class Removals:
         self._env = env
         settings = env.settings
         self._patience = removing.Patience(retry_after=settings.removal_retry_after, most=settings.max_removal_attempts)
+        self._denials = Denials(env.clock, confirm=settings.collection_confirm)  # by the request's UID
         self._reconciler: Reconciler[str] = Reconciler("noderemoval", self._act, random=env.random, workers=WORKERS)
         state = env.state
         state.node_removals.subscribe(self._on_removal)
@@ -83,7 +85,9 @@ class Removals:
     # What makes us look at a removal.
 
     def _on_removal(self, news: Change[NodeRemovalRequest]) -> None:
-        if not isinstance(news, Deleted):
+        if isinstance(news, Deleted):
+            self._denials.forget(news.old.metadata.uid)
+        else:
             self._reconciler.add(news.key[1])
 
     def _on_claim(self, news: Change[NodeClaim]) -> None:
@@ -125,7 +129,7 @@ class Removals:
             if claim is None or request.status.phase == REMOVAL_FAILED:
                 scene = Scene(claim=claim)  # of the rest nobody asks
             else:
-                scene = await self._look(claim)
+                scene = await self._look(request, claim)
             step = removing.next_step(request, scene, now=self._env.clock.now(), patience=self._patience)
             return await self._perform(raw, request, scene, step)
 
@@ -181,7 +185,7 @@ class Removals:
         except NotFound:
             return None
 
-    async def _look(self, claim: NodeClaim) -> Scene:
+    async def _look(self, request: NodeRemovalRequest, claim: NodeClaim) -> Scene:
         env = self._env
         node = await self._node_of(claim)
         pods = await pods_on(env, node.metadata.name) if node is not None else ()
@@ -191,7 +195,7 @@ class Removals:
             claim=claim,
             node=node,
             pods=tuple(pods),
-            machine=await self._machine_of(claim),
+            machine=await self._machine_of(request, claim),
             wanted=any(map(env.state.nominated, sorted(names_))),
             paused=bool(why_paused(env, pool)) or (node is not None and marked_paused(node.metadata)),
         )
@@ -208,16 +212,17 @@ class Removals:
                         return node
         return None
 
-    async def _machine_of(self, claim: NodeClaim) -> Machine:
+    async def _machine_of(self, request: NodeRemovalRequest, claim: NodeClaim) -> Machine:
         if not claim.status.provider_id:
             return Machine.UNKNOWN
         try:
             machine = await self._env.provider.get(claim.status.provider_id)
         except MachineNotFound:
-            return Machine.GONE
+            return Machine.GONE if self._denials.deny(request.metadata.uid) else Machine.DENIED
         except CloudError as error:
             _log.warning("the cloud does not tell of a machine", error=_told(error))
             return Machine.UNKNOWN
+        self._denials.forget(request.metadata.uid)
         return Machine.DELETING if machine.deleting else Machine.THERE
 
     # Asking the cloud.
@@ -243,7 +248,10 @@ class Removals:
         try:
             await env.provider.delete(fresh)
         except MachineNotFound:
-            return SOON_SECONDS
+            if node is not None and node.is_ready:
+                return SOON_SECONDS  # its kubelet speaks: not believed
+            await self._finish(request, fresh, running(pods))
+            return None
         except CloudError as error:
             await self._refused(written, request, node, number, _told(error))
             return self._env.settings.removal_retry_after

@@ -43,10 +43,11 @@ SETTLE_SECONDS: Final = 1.0
 
 
 class Machine(enum.Enum):
-    """What the cloud says of the machine. `UNKNOWN` is not gone."""
+    """What the cloud says of the machine. `UNKNOWN` is not gone, and `DENIED`, a «not found» without a second, is not yet."""
 
     THERE = "there"
     DELETING = "deleting"
+    DENIED = "denied"
     GONE = "gone"
     UNKNOWN = "unknown"
 
@@ -144,9 +145,9 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
         return Nothing()  # a phase of a newer version of us
     busy = running(scene.pods)
     alive = scene.node is not None and scene.node.is_ready
-    if scene.machine is Machine.GONE and status.removal_attempt and not alive:
+    if status.removal_attempt and not alive and _is_gone(request, scene.machine):
         return Finish(busy)
-    if scene.machine in {Machine.GONE, Machine.UNKNOWN}:
+    if scene.machine in {Machine.DENIED, Machine.GONE, Machine.UNKNOWN}:
         # A cloud that says «gone» of a machine whose kubelet speaks is not believed, and one that nobody took down and
         # that is gone is collection's business.
         return Wait(POLL_SECONDS)
@@ -155,6 +156,11 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
             return Mark()  # it cannot be kept any more: at least nobody else comes
         return _accepted(request, busy, now=now, patience=patience)
     return _unaccepted(request, scene, busy, now=now, patience=patience)
+
+
+def _is_gone(request: NodeRemovalRequest, machine: Machine) -> bool:
+    """One «not found» is enough where the cloud has accepted. An attempt that was only written down may never have been made."""
+    return machine is Machine.GONE or (machine is Machine.DENIED and accepted(request))
 
 
 def _accepted(

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Final
 
 from growth.api import names
 from growth.api.growthpools import GrowthPool
@@ -19,6 +20,7 @@ from growth.planning.offerings import template_requirements
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Filter, Plan, Reason, Unplaced
 from growth.planning.pod_budgets import PodBudgets
+from growth.planning.recent import Recent
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
 
@@ -140,6 +142,18 @@ def _staying(question: Question) -> Set[str]:
 
 def planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:
     """The plan. Pods that planning itself fails on, which is a bug of ours, have no place; the others get theirs."""
+    asked = (dataclasses.replace(snapshot, revision=0), tuple(demands), options)
+    known = _RECENT.find(asked)
+    if known is not None:
+        return dataclasses.replace(known, revision=snapshot.revision)
+    return _RECENT.keep(asked, _planned(snapshot, demands, options))
+
+
+# Pods that nothing can be bought for are planned for again whenever anything has changed, mostly what does not concern them.
+_RECENT: Final[Recent[tuple[Snapshot, tuple[Demand, ...], Options], Plan]] = Recent(kept=2)
+
+
+def _planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:
     try:
         return solve(snapshot, demands, options)
     except Exception as error:

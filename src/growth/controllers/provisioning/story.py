@@ -97,7 +97,8 @@ def _kind(planned: PlannedClaim) -> str:
 def _why(planned: PlannedClaim, currency: str) -> str:
     where = f"{planned.zone}, {planned.capacity_type}"
     if planned.next_best is None:
-        return f"the only type that would do ({where})"
+        # A claim lists what is near the price of the cheapest: others may hold the pods too, and cost much more.
+        return f"the cheapest that would do, with no other near its price ({where})"
     name, price = planned.next_best
     return f"the cheapest of {len(planned.instance_types)} types that would do ({where}); next {name} at {Money(price, currency)}/h"
 

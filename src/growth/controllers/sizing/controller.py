@@ -12,7 +12,7 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.cluster.replacing import replaces
-from growth.controllers import ending, tainting
+from growth.controllers import tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.reconciler import Reconciler
@@ -89,11 +89,7 @@ class Sizing:
             return UNSYNCED_SECONDS
         if why_paused(env, PoolRef.karpenter(name)):
             return PERIOD_SECONDS
-        claims = env.state.claims.store.find("pool", name)
-        marked = frozenset(
-            claim.metadata.name for claim in claims if any(map(tainting.tainted, ending.nodes_of(env, claim)))
-        )
-        found = decide.standing(pool, claims, marked)
+        found = lowering.cached(env, pool)
         if decide.surplus(pool, found):
             return await lowering.bring_down(env, name, tell=self._tell)
         if pool.spec.replicas is None:

@@ -45,20 +45,39 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
     gone: list[NodeClaim] = []
     try:
-        return await _end(env, pool, [staying[each] for each in chosen], gone)
+        return await _end(env, pool, [staying[each] for each in chosen], gone, bound=bound)
     finally:
         if gone:
             tell(story.ended(env, pool, gone, why=f"it has {len(staying)} machines, of {bound} that it may keep"))
 
 
-async def _end(env: Environment, pool: NodePool, claims: Sequence[NodeClaim], gone: list[NodeClaim]) -> float | None:
-    """One after the other, as long as the pool is as it was read. Those that went are in `gone`, whatever happens."""
+async def _end(
+    env: Environment, pool: NodePool, claims: Sequence[NodeClaim], gone: list[NodeClaim], *, bound: int
+) -> float | None:
+    """One after the other, as long as the pool is as it was read and still has too many: others may take some away for a
+    reason of their own meanwhile. Those that went are in `gone`, whatever happens.
+    """
     for claim in claims:
-        if _changed(env, pool):
+        staying = _staying(env, pool, gone)
+        if _changed(env, pool) or len(staying) <= bound:
             return AGAIN_SECONDS
-        if await ending.end(env, claim, reason=names.OVERPROVISIONED):
+        if claim.metadata.uid in staying and await ending.end(env, claim, reason=names.OVERPROVISIONED):
             gone.append(claim)
     return None
+
+
+def cached(env: Environment, pool: NodePool) -> decide.Standing:
+    """The pool's claims as the cache has them."""
+    claims = env.state.claims.store.find("pool", pool.metadata.name)
+    marked = frozenset(
+        claim.metadata.name for claim in claims if any(map(tainting.tainted, ending.nodes_of(env, claim)))
+    )
+    return decide.standing(pool, claims, marked)
+
+
+def _staying(env: Environment, pool: NodePool, gone: Sequence[NodeClaim]) -> set[str]:
+    """UIDs of those that nobody takes away, as far as the cache knows; of what we have just ended it may not have heard."""
+    return {each.metadata.uid for each in cached(env, pool).staying} - {each.metadata.uid for each in gone}
 
 
 def _changed(env: Environment, pool: NodePool) -> bool:

@@ -61,7 +61,8 @@ class Situation:
     CapacityBuffers stand for. `nodes` are all that we own and that are initialised, whether or not they may go; `others` are
     the rest, and why they are none of ours to move. `pools` are Karpenter's and those growth pools whose nodes may be moved,
     each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` is when pods
-    were last moved by us, by the UID of their owner (or their own where they have none).
+    were last moved by us, by the UID of their owner (or their own where they have none). `closing` are nodes on their way out,
+    by deletion or a move that is made, with those who still run there; these are in `demands` too, by the keys in `ending`.
     """
 
     snapshot: Snapshot
@@ -75,6 +76,8 @@ class Situation:
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
     minima: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    closing: tuple[NodeView, ...] = ()
+    ending: frozenset[str] = frozenset()
 
     @functools.cached_property
     def soft(self) -> frozenset[str]:
@@ -85,6 +88,11 @@ class Situation:
     def waiting(self) -> tuple[Demand, ...]:
         """The pods without a place that there are."""
         return tuple(each for each in self.demands if each.key not in self.buffered)
+
+    @functools.cached_property
+    def adrift(self) -> tuple[Demand, ...]:
+        """Those of them that run nowhere: while nodes that are on their way out still stand, the rest counts there."""
+        return tuple(each for each in self.waiting if each.key not in self.ending)
 
     @functools.cached_property
     def of_buffers(self) -> tuple[Demand, ...]:

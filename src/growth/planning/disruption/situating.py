@@ -5,6 +5,7 @@ as `Facts`. Pods of a node that is being disrupted count as pods without a place
 decided next leaves them theirs.
 """
 
+import collections
 import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning.disruption import words
 from growth.planning.disruption.continuous import minima, optimised
 from growth.planning.disruption.model import Kept, OwnedNode, Situation
+from growth.planning.occupants import DISRUPTED
 from growth.planning.overlays import overlaid
 
 
@@ -78,6 +80,7 @@ def situated(
     others = {name: stays for name, each in there.items() if (stays := _not_ours(each.machine, known[name], pools))}
     ours = {name: each for name, each in there.items() if name not in others}
     acting = [name for name in ours if known[name].acting and views.pop(name, None) is not None]
+    closing = [name for name, each in there.items() if name in acting or each.view is None]
     moving = [Demand(key_of(pod), pod.shape) for name in acting for pod in pods.get(name, ()) if _seeks(pod)]
     return Situation(
         snapshot=dataclasses.replace(
@@ -88,13 +91,28 @@ def situated(
         nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
         pools=pools,
         now=picture.now,
-        demands=(*assembled.demands, *moving, *buffered),
+        # Who preempts is of more importance than whom it found running, and is tried first.
+        demands=(*assembled.preempting, *assembled.demands, *moving, *buffered),
         buffered=frozenset(each.key for each in buffered),
         disruption_budgets=tuple(disruption_budgets),
         moved=moved or {},
         paused=paused,
         others=tuple(others.values()),
         minima=minima(picture.growth_pools),
+        closing=tuple(_closing(there[name].machine, pods.get(name, ())) for name in closing),
+        ending=frozenset(key_of(pod) for name in closing for pod in pods.get(name, ())),
+    )
+
+
+def _closing(machine: Machine, pods: Sequence[CachedPod]) -> NodeView:
+    """A node on its way out, as kube-scheduler sees it until it is gone: nobody may come, and whoever runs there counts."""
+    there = collections.Counter(pod.shape for pod in pods if not is_done(pod) and pod.deleting is None)
+    return NodeView(
+        name=machine.name,
+        labels=machine.labels,
+        taints=(*machine.taints, DISRUPTED),
+        pods=tuple(there.items()),
+        pool=machine.pool,
     )
 
 

@@ -274,17 +274,20 @@ def with_machines(scene: Scene, bought: Sequence[PlannedClaim], *, since: int = 
     return dataclasses.replace(scene, objects=objects)
 
 
+def closed(scene: Scene, nodes: Collection[str]) -> Scene:
+    """The nodes are cordoned: no pod comes any more."""
+    after = tuple(
+        msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, unschedulable=True))
+        if each.metadata.name in nodes
+        else each
+        for each in scene.objects.nodes
+    )
+    return dataclasses.replace(scene, objects=dataclasses.replace(scene.objects, nodes=after))
+
+
 def vacated(scene: Scene, name: str) -> Scene:
     """The node is there still and counts, but is closed, and its pods wait for another place: as while it is replaced."""
-    objects = scene.objects
-    nodes = tuple(
-        msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, unschedulable=True))
-        if each.metadata.name == name
-        else each
-        for each in objects.nodes
-    )
-    after = dataclasses.replace(scene, objects=dataclasses.replace(objects, nodes=nodes))
-    return with_pods(after, _sent_away(objects.pods, name, scene.now))
+    return with_pods(closed(scene, [name]), _sent_away(scene.objects.pods, name, scene.now))
 
 
 def _sent_away(pods: Sequence[CachedPod], name: str, now: dt.datetime) -> list[CachedPod]:

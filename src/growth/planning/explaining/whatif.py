@@ -3,9 +3,14 @@
 Changes are functions from a scene to a scene. Both sides are played in the same way, so that a difference is the change's:
 pods that wait are bound by the model of kube-scheduler, for the rest a plan is made, what it buys comes up, and so on until
 nothing more is bought. Where there is not room for all, it is the scheduler's queue that decides who gets it, not a plan.
+In which order the pods of a node that goes come again nobody can foretell: several are played, and what most of them lead to
+is told.
 """
 
+import collections
 import dataclasses
+import datetime as dt
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
@@ -26,6 +31,7 @@ from growth.planning.explaining.applying import (
     PLANNED,
     CannotApply,
     applied,
+    closed,
     leaving,
     with_machines,
     with_pods,
@@ -41,6 +47,9 @@ from growth.planning.rehearsal import Stage
 _HASH_LABEL = "pod-template-hash"
 # So often is bought and bound; the last rounds buy nothing as a rule.
 ROUNDS = 6
+# So many orders of successors are played; of many pods that wait only one, since each takes its time.
+ORDERS = 7
+MANY_PODS = 3000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,7 +117,7 @@ class Played:
 
 def compared(before: Scene, after: Changed, *, consolidate: bool = False) -> WhatIf:
     """Both sides; with `consolidate` also what could be saved on each."""
-    old, new = played(Changed(scene=before)), played(after)
+    old, new = played(Changed(scene=before)), likely(after)
     sides = _side(old, consolidate=consolidate), _side(new, consolidate=consolidate)
     known = {each.pod for each in sides[0].unplaced}
     return WhatIf(
@@ -122,14 +131,49 @@ def compared(before: Scene, after: Changed, *, consolidate: bool = False) -> Wha
     )
 
 
+def likely(changed: Changed) -> Played:
+    """What most orders of the successors lead to; of equally many the first."""
+    found: dict[object, list[Played]] = {}
+    for each in orders(changed, 1 if len(changed.scene.demands) > MANY_PODS else ORDERS):
+        end = played(each)
+        pods = collections.Counter(end.scene.pods[left.pod].shape for left in end.scene.plan.unplaced)
+        machines = collections.Counter((str(one.pool), one.instance_type, one.zone) for one in end.bought)
+        found.setdefault((frozenset(pods.items()), frozenset(machines.items())), []).append(end)
+    return max(found.values(), key=len)[0]
+
+
+def orders(changed: Changed, number: int) -> Iterator[Changed]:
+    """The change, and the same with the successors of the pods on nodes that go made in other orders."""
+    yield changed
+    origin = changed.origin
+    moving = {key_of(pod) for name in changed.gone for pod in (origin.pods_on.get(name, ()) if origin else ())}
+    pods = changed.scene.objects.pods
+    own = [at for at, pod in enumerate(pods) if key_of(pod) in moving]
+    if len({pods[at].shape for at in own}) < 2:
+        return  # they are alike
+    for turn in range(1, number):
+
+        def place(at: int, turn: int = turn) -> bytes:
+            return hashlib.sha256(f"{turn} {key_of(pods[at])}".encode()).digest()
+
+        after = list(pods)
+        for late, at in enumerate(sorted(own, key=place)):
+            created = changed.scene.now + dt.timedelta(milliseconds=late)
+            after[at] = msgspec.structs.replace(pods[at], created=created)
+        yield dataclasses.replace(changed, scene=with_pods(changed.scene, after))
+
+
 def played(changed: Changed) -> Played:
     """What comes of a scene. Nodes that go count against limits until they are gone: what those do not allow at first is
     bought afterwards.
     """
-    scene = _bound(changed.scene)
-    first = scene
     if changed.gone and changed.origin is not None:
-        first = with_pods(leaving(changed.origin, changed.gone), scene.objects.pods)
+        # A node that drains is there to those who count nodes, as a spread does.
+        pods = _bound(with_pods(closed(changed.origin, changed.gone), changed.scene.objects.pods)).objects.pods
+        scene = with_pods(changed.scene, pods)
+        first = with_pods(leaving(changed.origin, changed.gone), pods)
+    else:
+        scene = first = _bound(changed.scene)
     plan, waiting = first.plan, frozenset(first.unplaced)
     bought: list[PlannedClaim] = []
     for number in range(ROUNDS):

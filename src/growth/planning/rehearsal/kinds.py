@@ -1,6 +1,7 @@
 """What the model asks of a pod, worked out once for all pods of a shape."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -185,18 +186,8 @@ class Kinds:
 
     def placed(self, shape: PodShape) -> Kind:
         """The kind of pods that are on nodes already."""
-        try:
-            asked = requests_of(shape.spec)
-        except QuantityError:
-            asked = {}
-        return Kind(
-            shape=shape,
-            needs=(),
-            asked=(asked.get("cpu", 0), asked.get("memory", 0)),
-            scored=scored(shape.spec),
-            counts=self._counts(shape),
-            ports=host_ports_of(shape.spec),
-        )
+        asked, scored_as, ports = _taken(shape)
+        return Kind(shape=shape, needs=(), asked=asked, scored=scored_as, counts=self._counts(shape), ports=ports)
 
     def _counts(self, shape: PodShape) -> tuple[Count, ...]:
         selected = [
@@ -217,6 +208,16 @@ class Kinds:
                 yield self._constraints.of(from_expressions(term.match_expressions)), each.weight
             except RequirementError:
                 continue
+
+
+@functools.lru_cache(maxsize=2048)  # shapes are shared by pods and stay as they are; every rehearsal asks again
+def _taken(shape: PodShape) -> tuple[tuple[int, int], tuple[int, int], frozenset[Port]]:
+    """cpu and memory of a pod that is there, the same as scores see them, and its ports."""
+    try:
+        asked = requests_of(shape.spec)
+    except QuantityError:
+        asked = {}
+    return (asked.get("cpu", 0), asked.get("memory", 0)), scored(shape.spec), host_ports_of(shape.spec)
 
 
 def scored(spec: PodSpec) -> tuple[int, int]:

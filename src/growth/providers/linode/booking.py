@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Generic, TypeVar
 
 from growth.ports import Clock
 
 K = TypeVar("K", bound=Hashable)
+P = TypeVar("P")
 
 
 class Late(Exception):
@@ -85,3 +86,31 @@ class Overdue(Generic[K]):
             return 0.0
         self._since[key] = (missing, before[1])
         return now - before[1]
+
+
+class Doubts(Generic[K, P]):
+    """Writes of which nobody knows whether they arrived, or will: the vendor has no conditional ones.
+
+    A count that arrives late would take nodes away that came after it, and a pool's deletion would too. So until a look says
+    that the write took effect, or it is too old to come, nothing else is written to what it concerns.
+    """
+
+    def __init__(self, clock: Clock, *, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._open: dict[K, tuple[float, Callable[[P], bool]]] = {}
+
+    def note(self, key: K, done: Callable[[P], bool]) -> None:
+        """`done` says of a look whether it shows the write's effect."""
+        self._open[key] = (self._clock.monotonic() + self._seconds, done)
+
+    def holds(self, key: K, look: P) -> bool:
+        """Whether the key must be left as it is."""
+        held = self._open.get(key)
+        if held is None:
+            return False
+        until, done = held
+        if done(look) or self._clock.monotonic() >= until:
+            del self._open[key]
+            return False
+        return True

@@ -20,11 +20,12 @@ from growth.api.clouds import CreateError, InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LinodeNodeClass
 from growth.ports import Clock
+from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Late, Locks
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
-from growth.providers.linode.pools import Home, Pools
+from growth.providers.linode.pools import Home, Pools, is_unsure
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -156,7 +157,9 @@ class Claiming:
                 f"LKE's own autoscaler is on for pool {pool.id} ({key}), and two cannot scale one pool: turn it off",
                 reason=AUTOSCALED,
             )
-        members = await self._pools.members(pool, key)
+        if self._pools.doubts.holds(key, pool):
+            return None
+        members = await self._pools.members(pool, key, claim=order.uid)
         holds = reservations.holds(key, order.uid)
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
         if holds or surplus > 0:
@@ -167,7 +170,8 @@ class Claiming:
 
     async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
         """The first that is really nobody's, looked at just now."""
-        for number in numbers:
+        begun = [each for each in numbers if self._pools.remembered.is_doubted_for(each, order.uid)]
+        for number in [*begun, *(each for each in numbers if each not in begun)]:
             instance = await self._pools.instance(number)
             if instance is None or instance.deleting or instance.lke_cluster_id != self._home.id:
                 continue
@@ -183,7 +187,12 @@ class Claiming:
                 more=order.node_class.spec.tags,
                 already=instance.tags,
             )
-            claimed = await self._cloud.retag(number, wanted)
+            try:
+                claimed = await self._cloud.retag(number, wanted)
+            except CallError as error:
+                if is_unsure(error):
+                    self._pools.remembered.doubted(number, order.uid)
+                raise
             self._pools.remembered.claimed(number, order.uid, order.key)
             return claimed
         return None
@@ -192,7 +201,7 @@ class Claiming:
         reservations = self._pools.reservations
         reservations.take(order.key, order.uid)
         try:
-            await self._cloud.scale_pool(self._home.id, pool.id, max(pool.count, len(pool.nodes)) + 1)
+            await self._pools.scale(pool, order.key, max(pool.count, len(pool.nodes)) + 1)
         except BaseException:
             reservations.release(order.key, order.uid)
             raise

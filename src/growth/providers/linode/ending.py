@@ -7,7 +7,6 @@ from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.pools import Home, Pools
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
@@ -18,8 +17,7 @@ _log = logger("linode")
 class Ending:
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
-    def __init__(self, cloud: LinodeApi, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
-        self._cloud = cloud
+    def __init__(self, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
         self._pools = pools
         self._home = home
         self._clock = clock
@@ -115,7 +113,7 @@ class Ending:
 
     async def _collect(self, number: int, key: Key) -> int:
         pool = await self._pools.fresh(number)
-        if pool is None:
+        if pool is None or self._pools.doubts.holds(key, pool):
             return 0
         members = await self._pools.members(pool, key)
         spare = pool.count - members.claimed - self._pools.reservations.count(key)
@@ -156,6 +154,6 @@ class Ending:
                 return 0
             await self._pools.remove_pool(pool)
         else:
-            await self._cloud.scale_pool(self._home.id, pool.id, max(pool.count - missing, len(pool.nodes)))
+            await self._pools.scale(pool, key, max(pool.count - missing, len(pool.nodes)))
         _log.info("lowered a count that no node stood for", pool=pool.id, key=str(key))
         return missing

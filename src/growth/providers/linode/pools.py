@@ -12,9 +12,9 @@ from typing import Final
 
 from growth.api.clouds import InvariantViolation
 from growth.ports import Clock
-from growth.providers.http import Refused
+from growth.providers.http import CallError, NotSent, Refused
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Locks, Overdue, Reservations
+from growth.providers.linode.booking import Doubts, Locks, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.listing import Listing
@@ -30,6 +30,8 @@ ORPHAN_SECONDS: Final = 300.0
 MEMBERS_SECONDS: Final = 1.0
 # What was claimed or deleted here counts whatever a list says; after so long the lists know it.
 REMEMBERED_SECONDS: Final = 120.0
+# A write that nobody answered may still arrive; after so long it does not.
+DOUBT_SECONDS: Final = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,19 @@ class Remembered:
         self._clock = clock
         self._claims: dict[int, tuple[str, Key, float]] = {}
         self._ended: dict[int, float] = {}
+        self._doubted: dict[int, tuple[str, float]] = {}
+
+    def doubted(self, number: int, claim: str) -> None:
+        """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
+        self._doubted[number] = (claim, self._clock.monotonic() + DOUBT_SECONDS)
+
+    def is_anothers(self, number: int, claim: str) -> bool:
+        held = self._doubted.get(number)
+        return held is not None and held[0] != claim and held[1] > self._clock.monotonic()
+
+    def is_doubted_for(self, number: int, claim: str) -> bool:
+        held = self._doubted.get(number)
+        return held is not None and held[0] == claim and held[1] > self._clock.monotonic()
 
     def claimed(self, number: int, claim: str, key: Key) -> None:
         self._claims[number] = (claim, key, self._clock.monotonic())
@@ -102,6 +117,8 @@ class Remembered:
         oldest = self._clock.monotonic() - REMEMBERED_SECONDS
         for number in [number for number, (_, _, at) in self._claims.items() if at < oldest]:
             del self._claims[number]
+        now = self._clock.monotonic()
+        self._doubted = {number: held for number, held in self._doubted.items() if held[1] > now}
 
 
 class Pools:
@@ -118,6 +135,7 @@ class Pools:
         self.remembered = Remembered(clock)
         self.machines: Listing[Sequence[wire.Instance]] = Listing(self._read_machines, clock=clock)
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
+        self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
 
     async def _read_machines(self) -> Sequence[wire.Instance]:
@@ -190,17 +208,22 @@ class Pools:
 
     # -- who is in it ---------------------------------------------------------------------------------------------
 
-    async def members(self, pool: wire.Pool, key: Key) -> Members:
+    async def members(self, pool: wire.Pool, key: Key, *, claim: str = "") -> Members:
+        """`claim` is the UID of who looks: machines that another's unanswered write concerns count as that one's."""
         listed = await self.machines.since(self._clock.monotonic() - MEMBERS_SECONDS)
         if self._home.enterprise:
-            return self._of_enterprise(pool, key, listed)
+            return self._of_enterprise(pool, key, listed, claim)
         claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
         numbers = [node.instance_id for node in pool.nodes if node.instance_id]
-        taken = [each for each in numbers if each in claimed or self.remembered.is_claimed(each)]
+        taken = [
+            each
+            for each in numbers
+            if each in claimed or self.remembered.is_claimed(each) or self.remembered.is_anothers(each, claim)
+        ]
         free = [each for each in numbers if each not in taken and not self.remembered.is_ended(each)]
         return self._members(pool, claimed=len(taken), free=free, shown=len(pool.nodes))
 
-    def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance]) -> Members:
+    def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance], claim: str) -> Members:
         inside = [
             each
             for each in listed
@@ -210,7 +233,8 @@ class Pools:
             and not self.remembered.is_ended(each.id)
         ]
         remembered = self.remembered.of_key(key)
-        taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered
+        doubted = {each.id for each in inside if self.remembered.is_anothers(each.id, claim)}
+        taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered | doubted
         free = [each.id for each in inside if each.id not in taken]
         shown = max(len(pool.nodes), len(taken) + len(free))
         return self._members(pool, claimed=len(taken), free=free, shown=shown)
@@ -267,7 +291,26 @@ class Pools:
         return True
 
     async def remove_pool(self, pool: wire.Pool) -> None:
-        await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
+        key = self.key_of(pool)
+        try:
+            await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
+        except CallError as error:
+            if key is not None and is_unsure(error):
+                self.doubts.note(key, lambda look: look is None or look.id != pool.id)
+            raise
+
+    async def scale(self, pool: wire.Pool, key: Key, count: int) -> None:
+        """Writes the count once. Where no answer comes the key rests until it is seen, or can no longer arrive."""
+        grows = count > pool.count
+        try:
+            await self._cloud.scale_pool(self._home.id, pool.id, count)
+        except CallError as error:
+            if is_unsure(error):
+                self.doubts.note(
+                    key,
+                    lambda look: look is None or (look.count >= count if grows else look.count <= count),
+                )
+            raise
 
     async def _removed(self, call: Awaitable[None]) -> None:
         try:
@@ -275,6 +318,11 @@ class Pools:
         except Refused as error:
             if meaning(error) is not Meaning.GONE:
                 raise
+
+
+def is_unsure(error: CallError) -> bool:
+    """Whether the call may have taken effect, or still may."""
+    return error.unsure if isinstance(error, Refused) else not isinstance(error, NotSent)
 
 
 def _in(instance: wire.Instance, pool: wire.Pool) -> bool:

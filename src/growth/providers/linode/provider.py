@@ -132,7 +132,7 @@ class LinodeProvider:
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
         )
-        self._parts = Parts(home, pools, claiming, Ending(self._cloud, pools, home=home, clock=clock, ttl_seconds=ttl))
+        self._parts = Parts(home, pools, claiming, Ending(pools, home=home, clock=clock, ttl_seconds=ttl))
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
 

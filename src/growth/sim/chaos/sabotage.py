@@ -162,7 +162,7 @@ _REAL_RECORD: Final = Decisions.record
 async def _gone_at_once(self: Any, suspects: Any) -> Any:
     """Whatever the cloud does not list is gone, and nobody is asked again."""
     for claim in suspects:
-        self._missing[claim.metadata.uid] = 0.0
+        self._denials.deny(claim.metadata.uid)
     return suspects
 
 

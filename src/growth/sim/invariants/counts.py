@@ -28,7 +28,10 @@ assert set(KINDS) <= set(FOLLOWED)
 
 class Limits(Quiet):
     name = "limit"
-    promise = "a pool never has more claims, reserved names and machines than its limit, nor the cluster than its cap"
+    promise = (
+        "a pool never has more claims, reserved names and machines than its limit, nor the cluster than its cap;"
+        " what was granted before a limit was lowered may still come"
+    )
     rules: tuple[str, ...] = ("limit",)
 
     def __init__(self, caps: Caps) -> None:

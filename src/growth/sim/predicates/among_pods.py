@@ -187,6 +187,8 @@ def _barred(pod: Pod, scene: Scene) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for each in scene.hosts:
         for other in each.pods:
+            if other.spec.affinity is None:  # most of them
+                continue
             for term in required_anti_affinity(other):
                 key = term.topology_key
                 if key in each.labels and about(term, other, pod, scene):

@@ -147,6 +147,11 @@ def busy_seconds(hours: float) -> float:
     return hours * 3600.0 - min(QUIET_SECONDS, hours * 3600.0 * QUIET_SHARE)
 
 
+def lasting(hours: float) -> float:
+    """So many hours with as much peace after them as everything needs to come right, however short they are."""
+    return max(hours, (busy_seconds(hours) + QUIET_SECONDS) / 3600.0)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One run: a scenario and everything that decides how it goes. Equal orders give equal traces."""

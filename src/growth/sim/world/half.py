@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from growth.ports import Response
 from growth.sim.kernel import Kernel
@@ -14,12 +14,20 @@ from growth.sim.seams import Actor
 
 R = TypeVar("R")
 
+# How long a late write is on its way.
+LATE_SECONDS: Final = (1.0, 20.0)
+# There are far fewer writes to a cloud than to an API server.
+LATE_TIMES: Final = 5.0
+
 
 class Half(Protocol):
     """One vendor's."""
 
     spoiled: Callable[[str], None]
     """Hears the UID of a claim whose machine failed at the vendor's: another will be bought for it."""
+
+    late: float
+    """The share of writes that take `LATE_SECONDS` to arrive, after their sender has died maybe."""
 
     def start(self) -> asyncio.Task[None]: ...
 
@@ -53,6 +61,7 @@ class HalfTransport:
     def __post_init__(self, kernel: Kernel, random: SimRandom) -> None:
         self._kernel = kernel
         self._wire = SimTransport(self._arrive, kernel=kernel, random=random)
+        self._random = random.stream("late")
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, timeout_seconds: float
@@ -62,9 +71,13 @@ class HalfTransport:
         return await self._wire.request(method, url, headers=headers, body=body, timeout_seconds=timeout_seconds)
 
     async def _arrive(self, request: Request) -> Response:
-        network = self.network()
-        if network is not None and not self.own.dead:
-            network.serving = self._kernel.time()
+        sent = self._kernel.time()
+        late, seconds = self._random.chance(self.half.late), self._random.uniform(*LATE_SECONDS)
+        if late and request.method != "GET":
+            await asyncio.sleep(seconds)
+        network = self.network() if not self.own.dead else None
+        if network is not None:
+            network.serving = sent
         try:
             answer, seconds = self.half.perform(request, self.actor)
         finally:

@@ -35,7 +35,7 @@ from growth.sim.network import NetworkApi
 from growth.sim.ports import Request, SimClock, SimRandom
 from growth.sim.process import Process
 from growth.sim.seams import Actor, Step, Witness
-from growth.sim.world.half import HalfTransport, at_once
+from growth.sim.world.half import LATE_TIMES, HalfTransport, at_once
 from growth.units import print_micro_time
 from growth.units.resources import quantities
 
@@ -76,6 +76,7 @@ class HetznerHalf:
         )
         self.spoiled: Callable[[str], None] = lambda _: None
         """Hears the UID of a claim whose machine failed at the vendor's: another will be bought for it."""
+        self.late = 0.0
         self._kernel = kernel
         self._witness = witness
         self._cluster = cluster
@@ -110,6 +111,7 @@ class HetznerHalf:
             slow=error / 4,
             late_failure=error,
         )
+        self.late = min(1.0, LATE_TIMES * rates.get("late-write", 0.0))
 
     def cost(self) -> int:
         """What this cluster's machines cost so far by the vendor's books, in billionths."""

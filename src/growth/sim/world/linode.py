@@ -31,7 +31,7 @@ from growth.sim.network import NetworkApi
 from growth.sim.ports import Request, SimClock, SimRandom
 from growth.sim.process import Process
 from growth.sim.seams import Actor, Step, Witness
-from growth.sim.world.half import HalfTransport, at_once
+from growth.sim.world.half import LATE_TIMES, HalfTransport, at_once
 from growth.units import print_micro_time
 from growth.units.resources import quantities
 
@@ -80,6 +80,7 @@ class LinodeHalf:
             ),
         )
         self.spoiled: Callable[[str], None] = lambda _: None
+        self.late = 0.0
         self._kernel = kernel
         self._witness = witness
         self._cluster = cluster
@@ -114,6 +115,7 @@ class LinodeHalf:
             late_id=error,
             stuck=error / 4,
         )
+        self.late = min(1.0, LATE_TIMES * rates.get("late-write", 0.0))
 
     def cost(self) -> int:
         books, now = self.fake.ledger, self.fake.account.now

@@ -40,6 +40,8 @@ class Asked:
 
     rooms: Mapping[str, Room]
     demands: tuple[Demand, ...]
+    closing: tuple[NodeView, ...]
+    ending: frozenset[str]
     nodes: tuple[_Node, ...]
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
@@ -69,6 +71,8 @@ def asked(
     return Asked(
         rooms=dict(rooms),
         demands=situation.demands,
+        closing=situation.closing,
+        ending=situation.ending,
         nodes=tuple(map(seen, situation.nodes)),
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,

@@ -24,6 +24,8 @@ from growth.units import QuantityError
 # In each round so much more room comes back than the pods that were left over ask for, twice that in the next.
 MARGIN: Final = 1.25
 ROUNDS: Final = 12
+# Where nothing is left of all steps together, so many of them are tried one after the other.
+SINGLY: Final = 8
 # Pods come back in any order. So many pods are few: they are tried in every order below, more of them in the first two.
 FEW: Final = 1500
 # Of so many shapes each is tried in the worst moment; more of them are of different workloads, which mix anyway.
@@ -71,6 +73,8 @@ class Departure:
             if node.name not in names or spread
         )
         self._demands = (*situation.waiting, *evicted)
+        # Until they are gone nodes on their way out are places to those who spread, whoever has them ended.
+        self._closing = situation.closing if spread and evicted else ()
         self._any_profile = 0 < len(evicted) <= ANY_PROFILE
         self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
         self._buffers: dict[object, list[str]] = {}
@@ -93,8 +97,20 @@ class Departure:
                 continue
             self.crowded = not waiting.issubset(found)
             return [key for key in found if key not in waiting]
+        found = self._left_now(evicted)
+        if not waiting.issuperset(found):
+            self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone
+            return [key for key in found if key not in waiting]
         self._fine.add(known)
         return []
+
+    def _left_now(self, evicted: Sequence[Demand]) -> list[str]:
+        """Who of the evicted has no place while the nodes that are on their way out still stand, with those who run there."""
+        if not self._closing:
+            return []
+        stage = self._as_now.queued((*self._situation.adrift, *evicted))
+        own = {demand.key for demand in evicted}
+        return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in own]
 
     def _stages(self) -> Iterator[Stage]:
         """One for each profile of kube-scheduler."""
@@ -110,8 +126,12 @@ class Departure:
     def _without_defaults(self) -> Stage:
         return self._stage(by_default=False)
 
-    def _stage(self, *, by_default: bool) -> Stage:
-        after = dataclasses.replace(self._situation.snapshot, nodes=self._nodes)
+    @functools.cached_property
+    def _as_now(self) -> Stage:
+        return self._stage(by_default=True, closing=self._closing)
+
+    def _stage(self, *, by_default: bool, closing: Sequence[NodeView] = ()) -> Stage:
+        after = dataclasses.replace(self._situation.snapshot, nodes=(*self._nodes, *closing))
         return Stage(after, self._demands, spread_by_default=by_default)
 
     def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
@@ -226,17 +246,32 @@ def rehearse(course: Course) -> None:
     if course.steps and course.situation.demands:
         # Who would be left over anyway is no reason against a move.
         waiting |= frozenset(left_over(course.situation, gone=(), evicted=(), claims=(), waiting=waiting))
+    steps = course.steps
+    if not _settled(course, waiting) or course.steps or len(steps) < 2:
+        return
+    # All of them are too many: those that save most, as far as others have room beside them.
+    for step in sorted(steps, key=course.urgency)[:SINGLY]:
+        kept = course.steps
+        course.steps = [*kept, step]
+        if not _settled(course, waiting):
+            return
+        if len(course.steps) <= len(kept):
+            course.steps = kept
+
+
+def _settled(course: Course, waiting: frozenset[str]) -> bool:
+    """Leaves the steps that are believed together, often fewer and sometimes none; False where the search must end."""
     besides = Besides(course)
     turn = 0
     for _ in range(ROUNDS):
         if not course.steps:
-            return
+            return True
         if course.stopped:
             course.complete = False
             break
         left, crowded = _left_over(course, waiting)
         if not left:
-            return
+            return True
         back = _blamed(course, left, MARGIN * 2**turn, least=2**turn)
         # For those who wait somebody else buys: then there is room again.
         over = None if crowded else besides.by_step(left)
@@ -247,6 +282,7 @@ def rehearse(course: Course) -> None:
             turn += 1
     _forget(course, course.steps)
     course.steps = []
+    return course.complete
 
 
 def _left_over(course: Course, waiting: frozenset[str]) -> tuple[list[str], bool]:

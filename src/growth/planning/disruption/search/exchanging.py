@@ -52,6 +52,9 @@ class Exchange:
         self._drawing = drawing
         self._ground = course.ground
         self._options = course.options
+        self._wanted: set[frozenset[str]] = set()  # types that were to be bought for the group that was tried last
+        # Groups for which nothing was cheaper: how many nodes were gone by then, and what it took to find out.
+        self._in_vain: dict[tuple[int, ...], tuple[int, int]] = {}
 
     def replace(self, part: Sequence[int]) -> None:
         """Replaces many together where that is cheaper, else the same in fewer, down to each by itself."""
@@ -63,7 +66,7 @@ class Exchange:
                     if self._course.over():
                         return
                     group = self._together(some[start : start + size])
-                    if group and not self._replaced(tuple(group)):
+                    if group and not self._replaced(tuple(group)) and not any(map(self._replaced, self._others(group))):
                         failed.append(group)
             waiting = failed
 
@@ -149,10 +152,25 @@ class Exchange:
                 group.append(at)
         return group
 
+    def _others(self, group: Sequence[int]) -> list[tuple[int, ...]]:
+        """Those of the group that are of no type that was to be bought for it: of the rest some could stay instead."""
+        owned = self._ground.owned
+        wanted = sorted(map(sorted, self._wanted))
+        found = [tuple(at for at in group if owned[at].instance_type not in types) for types in wanted]
+        return [others for others in dict.fromkeys(found) if 0 < len(others) < len(group)]
+
     def _replaced(self, group: tuple[int, ...]) -> bool:
         """Replaces these nodes in the cheapest way that is found; False where none is cheaper."""
+        self._wanted = set()
+        gone, steps = len(self._course.gone), self._ground.steps
+        known = self._in_vain.get(group)
+        if known is not None and known[0] == gone:
+            self._ground.steps += known[1]
+            return False
         ways = self._ways(group)
         if not ways:
+            # Few nodes are the same group of sixteen and of four: as long as nobody else goes they need not be asked again.
+            self._in_vain[group] = (gone, self._ground.steps - steps)
             return False
         bought, way = ways[0]
         for other, another in ways[1:]:
@@ -287,6 +305,7 @@ class Exchange:
 
     def _asked(self, group: tuple[int, ...], trial: Trial) -> _Bought | Refusal:
         ground = self._ground
+        self._wanted.add(frozenset(claim.shelf.cheapest(claim.mask).type.name for claim in trial.claims))
         return replacements(
             trial.claims,
             [ground.owned[at] for at in group],

@@ -9,6 +9,7 @@ still hold.
 """
 
 import dataclasses
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -88,8 +89,19 @@ def replacements(
     return tuple(found)
 
 
-def worst_launch(shelf: Shelf, mask: int) -> dict[str, int]:
+# By shelf and mask, for as long as somebody has the shelf: every move that could buy there asks again.
+_LAUNCHES: Final[weakref.WeakKeyDictionary[Shelf, dict[int, Mapping[str, int]]]] = weakref.WeakKeyDictionary()
+
+
+def worst_launch(shelf: Shelf, mask: int) -> Mapping[str, int]:
     """The types of the mask, cheapest first, each with the price of its dearest offering that it may be launched as."""
+    known = _LAUNCHES.setdefault(shelf, {})
+    if mask not in known:
+        known[mask] = _worst_launch(shelf, mask)
+    return known[mask]
+
+
+def _worst_launch(shelf: Shelf, mask: int) -> Mapping[str, int]:
     terms: dict[str, dict[str, int]] = {}
     for option in shelf.chosen(mask):
         by_terms = terms.setdefault(option.type.name, {})
@@ -136,6 +148,8 @@ def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: 
 def _less_wanted(claim: Claim, gone: Sequence[OwnedNode]) -> bool:
     """Whether a growth pool prefers the type of a machine that goes; a shelf of it has types of one priority."""
     pool = claim.shelf.pool
+    if not pool.priorities:
+        return False
     own = [pool.priorities.get(node.instance_type, 0) for node in gone if node.pool == str(pool.ref)]
     sold = [pool.priorities.get(option.type.name, 0) for option in claim.shelf.chosen(claim.mask)]
     return bool(own) and max(own) > min(sold, default=0)

@@ -28,6 +28,8 @@ class Shop:
         self._ground = ground
         self._node_cost = node_cost
         self._needs: dict[PodClass, Floats] = {}
+        # By how many pods of each row, for how much, and how small machines may be.
+        self._drawings: dict[tuple[bytes, int, float], list[Drawn]] = {}
 
     def loads(self, nodes: Sequence[Iterable[Placed]]) -> Floats:
         """What the pods of each node ask for, resource by resource."""
@@ -84,18 +86,25 @@ class Shop:
             if row is None:
                 return [], {}
             counts[row] += 1
-        fine = (goods.prices <= most) & (goods.prices * SMALLEST >= (most if scale is None else scale))
+        smallest = most if scale is None else scale
+        alike = (counts.tobytes(), most, smallest)
+        if alike not in self._drawings:
+            self._drawings[alike] = self._draw(goods, counts, worth, most=most, smallest=smallest)
+        found = self._drawings[alike]
+        return (found, rows) if found else ([], {})
+
+    def _draw(self, goods: Market, counts: Ints, worth: Floats, *, most: int, smallest: float) -> list[Drawn]:
+        fine = (goods.prices <= most) & (goods.prices * SMALLEST >= smallest)
         drawings = draw(goods, counts, worth, columns=fine)
         if sum(int(each.pods.sum()) for each in drawings) < counts.sum():
-            return [], {}
-        found = [
+            return []
+        return [
             Drawn(
                 *goods.columns[each.column],
                 pods={row: int(each.pods[row]) for row in np.flatnonzero(each.pods).tolist()},
             )
             for each in drawings
         ]
-        return found, rows
 
     def more(self, keys: Sequence[str], *, most: int) -> More | None:
         """Machines for pods that would be left over, no smaller than for all of them; None where all together cost more."""

@@ -169,10 +169,9 @@ class HetznerFake:
         return token
 
     def _route(self, method: str, path: str, query: Query, raw: bytes | None) -> Reply:
-        if not path.startswith(f"{PREFIX}/"):
-            raise Refusal(404, "not_found", "the API begins at /v1")
         self._servers.faults = self.faults
-        parts = path.removeprefix(f"{PREFIX}/").rstrip("/").split("/")
+        # Whoever was told the address without its version means this one: there is no other.
+        parts = path.removeprefix(PREFIX).strip("/").split("/")
         if parts[0] in _REMOVED:
             raise Refusal(410, "deprecated_api_endpoint", "datacenters were removed, use locations")
         known = False

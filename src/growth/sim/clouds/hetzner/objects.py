@@ -136,7 +136,7 @@ class PlacementGroup:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Network:
-    """`members` are addresses by server."""
+    """`members` are addresses by server, those included that are on the way."""
 
     id: int
     name: str

@@ -4,16 +4,16 @@ import dataclasses
 import datetime as dt
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.ports import Random
 from growth.sim.clouds.hetzner import labels
+from growth.sim.clouds.hetzner.doings import Doings, attaches, known, unlocked
 from growth.sim.clouds.hetzner.faults import Faults
 from growth.sim.clouds.hetzner.market import (
-    BACKUP_SHARE,
     IPV4_HOURLY,
     IPV4_MONTHLY,
     LOCATIONS,
@@ -99,6 +99,7 @@ class Servers:
         self._project = project
         self._random = random
         self._times = times
+        self._doings = Doings(project, random=random, seconds=times.other)
         self.faults = Faults()
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ class Servers:
             raise invalid("user_data", f"must be a text of at most {LARGEST_USER_DATA} bytes")
         public = body.get("public_net") or {}
         ipv4, ipv6 = public.get("enable_ipv4", True), public.get("enable_ipv6", True)
-        networks = [self._known("network", project.networks, each) for each in body.get("networks") or ()]
+        networks = [known("network", project.networks, each) for each in body.get("networks") or ()]
         if not (ipv4 or ipv6 or networks):
             raise invalid("public_net", "a server needs a public address or a network")
         if body.get("volumes"):
@@ -193,10 +194,10 @@ class Servers:
             ssh_keys=[self._ssh_key(each) for each in body.get("ssh_keys") or ()],
             networks=networks,
             firewalls=[
-                self._known("firewall", project.firewalls, each["firewall"]).id for each in body.get("firewalls") or ()
+                known("firewall", project.firewalls, each["firewall"]).id for each in body.get("firewalls") or ()
             ],
             group=(
-                self._known("placement group", project.placement_groups, body["placement_group"])
+                known("placement group", project.placement_groups, body["placement_group"])
                 if body.get("placement_group")
                 else None
             ),
@@ -258,7 +259,7 @@ class Servers:
             ("create_server", [me], self._times.create, lambda _: self._created(server))
         ]
         steps.extend(
-            ("attach_to_network", [me, ("network", network.id)], self._times.attach, self._attaches(server, network))
+            ("attach_to_network", [me, ("network", network.id)], self._times.attach, attaches(project, server, network))
             for network in order.networks
         )
         if order.start:
@@ -289,15 +290,6 @@ class Servers:
             server.running_since = at
             self._project.tell("running", server)
 
-    def _attaches(self, server: Server, network: Network) -> Callable[[dt.datetime], None]:
-        def attach(_: dt.datetime) -> None:
-            if server.id in self._project.servers and server.status != "deleting":
-                address = free_address(network, network_zone=LOCATIONS[server.location][5])
-                server.networks[network.id] = address
-                network.members[server.id] = address
-
-        return attach
-
     # -- changing -------------------------------------------------------------------------------------------------
 
     def update(self, number: int, body: Json) -> Reply:
@@ -316,7 +308,7 @@ class Servers:
         project, server = self._project, self.find(number)
         if server.delete_protected:
             raise Refusal(403, "protected", "server deletion is protected")
-        self._unlocked(server)
+        unlocked(project, server)
         for action in project.actions.values():
             if action.running and ("server", number) in action.resources:
                 project.fail(action, "server_deleted", "the server was deleted")
@@ -346,9 +338,8 @@ class Servers:
         project = self._project
         if project.servers.pop(server.id, None) is None:
             return
-        for network in server.networks:
-            if network in project.networks:
-                project.networks[network].members.pop(server.id, None)
+        for network in project.networks.values():
+            network.members.pop(server.id, None)
         for firewall in server.firewalls:
             if firewall in project.firewalls and server.id in project.firewalls[firewall].servers:
                 project.firewalls[firewall].servers.remove(server.id)
@@ -361,106 +352,9 @@ class Servers:
     def act(self, number: int, word: str, body: Json) -> Reply:
         """`POST /servers/{id}/actions/{word}`."""
         server = self.find(number)
-        doing = self._doings().get(word)
-        if doing is None:
-            raise Refusal(404, "not_found", f"no such action: {word}")
-        self._unlocked(server)
-        action = doing(server, body)
-        return Reply(201, {"action": action.json(self._project.now)})
-
-    def _doings(self) -> Mapping[str, Callable[[Server, Json], Action]]:
-        return {
-            "poweron": lambda server, _: self._power(server, "start_server", on=True),
-            "poweroff": lambda server, _: self._power(server, "stop_server", on=False),
-            "shutdown": lambda server, _: self._power(server, "shutdown_server", on=False),
-            "reboot": lambda server, _: self._power(server, "reboot_server", on=True),
-            "reset": lambda server, _: self._power(server, "reset_server", on=True),
-            "attach_to_network": self._attach,
-            "detach_from_network": self._detach,
-            "add_to_placement_group": self._join,
-            "remove_from_placement_group": self._leave,
-            "change_protection": self._protect,
-            "enable_backup": lambda server, _: self._backup(server, on=True),
-            "disable_backup": lambda server, _: self._backup(server, on=False),
-        }
-
-    def _do(self, server: Server, command: str, then: Callable[[dt.datetime], None], *more: tuple[str, int]) -> Action:
-        def done(at: dt.datetime) -> None:
-            server.busy = None
-            then(at)
-
-        action = self._project.act(
-            command, [("server", server.id), *more], seconds=self._random.uniform(*self._times.other), then=done
-        )
-        server.busy = action.id
-        return action
-
-    def _power(self, server: Server, command: str, *, on: bool) -> Action:
-        def done(at: dt.datetime) -> None:
-            server.status = "running" if on else "off"
-            server.running_since = at if on else None
-
-        server.status = "starting" if on else "stopping"
-        return self._do(server, command, done)
-
-    def _attach(self, server: Server, body: Json) -> Action:
-        network = self._known("network", self._project.networks, body.get("network"))
-        if network.id in server.networks:
-            raise Refusal(409, "server_already_attached", "server is already attached to network")
-        free_address(network, network_zone=LOCATIONS[server.location][5])
-        return self._do(server, "attach_to_network", self._attaches(server, network), ("network", network.id))
-
-    def _detach(self, server: Server, body: Json) -> Action:
-        network = self._known("network", self._project.networks, body.get("network"))
-        if network.id not in server.networks:
-            raise not_found("network", network.id)
-
-        def done(_: dt.datetime) -> None:
-            server.networks.pop(network.id, None)
-            network.members.pop(server.id, None)
-
-        return self._do(server, "detach_from_network", done, ("network", network.id))
-
-    def _join(self, server: Server, body: Json) -> Action:
-        group = self._known("placement group", self._project.placement_groups, body.get("placement_group"))
-        if server.group is not None:
-            raise Refusal(409, "conflict", "server is already in a placement group")
-        if server.status != "off":
-            raise Refusal(422, "server_not_stopped", "server must be stopped")
-        if group.full:
-            raise Refusal(422, "placement_error", "the placement group is full")
-        server.group = group
-        group.servers.append(server.id)
-        return self._do(server, "add_to_placement_group", lambda _: None, ("placement_group", group.id))
-
-    def _leave(self, server: Server, _: Json) -> Action:
-        if server.group is None:
-            raise Refusal(422, "invalid_input", "server is in no placement group")
-        group, server.group = server.group, None
-        group.servers.remove(server.id)
-        return self._do(server, "remove_from_placement_group", lambda _: None, ("placement_group", group.id))
-
-    def _protect(self, server: Server, body: Json) -> Action:
-        delete, rebuild = body.get("delete", server.delete_protected), body.get("rebuild", server.rebuild_protected)
-        if delete != rebuild:
-            raise invalid("rebuild", "delete and rebuild protection must be the same")
-        server.delete_protected, server.rebuild_protected = bool(delete), bool(rebuild)
-        return self._do(server, "change_protection", lambda _: None)
-
-    def _backup(self, server: Server, *, on: bool) -> Action:
-        if server.backups != on:
-            share = 1 + BACKUP_SHARE if on else 1 / (1 + BACKUP_SHARE)
-            server.backups = on
-            server.hourly, server.monthly = server.hourly * share, server.monthly * share
-            self._project.ledger.repriced(server.id, hourly=server.hourly, monthly=server.monthly)
-        return self._do(server, "enable_backup" if on else "disable_backup", lambda _: None)
+        return Reply(201, {"action": self._doings.perform(server, word, body).json(self._project.now)})
 
     # -- what a request names -------------------------------------------------------------------------------------
-
-    def _unlocked(self, server: Server) -> None:
-        action = self._project.actions.get(server.busy) if server.busy is not None else None
-        if action is not None and action.running:
-            raise Refusal(423, "locked", f"server is locked: action {action.command} is running")
 
     def _location(self, key: Any) -> str:
         if key is None:
@@ -489,11 +383,6 @@ class Servers:
             if str(key) in {str(each.id), each.name}:
                 return each.id
         raise Refusal(404, "not_found", f"SSH key {key} not found")
-
-    def _known(self, what: str, among: Mapping[int, Any], key: Any) -> Any:
-        if not isinstance(key, int) or key not in among:
-            raise Refusal(404, "not_found", f"{what} {key} not found")
-        return among[key]
 
     def _chance(self, rate: float) -> bool:
         return self._random.uniform(0.0, 1.0) < rate
