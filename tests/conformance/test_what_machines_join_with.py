@@ -10,7 +10,7 @@ import yaml
 
 from growth.api.nodeclasses import HetznerUserData, SecretReference
 from growth.api.placement import Taint
-from growth.providers.hetzner.userdata import LARGEST, METADATA, NUMBER, Joining, render
+from growth.providers.userdata import LARGEST, METADATA, NUMBER, Joining, render
 from tools.joining import complaint
 from tools.joining.cloudinit import complaints
 

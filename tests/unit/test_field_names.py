@@ -215,6 +215,9 @@ FACTS: dict[Kind[Any], set[str]] = {
     linodeclasses.LINODE_NODE_CLASS: {
         *paths("spec", "authorizedKeys authorizedUsers image backupsEnabled tags firewallID osDisk dataDisks"),
         *paths("spec", "diskEncryption configuration placementGroup vpcID ipv6Options swap_size kubelet lkeK8sVersion"),
+        *paths("spec", "userData"),  # ours: upstream's instances cannot join
+        *paths("spec.userData", "mode secretRef cloudProvider"),
+        *paths("spec.userData.secretRef", "name"),
         *paths("spec.osDisk", DISK),
         *paths("spec.dataDisks", "sdb sdc sdd sde sdf sdg sdh"),
         *(path for letter in "bcdefgh" for path in paths(f"spec.dataDisks.sd{letter}", DISK)),

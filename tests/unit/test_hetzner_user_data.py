@@ -7,7 +7,7 @@ import yaml
 
 from growth.api.nodeclasses import HetznerUserData, SecretReference
 from growth.api.placement import Taint
-from growth.providers.hetzner.userdata import (
+from growth.providers.userdata import (
     LARGEST,
     Joining,
     UserDataError,

@@ -1,7 +1,7 @@
 """`karpenter.k8s.linode/v1alpha1` LinodeNodeClass, with the fields of the Karpenter provider for Linode.
 
 Not every field has an effect: on LKE only `tags`, `firewallID`, `lkeK8sVersion` and `kubelet`; disks, configuration, VPC
-and IPv6 options are accepted so that existing manifests apply.
+and IPv6 options are accepted so that existing manifests apply. `userData` is ours, for instances outside of LKE.
 """
 
 from typing import Annotated, ClassVar, Final, TypeAlias
@@ -11,6 +11,7 @@ import msgspec
 from growth.api import names
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Quantity, Struct
+from growth.api.nodeclasses import HetznerUserData
 from growth.api.placement import NodeSelectorRequirement
 from growth.api.schema import Rule, Schema
 
@@ -159,6 +160,9 @@ class LinodeNodeClassSpec(Struct, frozen=True):
     swap_size: Annotated[int | None, Schema("Size of the swap disk in MiB.")] = msgspec.field(
         default=None, name="swap_size"
     )
+    user_data: Annotated[
+        HetznerUserData | None, Schema("How machines join that are no nodes of LKE; without it their image must.")
+    ] = None
     kubelet: Annotated[LinodeKubelet | None, Schema("Settings of the kubelet.")] = None
     lke_k8s_version: Annotated[str | None, Schema("Version of Kubernetes on the nodes; LKE Enterprise only.")] = (
         msgspec.field(default=None, name="lkeK8sVersion")

@@ -6,10 +6,9 @@ May import what `growth.providers` may. From the pure to the thin shell:
     failures    what a code of the vendor means, at once or in an action that fails late
     offerings   server types, prices and places as a catalogue; what a node class makes of them
     classes     what a node class asks for: problems in words, the hash by which drift is seen
-    userdata    how a machine joins the cluster, per distribution
     client      calls of the vendor's API, page by page and in batches
     account     what the account holds beside machines: images, networks, firewalls, keys, resolved and remembered
-    readiness   node classes as they are used; joining: Secrets and tokens
+    readiness   node classes as they are used
     groups      placement groups, counted, ten machines each
     machines    machines of this cluster, listed once for all who ask
     buying      how a claim gets its machine; inventory: dedicated machines that people own

@@ -32,14 +32,14 @@ from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
-from growth.providers.hetzner.joining import Credentials
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import Readiness
 from growth.providers.hetzner.shown import shown
-from growth.providers.hetzner.userdata import UserDataError
 from growth.providers.hetzner.wire import Action, Image, Server
 from growth.providers.http import Refused
+from growth.providers.joining import Credentials
 from growth.providers.shortages import Shortages
+from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
 from growth.units import UnitError
 
@@ -288,7 +288,9 @@ class Buying:
         spec = node_class.spec
         try:
             parts = await self._account.parts(spec)
-            user_data = await self._credentials.user_data(claim, node_class, more=option.labels)
+            user_data = await self._credentials.user_data(
+                claim, spec.user_data, max_pods=spec.max_pods, more=option.labels
+            )
         except (Missing, UserDataError) as error:
             raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
         return {

@@ -36,12 +36,12 @@ from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory, owned_types
-from growth.providers.hetzner.joining import Credentials
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import Readiness
 from growth.providers.hetzner.shown import image_of, shown
 from growth.providers.hetzner.wire import Server
 from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.joining import Credentials
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 
 # After a refusal that concerns the whole account nobody asks again for so long.

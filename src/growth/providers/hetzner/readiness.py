@@ -20,9 +20,9 @@ from growth.providers.hetzner import classes
 from growth.providers.hetzner.account import Account
 from growth.providers.hetzner.classes import Problem
 from growth.providers.hetzner.failures import REASONS, Meaning, in_words, meaning
-from growth.providers.hetzner.joining import Credentials
-from growth.providers.hetzner.userdata import UserDataError
 from growth.providers.http import Refused
+from growth.providers.joining import Credentials
+from growth.providers.userdata import UserDataError
 
 # A class that was read just now need not be read again for the next of a hundred purchases.
 LOOK_SECONDS: Final = 1.0
@@ -121,7 +121,7 @@ class Readiness:
         if not found:
             found += await self._lacking(node_class)
         try:
-            await self._credentials.check(node_class)
+            await self._credentials.check(node_class.spec.user_data, max_pods=node_class.spec.max_pods)
         except UserDataError as error:
             found.append(Problem(USER_DATA_INVALID, str(error)))
         complaint = self._complaints.get(node_class.metadata.name)

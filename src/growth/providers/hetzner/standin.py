@@ -20,11 +20,11 @@ from growth.ports import Clock
 from growth.providers.catalogues.hetzner import CPU_KEPT, CSI_LOCATION_LABEL, PODS
 from growth.providers.hetzner import labels
 from growth.providers.hetzner.client import HetznerApi
-from growth.providers.hetzner.joining import taints_of
 from growth.providers.hetzner.offerings import ARCHITECTURES
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.hetzner.wire import Server, ServerType
 from growth.providers.http import CallError, Refused
+from growth.providers.joining import taints_of
 from growth.telemetry.logs import logger
 from growth.units.resources import quantities
 

@@ -26,13 +26,14 @@ from typing import Any, Final
 import yaml
 
 from growth.api import names
-from growth.api.nodeclasses import HetznerUserData
+from growth.api.nodeclasses import HetznerUserData as UserData
 from growth.api.placement import Taint
 
-# The vendor's limit, in bytes.
-LARGEST: Final = 32 * 1024
-# Where a machine learns its own number.
+# Where a machine of Hetzner's learns its own number.
 METADATA: Final = "http://169.254.169.254/hetzner/v1/metadata/instance-id"
+# Hetzner's limit, in bytes.
+LARGEST: Final = 32 * 1024
+_CURL: Final = "curl -sf --retry 20 --retry-delay 2 --retry-connrefused"
 # Stands for that number until the machine knows it.
 NUMBER: Final = "@INSTANCE_ID@"
 JOIN_SCRIPT: Final = "/usr/local/sbin/growth-join"
@@ -63,6 +64,29 @@ class UserDataError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """Whose machine it is: `number` are shell commands after which $id is its number, `largest` is in bytes."""
+
+    name: str
+    scheme: str
+    number: tuple[str, ...]
+    largest: int
+
+
+HETZNER: Final = Vendor(name="Hetzner", scheme="hcloud://", number=(f"id=$({_CURL} {METADATA})",), largest=LARGEST)
+LINODE: Final = Vendor(
+    name="Linode",
+    scheme="linode://",
+    number=(
+        f"token=$({_CURL} -X PUT -H 'Metadata-Token-Expiry-Seconds: 300' http://169.254.169.254/v1/token)",
+        f"""id=$({_CURL} -H "Metadata-Token: $token" http://169.254.169.254/v1/instance | sed -n 's/^id: //p')""",
+        'test -n "$id"',
+    ),
+    largest=16 * 1024,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
     """One machine that is to join. `credential` is its own token, empty where it has none; `repr` hides both."""
 
@@ -72,14 +96,15 @@ class Joining:
     max_pods: int
     values: Mapping[str, str] = dataclasses.field(repr=False)
     credential: str = dataclasses.field(default="", repr=False)
+    vendor: Vendor = HETZNER
 
 
-def own_credential(asked: HetznerUserData, values: Mapping[str, str]) -> str:
+def own_credential(asked: UserData, values: Mapping[str, str]) -> str:
     """The group for which each machine gets a token of its own; empty where machines share one or need none."""
     return "" if values.get("token", "").strip() else TOKEN_GROUPS.get(asked.mode, "")
 
 
-def render(asked: HetznerUserData, joining: Joining) -> str:
+def render(asked: UserData, joining: Joining) -> str:
     """The user data. `UserDataError` where the Secret lacks something or the whole is too long."""
     unknown = sorted(joining.values.keys() - KEYS[asked.mode])
     if unknown:
@@ -96,15 +121,15 @@ def render(asked: HetznerUserData, joining: Joining) -> str:
         case _:
             made = _value(asked, joining, "userData")
     size = len(made.encode())
-    if size > LARGEST:
+    if size > joining.vendor.largest:
         raise UserDataError(
-            f"Secret {asked.secret_ref.name}: the user data of {joining.name} has {size} bytes, and Hetzner takes {LARGEST}:"
-            " shorten what the Secret holds"
+            f"Secret {asked.secret_ref.name}: the user data of {joining.name} has {size} bytes, and"
+            f" {joining.vendor.name} takes {joining.vendor.largest}: shorten what the Secret holds"
         )
     return made
 
 
-def _k3s(asked: HetznerUserData, joining: Joining, *, external: bool) -> str:
+def _k3s(asked: UserData, joining: Joining, *, external: bool) -> str:
     server = _value(asked, joining, "server").strip()
     if not server.startswith("https://") or not _ADDRESS.fullmatch(server.removeprefix("https://").rstrip("/")):
         raise UserDataError(f"Secret {asked.secret_ref.name}: server must be an address such as https://10.0.0.2:6443")
@@ -129,14 +154,14 @@ def _k3s(asked: HetznerUserData, joining: Joining, *, external: bool) -> str:
     extra = "/etc/rancher/k3s/config.yaml.d"
     script = [
         f"mkdir -p {extra}",
-        f"""printf 'kubelet-arg+:\\n- provider-id=hcloud://%s\\n' "$id" > {extra}/50-provider-id.yaml""",
+        f"""printf 'kubelet-arg+:\\n- provider-id={joining.vendor.scheme}%s\\n' "$id" > {extra}/50-provider-id.yaml""",
         "if command -v k3s >/dev/null 2>&1; then export INSTALL_K3S_SKIP_DOWNLOAD=true; fi",
         f"curl -sfL https://get.k3s.io | {' '.join(environment)} sh -",
     ]
     return _cloud_config({"/etc/rancher/k3s/config.yaml": _yaml(config)}, joining, script)
 
 
-def _kubeadm(asked: HetznerUserData, joining: Joining, *, external: bool) -> str:
+def _kubeadm(asked: UserData, joining: Joining, *, external: bool) -> str:
     endpoint = _value(asked, joining, "apiServerEndpoint").strip()
     if not _ADDRESS.fullmatch(endpoint):
         raise UserDataError(
@@ -150,7 +175,7 @@ def _kubeadm(asked: HetznerUserData, joining: Joining, *, external: bool) -> str
         )
     arguments = {
         "node-labels": ",".join(_pairs(joining.labels)),
-        "provider-id": f"hcloud://{NUMBER}",
+        "provider-id": f"{joining.vendor.scheme}{NUMBER}",
         "max-pods": str(joining.max_pods),
         **({"cloud-provider": "external"} if external else {}),
     }
@@ -182,11 +207,11 @@ def _kubeadm(asked: HetznerUserData, joining: Joining, *, external: bool) -> str
     return _cloud_config({path: _yaml(config)}, joining, script)
 
 
-def _talos(asked: HetznerUserData, joining: Joining, *, external: bool) -> str:
+def _talos(asked: UserData, joining: Joining, *, external: bool) -> str:
     """The Secret's document with what concerns this machine. Further documents of it are passed on."""
     if not external:
         raise UserDataError(
-            "spec.userData.cloudProvider: Talos cannot tell a kubelet its provider ID: use external, with Hetzner's cloud"
+            "spec.userData.cloudProvider: Talos cannot tell a kubelet its provider ID: use external, with the vendor's cloud"
             " controller manager in the cluster"
         )
     try:
@@ -215,7 +240,7 @@ def _talos(asked: HetznerUserData, joining: Joining, *, external: bool) -> str:
     return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
 
 
-def _part(asked: HetznerUserData, parent: dict[str, Any], field: str) -> dict[str, Any]:
+def _part(asked: UserData, parent: dict[str, Any], field: str) -> dict[str, Any]:
     held = parent.get(field)
     if held is None:
         held = parent[field] = {}
@@ -229,7 +254,7 @@ def _cloud_config(files: Mapping[str, str], joining: Joining, script: Sequence[s
     lines = [
         "#!/bin/sh",
         "set -eu",
-        f"id=$(curl -sf --retry 20 --retry-delay 2 --retry-connrefused {METADATA})",
+        *joining.vendor.number,
         *([prepare] if prepare else []),
         *script,
     ]
@@ -260,7 +285,7 @@ def kubelets_labels(labels: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in sorted(labels.items()) if allowed(key)}
 
 
-def _value(asked: HetznerUserData, joining: Joining, key: str) -> str:
+def _value(asked: UserData, joining: Joining, key: str) -> str:
     value = joining.values.get(key, "")
     if not value.strip():
         raise UserDataError(f"Secret {asked.secret_ref.name}: key {key} is missing, which mode {asked.mode} needs")

@@ -14,19 +14,19 @@ from typing import Final
 from growth.api import names
 from growth.api.core import SECRET
 from growth.api.karpenter import NodeClaim
-from growth.api.nodeclasses import HetznerNodeClass
+from growth.api.nodeclasses import HetznerUserData as UserData
 from growth.api.placement import NO_EXECUTE, Taint
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, Forbidden, NotFound
 from growth.ports import Clock, Random
 from growth.providers.catalogues.hetzner import PODS
-from growth.providers.hetzner import labels
-from growth.providers.hetzner.userdata import Joining, UserDataError, kubelets_labels, own_credential, render
+from growth.providers.userdata import HETZNER, Joining, UserDataError, Vendor, kubelets_labels, own_credential, render
 from growth.units import print_time
 
 TOKEN_NAMESPACE: Final = "kube-system"  # noqa: S105 - a namespace
 TOKEN_TYPE: Final = "bootstrap.kubernetes.io/token"  # noqa: S105 - a type
 TOKEN_PREFIX: Final = "bootstrap-token-"  # noqa: S105 - of a name
+CLAIM_LABEL: Final = "growth.dev/claim"
 TOKEN_SECONDS: Final = 1800.0
 # One that a repeated purchase may use again: it must last as long as a machine takes to boot.
 REUSED_SECONDS: Final = 1200.0
@@ -46,17 +46,19 @@ class _Token:
 class Credentials:
     """One per process. `api` reads Secrets of `namespace` and makes them in kube-system."""
 
-    def __init__(self, api: Api, *, namespace: str, clock: Clock, random: Random) -> None:
+    def __init__(self, api: Api, *, namespace: str, clock: Clock, random: Random, vendor: Vendor = HETZNER) -> None:
         self._api = api
+        self._vendor = vendor
         self._namespace = namespace
         self._clock = clock
         self._random = random
         self._values: dict[str, tuple[float, Mapping[str, str]]] = {}
         self._tokens: dict[str, _Token] = {}
 
-    async def user_data(self, claim: NodeClaim, node_class: HetznerNodeClass, *, more: Mapping[str, str]) -> str:
-        """The machine's user data; empty where the class has none. `UserDataError` where it cannot be made."""
-        asked = node_class.spec.user_data
+    async def user_data(
+        self, claim: NodeClaim, asked: UserData | None, *, max_pods: int | None, more: Mapping[str, str]
+    ) -> str:
+        """The machine's user data; empty where its class has none. `UserDataError` where it cannot be made."""
         if asked is None:
             return ""
         values = await self._secret(asked.secret_ref.name)
@@ -65,15 +67,15 @@ class Credentials:
             name=claim.metadata.name,
             labels=kubelets_labels({**more, **claim.metadata.labels}),
             taints=taints_of(claim),
-            max_pods=node_class.spec.max_pods or PODS,
+            max_pods=max_pods or PODS,
             values=values,
+            vendor=self._vendor,
             credential=await self._token(claim, group) if group else "",
         )
         return render(asked, joining)
 
-    async def check(self, node_class: HetznerNodeClass) -> None:
+    async def check(self, asked: UserData | None, *, max_pods: int | None) -> None:
         """`UserDataError` where no machine of the class could get its user data."""
-        asked = node_class.spec.user_data
         if asked is None:
             return
         values = await self._secret(asked.secret_ref.name)
@@ -81,8 +83,9 @@ class Credentials:
             name="example",
             labels={},
             taints=(),
-            max_pods=node_class.spec.max_pods or PODS,
+            max_pods=max_pods or PODS,
             values=values,
+            vendor=self._vendor,
             credential=_SAMPLE if own_credential(asked, values) else "",
         )
         render(asked, joining)
@@ -147,7 +150,7 @@ class Credentials:
         return {
             "apiVersion": SECRET.api_version,
             "kind": SECRET.kind,
-            "metadata": {"name": f"{TOKEN_PREFIX}{identity}", "labels": {labels.CLAIM: claim.metadata.name}},
+            "metadata": {"name": f"{TOKEN_PREFIX}{identity}", "labels": {CLAIM_LABEL: claim.metadata.name}},
             "type": TOKEN_TYPE,
             "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
         }
