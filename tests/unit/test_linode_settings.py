@@ -39,7 +39,8 @@ def test_the_vendor_needs_a_token_and_a_fake_gets_kubelets() -> None:
     ("environ", "flags", "word"),
     [
         ({}, {"linodeCluster": "prod"}, "put it into LINODE_TOKEN, or name its file with --token-file"),
-        ({"LINODE_TOKEN": TOKEN}, {}, "--linode-cluster is missing"),
+        ({"LINODE_TOKEN": TOKEN}, {}, "--linode-region .* give one of them"),
+        ({"LINODE_TOKEN": TOKEN}, {"linodeCluster": "prod", "linodeRegion": "us-east"}, "give one of them"),
         ({"LINODE_TOKEN": "two words"}, {"linodeCluster": "prod"}, "variable LINODE_TOKEN holds no token"),
     ],
 )

@@ -11,7 +11,8 @@ def rbac(
     *,
     namespace: Annotated[str, Parameter(help="Growth's own namespace.")] = "growth",
     provider: Annotated[
-        Literal["kwok", "hetzner", "linode"], Parameter(help="The cloud in which machines are bought.")
+        Literal["kwok", "hetzner", "linode", "linode-instances"],
+        Parameter(help="The cloud in which machines are bought."),
     ] = "kwok",
     read_only: Annotated[
         bool,
@@ -27,7 +28,7 @@ def rbac(
     `growth` is the autoscaler's, `growth-kwok` that of the simulated cloud of --provider kwok. Apply them with
     `growth rbac | kubectl apply -f -`; the namespace must be there. With --provider hetzner the autoscaler may also read
     Secrets by name in its own namespace, with what machines join, and make bootstrap tokens; with --provider linode it may
-    keep LinodeNodeClasses.
+    keep LinodeNodeClasses, with linode-instances (for --linode-region) both.
     """
     from growth.operator.roles import objects, reader
 

@@ -163,8 +163,11 @@ def _linode(
     process = settings.process
     endpoint, fake = _endpoint(process, linode_client.ENDPOINT)
     token = _token(process, environ, needed=not fake)
-    if not process.linode_cluster:
-        raise SettingError("--linode-cluster is missing: say how the LKE cluster is called at Linode")
+    if bool(process.linode_cluster) == bool(process.linode_region):
+        raise SettingError(
+            "--linode-cluster says how the LKE cluster is called at Linode, --linode-region where to buy instances that are no"
+            " nodes of LKE: give one of them"
+        )
 
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
         cloud = LinodeApi(endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate)
@@ -175,7 +178,10 @@ def _linode(
             cloud,
             cluster=cluster,
             lke_cluster=process.linode_cluster,
+            region=process.linode_region,
+            namespace=settings.controllers.namespace,
             clock=clock,
+            random=random,
             refused_seconds=settings.controllers.refused_ttl,
             create_seconds=process.lke_create_timeout,
             orphan_seconds=process.lke_orphan_ttl,

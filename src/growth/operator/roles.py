@@ -70,6 +70,7 @@ LINODE: Final = (
     _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses",), *_READ, "patch"),  # which tags were applied
     _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses/status",), "patch"),
 )
+LINODE_AT_HOME: Final = (_rule("", ("secrets",), "get"),)  # with what machines join that are no nodes of LKE
 KWOK: Final = (
     _rule("", ("namespaces",), "get"),  # whether it is the same cluster
     _rule("", ("nodes",), *_READ, "create", "patch", "delete"),
@@ -121,6 +122,9 @@ def objects(*, namespace: str, provider: str = "kwok") -> list[Json]:
             made += _of("growth-hetzner", HETZNER, local, account="growth", namespace=namespace)
         case "linode":
             made += _of("growth-linode", LINODE, {}, account="growth", namespace=namespace)
+        case "linode-instances":
+            local = {namespace: LINODE_AT_HOME, TOKENS: HETZNER_TOKENS}
+            made += _of("growth-linode", LINODE, local, account="growth", namespace=namespace)
     accounts = dict.fromkeys(each["subjects"][0]["name"] for each in made if "subjects" in each)
     return [
         *(

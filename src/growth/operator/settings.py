@@ -186,6 +186,7 @@ class ProcessSettings:
     api_endpoint: str = ""
     token_file: str = ""
     linode_cluster: str = ""
+    linode_region: str = ""
     lke_create_timeout: float = 15.0
     lke_orphan_ttl: float = 300.0
     kwok_catalogue: str = "kwok"
@@ -348,6 +349,9 @@ def _sections() -> Iterator[Section]:
         "The Linode cloud",
         (
             _of(own, "linodeCluster", TEXT, "How the LKE cluster is called at Linode; exactly one must be."),
+            _of(
+                own, "linodeRegion", TEXT, "Instead: the region in which instances are bought that are no nodes of LKE."
+            ),
             _of(own, "lkeCreateTimeout", PERIOD, "A purchase that has no machine after so long is tried again later."),
             _of(own, "lkeOrphanTTL", PERIOD, "Capacity of LKE pools that nobody claimed for so long goes."),
         ),

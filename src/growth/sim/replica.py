@@ -188,7 +188,9 @@ class Replica:
             cloud,
             cluster=cluster,
             lke_cluster=self._settings.process.linode_cluster,
+            namespace=self._settings.controllers.namespace,
             clock=self.clock,
+            random=stream.stream("provider"),
             refused_seconds=self._settings.controllers.refused_ttl,
         )
         keeper = linode_keeper.Keeper(api, cloud, provider, clock=self.clock)

@@ -306,9 +306,16 @@ class LkeStage:
             MemoryApi(self._cluster.server, user="growth"),
             cloud,
             cluster=cluster,
-            lke_cluster=cluster,
+            lke_cluster=self.where(cluster)[0],
+            region=self.where(cluster)[1],
+            namespace=HOME,
             clock=self._cluster.clock,
+            random=random,
         )
+
+    def where(self, cluster: str) -> tuple[str, str]:
+        """The cluster at Linode, or a region."""
+        return cluster, ""
 
     async def start(self, **spec: Any) -> None:
         await self._cluster.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": spec})
@@ -372,6 +379,18 @@ class LkeEnterpriseStage(LkeStage):
     tier = linode.ENTERPRISE
 
 
+class LinodeInstanceStage(LkeStage):
+    """Machines that are no nodes of LKE."""
+
+    def where(self, cluster: str) -> tuple[str, str]:
+        del cluster
+        return "", self.zone
+
+    def unclaimed(self) -> int:
+        self.fake.advance()
+        return 0
+
+
 def _tag(tags: Sequence[str], key: str) -> str:
     return next((each.removeprefix(f"{key}:") for each in tags if each.startswith(f"{key}:")), "")
 
@@ -382,6 +401,7 @@ STAGES: Mapping[str, type[AnyStage]] = {
     "hetzner": HetznerStage,
     "lke": LkeStage,
     "lke-enterprise": LkeEnterpriseStage,
+    "linode-instances": LinodeInstanceStage,
 }
 
 

@@ -1,4 +1,4 @@
-"""Linode: nodes of LKE pools, standard and enterprise, bought one by one and shared by none.
+"""Linode: nodes of LKE pools, standard and enterprise, bought one by one and shared by none; or instances of our own.
 
 May import what `growth.providers` may. From the pure to the thin shell:
 
@@ -10,9 +10,12 @@ May import what `growth.providers` may. From the pure to the thin shell:
     client      calls of the vendor's API, with a budget for each sort of call
     listing     lists that all who ask at the same time share
     booking     reservations, the keyed lock, and what has been missing for how long
+    holdings    machines of this cluster, and what this process did to them lately
+    finding     whose a machine is, and what contradicts itself
     pools       pools of LKE by (pool, type), and who is in them: by tier
     claiming    how a claim gets its machine: claim or scale
     ending      deletion of one node, and of capacity that nobody claims
+    direct      the same for instances that are no nodes of LKE
     readiness   node classes as they are used
     provider    `CloudProvider`
     keeper      conditions of node classes, tags of machines, orphans

@@ -12,26 +12,23 @@ when it confirms gives its own back.
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, Final
 
-from growth.api.clouds import CreateError, InvariantViolation
-from growth.api.karpenter import NodeClaim
-from growth.api.linodeclasses import LinodeNodeClass
+from growth.api.clouds import CreateError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Late, Locks
+from growth.providers.linode.booking import Late
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
-from growth.providers.linode.pools import Home, Pools, is_unsure
-from growth.providers.linode.tags import Key
+from growth.providers.linode.finding import PROVISIONING, Finding, Order
+from growth.providers.linode.holdings import Home, is_unsure
+from growth.providers.linode.pools import Pools
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
-PROVISIONING: Final = "NodePoolProvisioning"
 AUTOSCALED: Final = "LKEAutoscalerEnabled"
 # A purchase gives up after so long and is tried again.
 CREATE_SECONDS: Final = 15.0
@@ -41,78 +38,18 @@ WAIT_SECONDS: Final = 1.0
 CONFIRM_SECONDS: Final = 1.5
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What is bought for a claim."""
-
-    claim: NodeClaim
-    node_class: LinodeNodeClass
-    key: Key
-
-    @property
-    def uid(self) -> str:
-        return self.claim.metadata.uid
-
-    @property
-    def name(self) -> str:
-        return self.claim.metadata.name
-
-
-class Claiming:
+class Claiming(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
     def __init__(
         self, cloud: LinodeApi, pools: Pools, *, cluster: str, home: Home, clock: Clock, within_seconds: float
     ) -> None:
+        super().__init__(pools, clock=clock)
         self._cloud = cloud
         self._pools = pools
         self._cluster = cluster
         self._home = home
-        self._clock = clock
         self._within = within_seconds
-        self.claims: Locks[str] = Locks()
-
-    # -- what is there already ------------------------------------------------------------------------------------
-
-    async def find(self, claim: NodeClaim) -> wire.Instance | None:
-        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name."""
-        name = claim.metadata.name
-        listed = await self._pools.machines.since(self._clock.monotonic())
-        found = {each.id: each for each in listed if tags.has(each.tags, tags.CLAIM, name)}
-        known = self._pools.remembered.of_claim(claim.metadata.uid)
-        if known is not None and known not in found:
-            instance = await self._pools.instance(known)
-            if instance is not None and tags.holds(instance.tags, claim):
-                found[known] = instance
-        alive = [each for each in found.values() if not self._is_going(each)]
-        if len(alive) > 1:
-            numbers = ", ".join(str(each.id) for each in alive)
-            raise InvariantViolation(
-                f"{len(alive)} machines are tagged for claim {name} ({numbers}): take the tag"
-                f" {tags.tag(tags.CLAIM, name)} off all but one"
-            )
-        for instance in alive:
-            self._check_single(instance)
-            if not tags.holds(instance.tags, claim):
-                raise InvariantViolation(
-                    f"machine {instance.id} is tagged for claim {name}, but for another of that name"
-                    f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
-                )
-            return instance
-        if any(tags.holds(each.tags, claim) for each in found.values()):
-            raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
-        return None
-
-    def _is_going(self, instance: wire.Instance) -> bool:
-        return instance.deleting or self._pools.remembered.is_ended(instance.id)
-
-    def _check_single(self, instance: wire.Instance) -> None:
-        held = tags.values(instance.tags, tags.CLAIM)
-        if len(held) > 1:
-            raise InvariantViolation(
-                f"machine {instance.id} is tagged for {len(held)} claims ({', '.join(held)}): take off all but one of the tags"
-                f" {tags.CLAIM}{tags.SEPARATOR}…"
-            )
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 
@@ -173,9 +110,9 @@ class Claiming:
         begun = [each for each in numbers if self._pools.remembered.is_doubted_for(each, order.uid)]
         for number in [*begun, *(each for each in numbers if each not in begun)]:
             instance = await self._pools.instance(number)
-            if instance is None or instance.deleting or instance.lke_cluster_id != self._home.id:
+            if instance is None or instance.deleting or not self._pools.is_at_home(instance):
                 continue
-            self._check_single(instance)
+            self.check_single(instance)
             if tags.values(instance.tags, tags.CLAIM):
                 self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
                 continue
@@ -238,7 +175,7 @@ class Claiming:
         others = [
             each
             for each in listed
-            if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._is_going(each)
+            if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._pools.is_going(each)
         ]
         shown = next((each for each in listed if each.id == claimed.id), None)
         if shown is None or not tags.holds(shown.tags, order.claim):

@@ -19,6 +19,8 @@ VERSION_UNSUPPORTED: Final = "LKEK8sVersionUnsupported"
 VERSION_MISMATCH: Final = "LKEK8sVersionControlPlaneMismatch"
 FIREWALL_UNSUPPORTED: Final = "FirewallUnsupported"
 NOT_FOUND: Final = "NotFoundAtLinode"
+UNSUPPORTED: Final = "FieldUnsupported"
+USER_DATA_INVALID: Final = "UserDataInvalid"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,9 +31,26 @@ class Problem:
     message: str
 
 
-def hash_of(spec: LinodeNodeClassSpec) -> str:
-    """Equal for classes whose machines would be equal. Tags are changed on machines in place, so they are left out."""
-    content = {"firewallID": spec.firewall_id, "lkeK8sVersion": spec.lke_k8s_version, "kubelet": spec.kubelet}
+def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
+    """Equal for classes whose machines would be equal. Tags are changed on machines in place, so they are left out.
+
+    `instances`: of machines that are no nodes of LKE, for which more fields have an effect.
+    """
+    content: dict[str, object] = {
+        "firewallID": spec.firewall_id,
+        "lkeK8sVersion": spec.lke_k8s_version,
+        "kubelet": spec.kubelet,
+    }
+    if instances:
+        content |= {
+            "image": spec.image,
+            "authorizedKeys": sorted(spec.authorized_keys),
+            "authorizedUsers": sorted(spec.authorized_users),
+            "diskEncryption": spec.disk_encryption,
+            "swapSize": spec.swap_size,
+            "placementGroup": spec.placement_group,
+            "userData": spec.user_data,
+        }
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     return f"{HASH_VERSION}-{digest}"
 
@@ -42,14 +61,8 @@ def comparable(hash_: str) -> bool:
 
 
 def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem]:
-    """What is wrong with the class whatever the account holds."""
-    for each in spec.tags:
-        if not tags.SHORTEST <= len(each) <= tags.LONGEST:
-            yield Problem(
-                TAGS, f"spec.tags: {each!r} has {len(each)} characters: Linode takes {tags.SHORTEST} to {tags.LONGEST}"
-            )
-        elif tags.is_ours(each):
-            yield Problem(TAGS, f"spec.tags: {each!r} is one of Growth's own tags: leave it out")
+    """What is wrong with the class for nodes of LKE, whatever the account holds."""
+    yield from _of_tags(spec)
     if not enterprise and spec.lke_k8s_version:
         yield Problem(
             VERSION_UNSUPPORTED,
@@ -60,6 +73,33 @@ def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem
             FIREWALL_UNSUPPORTED,
             "spec.firewallID: only pools of LKE Enterprise can be given a firewall: leave it out",
         )
+
+
+def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
+    """What is wrong with the class for machines that are no nodes of LKE. What has no effect is refused."""
+    yield from _of_tags(spec)
+    without_effect = {
+        "lkeK8sVersion": spec.lke_k8s_version,
+        "osDisk": spec.os_disk,
+        "dataDisks": spec.data_disks,
+        "configuration": spec.configuration,
+        "vpcID": spec.vpc_id,
+        "ipv6Options": spec.ipv6_options,
+        "backupsEnabled": spec.backups_enabled,
+    }
+    for field, value in without_effect.items():
+        if value:
+            yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
+
+
+def _of_tags(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
+    for each in spec.tags:
+        if not tags.SHORTEST <= len(each) <= tags.LONGEST:
+            yield Problem(
+                TAGS, f"spec.tags: {each!r} has {len(each)} characters: Linode takes {tags.SHORTEST} to {tags.LONGEST}"
+            )
+        elif tags.is_ours(each):
+            yield Problem(TAGS, f"spec.tags: {each!r} is one of Growth's own tags: leave it out")
 
 
 def version_problem(spec: LinodeNodeClassSpec, *, control_plane: str, sold: Sequence[str]) -> Problem | None:

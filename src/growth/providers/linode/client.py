@@ -134,6 +134,10 @@ class LinodeApi:
         asked = {"tags": {"+contains": tag}}
         return await self._whole("/linode/instances", wire.Instances, lambda page: page.data, filter_=asked)
 
+    async def instance_labelled(self, label: str) -> wire.Instance | None:
+        found = await self._whole("/linode/instances", wire.Instances, lambda page: page.data, filter_={"label": label})
+        return next((each for each in found if each.label == label), None)
+
     async def instance(self, number: int) -> wire.Instance:
         return await self.others.call("GET", f"/linode/instances/{number}", wire.Instance)
 

@@ -7,25 +7,27 @@ from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.pools import Home, Pools
+from growth.providers.linode.finding import Finding
+from growth.providers.linode.holdings import Home
+from growth.providers.linode.pools import Pools
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
 
-class Ending:
+class Ending(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
     def __init__(self, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
+        super().__init__(pools, clock=clock)
         self._pools = pools
         self._home = home
-        self._clock = clock
         self._ttl = ttl_seconds
 
     async def delete(self, claim: NodeClaim) -> None:
         """Accepted when it returns. `MachineNotFound` only when the vendor says so of the machine itself."""
-        instance = await self._instance_of(claim)
+        instance = await self.of_claim(claim)
         if instance.deleting or self._pools.remembered.is_ended(instance.id):
             return
         pool = await self._pool_of(instance)
@@ -44,41 +46,11 @@ class Ending:
             raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}")
         if fresh.deleting:
             return
-        self._check_owner(fresh, claim)
+        self.check_owner(fresh, claim)
         if pool is None or not await self._pools.remove_machine(pool, fresh, key):
             raise CloudUnavailable(
                 f"machine {instance.id} cannot be deleted now: LKE does not list its node yet, or a purchase counts on the last"
                 " node of its pool; it is tried again"
-            )
-
-    async def _instance_of(self, claim: NodeClaim) -> wire.Instance:
-        name, provider_id = claim.metadata.name, claim.status.provider_id
-        if not provider_id:
-            listed = await self._pools.machines.since(self._clock.monotonic())
-            found = [each for each in listed if tags.holds(each.tags, claim)]
-            known = self._pools.remembered.of_claim(claim.metadata.uid)
-            if not found and known is not None:
-                instance = await self._pools.instance(known)
-                found = [instance] if instance is not None and tags.holds(instance.tags, claim) else []
-            if not found:
-                raise MachineNotFound(f"claim {name} has no machine")
-            return min(found, key=lambda each: (each.deleting, each.id))
-        number = tags.number_of(provider_id)
-        if number is None:
-            raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
-        instance = await self._pools.instance(number)
-        if instance is None:
-            raise MachineNotFound(f"there is no machine {provider_id}")
-        if instance.lke_cluster_id != self._home.id:
-            raise InvariantViolation(f"machine {provider_id} of claim {name} is not of LKE cluster {self._home.id}")
-        self._check_owner(instance, claim)
-        return instance
-
-    def _check_owner(self, instance: wire.Instance, claim: NodeClaim) -> None:
-        held, uid = tags.uid_of(instance.tags), claim.metadata.uid
-        if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
-            raise InvariantViolation(
-                f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})"
             )
 
     async def _pool_of(self, instance: wire.Instance) -> wire.Pool:

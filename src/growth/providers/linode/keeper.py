@@ -23,7 +23,7 @@ from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
 from growth.providers.linode.client import LinodeApi
-from growth.providers.linode.pools import Pools
+from growth.providers.linode.holdings import Holdings
 from growth.providers.linode.provider import LinodeProvider
 from growth.telemetry.logs import about, logger
 
@@ -144,23 +144,23 @@ class Keeper:
         applied = _applied(node_class)
         if wanted == applied:
             return
-        pools = (await self._provider.parts()).pools
-        for instance in await pools.machines.since(self._clock.monotonic()):
+        held = (await self._provider.parts()).held
+        for instance in await held.machines.since(self._clock.monotonic()):
             if tags.has(instance.tags, tags.NODE_CLASS, node_class.metadata.name) and not instance.deleting:
-                await self._retag_one(pools, instance, wanted=wanted, applied=applied)
+                await self._retag_one(held, instance, wanted=wanted, applied=applied)
         text = msgspec.json.encode(wanted).decode()
         patch = {"metadata": {"annotations": {APPLIED_ANNOTATION: text}}}
         await self._api.patch(LINODE_NODE_CLASS, node_class.metadata.name, patch)
 
     async def _retag_one(
-        self, pools: Pools, listed: wire.Instance, *, wanted: Sequence[str], applied: Sequence[str]
+        self, held: Holdings, listed: wire.Instance, *, wanted: Sequence[str], applied: Sequence[str]
     ) -> None:
         """Under the key's lock: a purchase writes tags too."""
         key = tags.key_of_tags(listed.tags, listed.type)
         if key is None:
             return
-        async with pools.locks.held(key):
-            fresh = await pools.instance(listed.id)
+        async with held.locks.held(key):
+            fresh = await held.instance(listed.id)
             if fresh is None or fresh.deleting or not tags.values(fresh.tags, tags.CLAIM):
                 return
             gone = set(applied) - set(wanted)

@@ -12,26 +12,22 @@ from typing import Final
 
 from growth.api.clouds import InvariantViolation
 from growth.ports import Clock
-from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.http import CallError, Refused
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Doubts, Locks, Overdue, Reservations
+from growth.providers.linode.booking import Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
+from growth.providers.linode.holdings import DOUBT_SECONDS, Holdings, Home, is_unsure
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
-ENTERPRISE: Final = "enterprise"
 # Unclaimed capacity is let stand for so long.
 ORPHAN_SECONDS: Final = 300.0
 # How old a list of instances may be in which members are looked for: each is looked at again before it is claimed.
 MEMBERS_SECONDS: Final = 1.0
-# What was claimed or deleted here counts whatever a list says; after so long the lists know it.
-REMEMBERED_SECONDS: Final = 120.0
-# A write that nobody answered may still arrive; after so long it does not.
-DOUBT_SECONDS: Final = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,103 +44,16 @@ class Members:
     overdue: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Home:
-    """The LKE cluster that we are in."""
-
-    id: int
-    region: str
-    tier: str
-    k8s_version: str
-
-    @property
-    def enterprise(self) -> bool:
-        return self.tier == ENTERPRISE
-
-
-class Remembered:
-    """Machines that this process claimed or deleted lately, by number."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._claims: dict[int, tuple[str, Key, float]] = {}
-        self._ended: dict[int, float] = {}
-        self._doubted: dict[int, tuple[str, float]] = {}
-
-    def doubted(self, number: int, claim: str) -> None:
-        """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
-        self._doubted[number] = (claim, self._clock.monotonic() + DOUBT_SECONDS)
-
-    def is_anothers(self, number: int, claim: str) -> bool:
-        held = self._doubted.get(number)
-        return held is not None and held[0] != claim and held[1] > self._clock.monotonic()
-
-    def is_doubted_for(self, number: int, claim: str) -> bool:
-        held = self._doubted.get(number)
-        return held is not None and held[0] == claim and held[1] > self._clock.monotonic()
-
-    def claimed(self, number: int, claim: str, key: Key) -> None:
-        self._claims[number] = (claim, key, self._clock.monotonic())
-
-    def unclaimed(self, number: int) -> None:
-        self._claims.pop(number, None)
-
-    def ended(self, number: int) -> None:
-        self._claims.pop(number, None)
-        self._ended[number] = self._clock.monotonic()
-
-    def gone(self, number: int) -> None:
-        self._claims.pop(number, None)
-        self._ended.pop(number, None)
-
-    def is_ended(self, number: int) -> bool:
-        at = self._ended.get(number)
-        return at is not None and self._clock.monotonic() - at < REMEMBERED_SECONDS
-
-    def is_claimed(self, number: int) -> bool:
-        self._forget()
-        return number in self._claims
-
-    def of_claim(self, claim: str) -> int | None:
-        self._forget()
-        return next((number for number, (held, _, _) in self._claims.items() if held == claim), None)
-
-    def of_key(self, key: Key) -> set[int]:
-        self._forget()
-        return {number for number, (_, held, _) in self._claims.items() if held == key}
-
-    def _forget(self) -> None:
-        oldest = self._clock.monotonic() - REMEMBERED_SECONDS
-        for number in [number for number, (_, _, at) in self._claims.items() if at < oldest]:
-            del self._claims[number]
-        now = self._clock.monotonic()
-        self._doubted = {number: held for number, held in self._doubted.items() if held[1] > now}
-
-
-class Pools:
+class Pools(Holdings):
     """One per process. Raises `CallError` and `InvariantViolation`."""
 
     def __init__(self, cloud: LinodeApi, *, cluster: str, home: Home, clock: Clock, ttl_seconds: float) -> None:
-        self._cloud = cloud
-        self._cluster = cluster
-        self._home = home
-        self._clock = clock
+        super().__init__(cloud, cluster=cluster, home=home, clock=clock)
         self._ttl = ttl_seconds
-        self.locks: Locks[Key] = Locks()
         self.reservations: Reservations[Key] = Reservations()
-        self.remembered = Remembered(clock)
-        self.machines: Listing[Sequence[wire.Instance]] = Listing(self._read_machines, clock=clock)
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
-
-    async def _read_machines(self) -> Sequence[wire.Instance]:
-        found = await self._cloud.instances(tag=tags.tag(tags.CLUSTER, self._cluster))
-        return [each for each in found if self.is_ours(each)]
-
-    def is_ours(self, instance: wire.Instance) -> bool:
-        """Of this cluster at Linode, and marked by this cluster's Growth."""
-        return instance.lke_cluster_id == self._home.id and tags.has(instance.tags, tags.CLUSTER, self._cluster)
 
     def key_of(self, pool: wire.Pool) -> Key | None:
         """None: the pool is not ours."""
@@ -253,16 +162,6 @@ class Pools:
         missing = pool.count - shown
         return max(missing, 0) if self._overdue.seen((pool.id, ""), missing) >= self._ttl else 0
 
-    async def instance(self, number: int) -> wire.Instance | None:
-        """As it is now; None where the vendor says that it is gone."""
-        try:
-            return await self._cloud.instance(number)
-        except Refused as error:
-            if meaning(error) is Meaning.GONE:
-                self.remembered.gone(number)
-                return None
-            raise
-
     # -- changes --------------------------------------------------------------------------------------------------
 
     async def remove_machine(self, pool: wire.Pool, instance: wire.Instance, key: Key) -> bool:
@@ -318,11 +217,6 @@ class Pools:
         except Refused as error:
             if meaning(error) is not Meaning.GONE:
                 raise
-
-
-def is_unsure(error: CallError) -> bool:
-    """Whether the call may have taken effect, or still may."""
-    return error.unsure if isinstance(error, Refused) else not isinstance(error, NotSent)
 
 
 def _in(instance: wire.Instance, pool: wire.Pool) -> bool:

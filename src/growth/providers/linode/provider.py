@@ -29,20 +29,25 @@ from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
-from growth.ports import Clock
+from growth.ports import Clock, Random
 from growth.providers.choice import Choice, choices
 from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.joining import Credentials
 from growth.providers.linode import offerings, tags, wire
 from growth.providers.linode.booking import Late
-from growth.providers.linode.claiming import CREATE_SECONDS, PROVISIONING, Claiming, Order
+from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import comparable, hash_of
 from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
 from growth.providers.linode.failures import Meaning, in_words, meaning
+from growth.providers.linode.finding import PROVISIONING, Order
+from growth.providers.linode.holdings import INSTANCES, Holdings, Home
 from growth.providers.linode.listing import Listing
-from growth.providers.linode.pools import ORPHAN_SECONDS, Home, Pools
+from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
+from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
 from growth.units import UnitError
 
@@ -70,15 +75,16 @@ class Parts:
     """What works once the cluster at Linode is known."""
 
     home: Home
-    pools: Pools
-    claiming: Claiming
-    ending: Ending
+    held: Holdings
+    buying: Claiming | Direct
+    ending: Ending | Direct
 
 
 class LinodeProvider:
     """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate.
 
     `lke_cluster` is the label of the cluster at Linode; exactly one must have it. Its region and tier hold for the process.
+    With a `region` instead machines are instances there, and no nodes of LKE.
     """
 
     name: Final = "linode"
@@ -90,8 +96,11 @@ class LinodeProvider:
         cloud: LinodeApi,
         *,
         cluster: str,
-        lke_cluster: str,
+        lke_cluster: str = "",
+        region: str = "",
+        namespace: str,
         clock: Clock,
+        random: Random,
         refused_seconds: float = UNAVAILABLE_SECONDS,
         create_seconds: float = CREATE_SECONDS,
         orphan_seconds: float = ORPHAN_SECONDS,
@@ -100,6 +109,9 @@ class LinodeProvider:
         self._cloud = cloud
         self._cluster = cluster
         self._lke_cluster = lke_cluster
+        self._region = region
+        self._random = random
+        self._credentials = Credentials(api, namespace=namespace, clock=clock, random=random, vendor=LINODE)
         self._clock = clock
         self._create_seconds = create_seconds
         self._orphan_seconds = orphan_seconds
@@ -109,7 +121,7 @@ class LinodeProvider:
         self._sold: Listing[Catalogue] = Listing(self._read_catalogue, clock=clock)
         self._found: Listing[Parts] = Listing(self._find, clock=clock)
         self._types: dict[str, str] = {}  # by the claim's UID: the type that was begun with
-        self.readiness = Readiness(api, cloud, self._home, clock=clock)
+        self.readiness = Readiness(api, cloud, self._home, credentials=self._credentials, clock=clock)
 
     async def parts(self) -> Parts:
         """The cluster at Linode is looked for once. Raises `CallError` and `CloudUnavailable`."""
@@ -120,6 +132,19 @@ class LinodeProvider:
     async def _find(self) -> Parts:
         if self._parts is not None:
             return self._parts
+        if self._region:
+            home = Home(0, self._region, INSTANCES, "")
+            held = Holdings(self._cloud, cluster=self._cluster, home=home, clock=self._clock)
+            direct = Direct(
+                self._cloud,
+                held,
+                cluster=self._cluster,
+                home=home,
+                clock=self._clock,
+                random=self._random,
+                credentials=self._credentials,
+            )
+            return Parts(home, held, direct, direct)
         found = await self._cloud.clusters(self._lke_cluster)
         if len(found) != 1:
             how_many = "no LKE cluster is" if not found else f"{len(found)} LKE clusters are"
@@ -160,24 +185,24 @@ class LinodeProvider:
         self._check_held()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
-            claiming, sold = (await self.parts()).claiming, await self._catalogue()
-            async with claiming.claims.held(claim.metadata.uid):
-                found = await claiming.find(claim)
+            buying, sold = (await self.parts()).buying, await self._catalogue()
+            async with buying.claims.held(claim.metadata.uid):
+                found = await buying.find(claim)
                 if found is not None:
                     return self._shown(found, sold, {})
-                bought = await self._buy(claim, node_class, sold, claiming)
+                bought = await self._buy(claim, node_class, sold, buying)
                 self._types.pop(claim.metadata.uid, None)
                 return self._shown(bought, sold, {})
 
     async def _buy(
-        self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, claiming: Claiming
+        self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
     ) -> wire.Instance:
         options = self._options(claim, sold)
         for option in options:
             self._types[claim.metadata.uid] = option.type.name
             order = Order(claim=claim, node_class=node_class, key=tags.key_of(claim, option.type.name))
             try:
-                return await claiming.buy(order)
+                return await buying.buy(order)
             except Refused as error:
                 match meaning(error):
                     case Meaning.CAPACITY:
@@ -226,12 +251,12 @@ class LinodeProvider:
                 f"{provider_id!r} is no machine of this cloud: its provider IDs begin with {tags.SCHEME}"
             )
         async with self._answering():
-            pools = (await self.parts()).pools
-            listed = await pools.machines.since(self._clock.monotonic() - LOOK_SECONDS)
-            instance = next((each for each in listed if each.id == number), None) or await pools.instance(number)
+            held = (await self.parts()).held
+            listed = await held.machines.since(self._clock.monotonic() - LOOK_SECONDS)
+            instance = next((each for each in listed if each.id == number), None) or await held.instance(number)
             if instance is None:
                 raise MachineNotFound(f"there is no machine {provider_id}")
-            if not pools.is_ours(instance):
+            if not held.is_ours(instance):
                 raise InvariantViolation(
                     f"machine {provider_id} has not this cluster's tag {tags.tag(tags.CLUSTER, self._cluster)}: it is not"
                     " touched"
@@ -240,8 +265,8 @@ class LinodeProvider:
 
     async def list(self) -> Sequence[CloudMachine]:
         async with self._answering():
-            pools = (await self.parts()).pools
-            listed = await pools.machines.since(self._clock.monotonic())
+            held = (await self.parts()).held
+            listed = await held.machines.since(self._clock.monotonic())
             claimed = [each for each in listed if tags.values(each.tags, tags.CLAIM)]
             full, sold = await self._full_names(claimed), await self._catalogue()
             return [self._shown(each, sold, full) for each in sorted(claimed, key=lambda each: each.id)]
@@ -265,7 +290,7 @@ class LinodeProvider:
         known = {key: values[0] for key, values in kind.labels.items() if len(values) == 1} if kind is not None else {}
         held = tags.values(instance.tags, tags.CLAIM)
         claim = held[0] if len(held) == 1 else ""  # of two nobody can say whose it is
-        ended = self._parts is not None and self._parts.pools.remembered.is_ended(instance.id)
+        ended = self._parts is not None and self._parts.held.remembered.is_ended(instance.id)
         return CloudMachine(
             provider_id=tags.provider_id(instance.id),
             claim=full.get(claim, claim),
@@ -293,12 +318,13 @@ class LinodeProvider:
             return ""
         async with self._answering():
             node_class = await self.readiness.found(claim.spec.node_class_ref)
-            listed = await (await self.parts()).pools.machines.since(self._clock.monotonic() - DRIFT_SECONDS)
+            listed = await (await self.parts()).held.machines.since(self._clock.monotonic() - DRIFT_SECONDS)
             instance = next((each for each in listed if each.id == number), None)
             if node_class is None or instance is None:
                 return ""
-            held = tags.value(instance.tags, tags.CLASS_HASH)
-            return CLASS_DRIFTED if comparable(held) and held != hash_of(node_class.spec) else ""
+            was = tags.value(instance.tags, tags.CLASS_HASH)
+            now = hash_of(node_class.spec, instances=(await self._home()).tier == INSTANCES)
+            return CLASS_DRIFTED if comparable(was) and was != now else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS

@@ -11,16 +11,18 @@ from growth.api import names
 from growth.api.clouds import NodeClassNotReady
 from growth.api.conditions import FALSE, TRUE, find
 from growth.api.karpenter import NodeClassReference
-from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
+from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass, LinodeNodeClassSpec
 from growth.kube.api import Api
 from growth.kube.errors import NotFound
 from growth.ports import Clock
 from growth.providers.http import Refused
+from growth.providers.joining import Credentials
 from growth.providers.linode import classes
 from growth.providers.linode.classes import Problem
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
-from growth.providers.linode.pools import Home
+from growth.providers.linode.holdings import INSTANCES, Home
+from growth.providers.userdata import UserDataError
 
 # A class that was read just now need not be read again for the next of a hundred purchases.
 LOOK_SECONDS: Final = 1.0
@@ -34,10 +36,19 @@ TOKEN_REFUSED: Final = "TokenRefused"  # noqa: S105 - a reason
 class Readiness:
     """One per process. Raises `KubeError` and `CallError` where what it needs cannot be read."""
 
-    def __init__(self, api: Api, cloud: LinodeApi, home: Callable[[], Awaitable[Home]], *, clock: Clock) -> None:
+    def __init__(
+        self,
+        api: Api,
+        cloud: LinodeApi,
+        home: Callable[[], Awaitable[Home]],
+        *,
+        credentials: Credentials,
+        clock: Clock,
+    ) -> None:
         self._api = api
         self._cloud = cloud
         self._home = home
+        self._credentials = credentials
         self._clock = clock
         self._read: dict[str, tuple[float, LinodeNodeClass]] = {}
         self._complaints: dict[str, tuple[int, float, Problem]] = {}
@@ -102,12 +113,17 @@ class Readiness:
         if self._token is not None and self._token[0] > now:
             return [self._token[1]]
         home, spec = await self._home(), node_class.spec
-        found = list(classes.problems(spec, enterprise=home.enterprise))
+        if home.tier == INSTANCES:
+            found = list(classes.instance_problems(spec))
+            found += await self._of_user_data(spec)
+        else:
+            found = list(classes.problems(spec, enterprise=home.enterprise))
         if home.enterprise and spec.lke_k8s_version:
             sold = await self._cloud.versions(home.tier)
             problem = classes.version_problem(spec, control_plane=home.k8s_version, sold=sold)
             found += [problem] if problem is not None else []
-        if home.enterprise and spec.firewall_id is not None and not await self._has_firewall(spec.firewall_id):
+        takes_firewall = home.enterprise or home.tier == INSTANCES
+        if takes_firewall and spec.firewall_id is not None and not await self._has_firewall(spec.firewall_id):
             found.append(
                 Problem(
                     classes.NOT_FOUND,
@@ -118,6 +134,15 @@ class Readiness:
         if complaint is not None and complaint[0] == node_class.metadata.generation and complaint[1] > now:
             found.append(complaint[2])
         return found
+
+    async def _of_user_data(self, spec: LinodeNodeClassSpec) -> list[Problem]:
+        try:
+            await self._credentials.check(
+                spec.user_data, max_pods=spec.kubelet.max_pods if spec.kubelet is not None else None
+            )
+        except UserDataError as error:
+            return [Problem(classes.USER_DATA_INVALID, str(error))]
+        return []
 
     async def _has_firewall(self, number: int) -> bool:
         try:

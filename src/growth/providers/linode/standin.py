@@ -1,7 +1,7 @@
 """Stands in for the kubelets of machines that a fake of Linode's API sells: their Nodes come and go with them.
 
-A node of LKE joins by itself. A fake's cannot, so this registers a Node for each claimed machine that runs, under LKE's
-name for it, and removes the Node of one that is gone. Such Nodes report a little less memory than is advertised.
+A node of LKE joins by itself, an instance by its user data. A fake's cannot, so this registers a Node for each claimed machine
+that runs, under its label, and removes the Node of one that is gone. Such Nodes report a little less memory than is advertised.
 """
 
 import asyncio
@@ -19,7 +19,9 @@ from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, GateClosed, KubeError, NotFound
 from growth.ports import Clock
 from growth.providers.http import CallError
+from growth.providers.joining import taints_of
 from growth.providers.linode import tags, wire
+from growth.providers.linode.holdings import INSTANCES
 from growth.providers.linode.provider import LinodeProvider
 from growth.telemetry.logs import logger
 from growth.units.resources import quantities
@@ -61,9 +63,9 @@ class StandIn:
 
     async def look(self) -> None:
         """Once: a Node for each machine that runs and has none, and none for a machine that is gone."""
-        pools = (await self._provider.parts()).pools
+        held = (await self._provider.parts()).held
         nodes = {node.metadata.name: node for node in await self._nodes()}
-        listed = await pools.machines.since(self._clock.monotonic() - LOOK_SECONDS / 2)
+        listed = await held.machines.since(self._clock.monotonic() - LOOK_SECONDS / 2)
         machines = {each.id: each for each in listed}
         types = {kind.name: kind for kind in (await self._provider.catalogue()).types}
         for instance in listed:
@@ -71,7 +73,7 @@ class StandIn:
                 await self._register(instance, types)
         for node in nodes.values():
             number = tags.number_of(node.spec.provider_id)
-            if number is not None and number not in machines and await pools.instance(number) is None:
+            if number is not None and number not in machines and await held.instance(number) is None:
                 with contextlib.suppress(NotFound):
                     await self._api.delete(NODE, node.metadata.name, uid=node.metadata.uid)
 
@@ -96,7 +98,9 @@ class StandIn:
             return
         if claim.metadata.uid != uid:
             return
-        found = {(each.key, each.effect): each for each in (*claim.spec.taints, *claim.spec.startup_taints)}
+        home = (await self._provider.parts()).home
+        asked = taints_of(claim) if home.tier == INSTANCES else (*claim.spec.taints, *claim.spec.startup_taints)
+        found = {(each.key, each.effect): each for each in asked}
         taints: list[Json] = [
             {"key": each.key, "effect": each.effect, **({"value": each.value} if each.value else {})}
             for each in found.values()

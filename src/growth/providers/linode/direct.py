@@ -1,0 +1,154 @@
+"""Machines that are no nodes of LKE: bought under the claim's name, with user data by which they join, and deleted by themselves.
+
+A label exists once in an account, so a purchase that is repeated finds the first machine.
+"""
+
+import base64
+from typing import Any, Final
+
+from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
+from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.ports import Clock, Random
+from growth.providers.http import Refused
+from growth.providers.joining import Credentials
+from growth.providers.linode import tags, wire
+from growth.providers.linode.classes import hash_of
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.failures import Meaning, meaning
+from growth.providers.linode.finding import PROVISIONING, Finding, Order
+from growth.providers.linode.holdings import Holdings, Home
+from growth.providers.userdata import UserDataError
+from growth.telemetry.logs import logger
+
+_log = logger("linode")
+
+DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
+NAME_TAKEN: Final = "NameTaken"
+# The vendor's limits for a label.
+LABEL_CHARACTERS: Final = (3, 64)
+
+
+class Direct(Finding):
+    """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
+
+    def __init__(
+        self,
+        cloud: LinodeApi,
+        held: Holdings,
+        *,
+        cluster: str,
+        home: Home,
+        clock: Clock,
+        random: Random,
+        credentials: Credentials,
+    ) -> None:
+        super().__init__(held, clock=clock)
+        self._cloud = cloud
+        self._cluster = cluster
+        self._home = home
+        self._random = random
+        self._credentials = credentials
+
+    async def buy(self, order: Order) -> wire.Instance:
+        shortest, longest = LABEL_CHARACTERS
+        if not shortest <= len(order.name) <= longest:
+            raise CreateError(
+                f"claim {order.name}: a machine's label has {shortest} to {longest} characters",
+                reason="InvalidClaim",
+                retryable=False,
+            )
+        body = await self._body(order)
+        try:
+            return await self._cloud.create_instance(body)
+        except Refused as error:
+            if error.code == "label" and "unique" in error.message.lower():
+                return await self._adopted(order)
+            raise
+
+    async def _body(self, order: Order) -> dict[str, Any]:
+        claim, spec = order.claim, order.node_class.spec
+        max_pods = spec.kubelet.max_pods if spec.kubelet is not None else None
+        try:
+            user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=max_pods, more={})
+        except UserDataError as error:
+            name = order.node_class.metadata.name
+            raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {name}: {error}") from error
+        ours = tags.of_machine(
+            claim,
+            order.key,
+            cluster=self._cluster,
+            class_hash=hash_of(spec, instances=True),
+            more=spec.tags,
+            already=(),
+        )
+        group = spec.placement_group
+        optional: dict[str, Any] = {
+            "authorized_keys": list(spec.authorized_keys),
+            "authorized_users": list(spec.authorized_users),
+            "firewall_id": spec.firewall_id,
+            "disk_encryption": spec.disk_encryption,
+            "swap_size": spec.swap_size,
+            "placement_group": None
+            if group is None
+            else {
+                "id": group.id,
+                **({} if group.compliant_only is None else {"compliant_only": group.compliant_only}),
+            },
+            "metadata": {"user_data": base64.b64encode(user_data.encode()).decode()} if user_data else None,
+        }
+        if not spec.authorized_keys and not spec.authorized_users:
+            # The vendor wants one; nobody ever learns it.
+            optional["root_pass"] = f"{self._random.uuid()}-{self._random.uuid()}"
+        return {
+            "label": order.name,
+            "type": order.key.type,
+            "region": self._home.region,
+            "image": spec.image or DEFAULT_IMAGE,
+            "booted": True,
+            "tags": [each for each in ours if not tags.values((each,), tags.MANAGED)],
+            **{name: value for name, value in optional.items() if value not in (None, "", [])},
+        }
+
+    async def _adopted(self, order: Order) -> wire.Instance:
+        """The machine that has the claim's name already, where it is the claim's."""
+        found = await self._cloud.instance_labelled(order.name)
+        if found is None:
+            raise CloudUnavailable(f"the machine of claim {order.name} came and went: try again")
+        if not self._held.is_ours(found):
+            raise CreateError(
+                f"the name of claim {order.name} is taken by a machine in the account that is not this cluster's",
+                reason=NAME_TAKEN,
+                retryable=False,
+            )
+        if self._held.is_going(found):
+            raise CreateError(f"the machine of claim {order.name} is still being deleted", reason=PROVISIONING)
+        self.check_single(found)
+        if not tags.holds(found.tags, order.claim):
+            raise InvariantViolation(
+                f"the name of claim {order.name} ({order.uid}) is taken by the machine of another claim"
+                f" ({tags.uid_of(found.tags)})"
+            )
+        _log.info("found the machine that was bought before", label=order.name, number=found.id)
+        return found
+
+    async def delete(self, claim: NodeClaim) -> None:
+        """Accepted when it returns. Machines of LKE are not touched."""
+        instance = await self.of_claim(claim)
+        if self._held.is_going(instance):
+            return
+        if instance.lke_cluster_id:
+            raise InvariantViolation(f"machine {instance.id} is a node of LKE: it is not deleted by itself")
+        if not self._held.is_ours(instance):
+            raise InvariantViolation(f"machine {instance.id} has not this cluster's tag: it is not touched")
+        try:
+            await self._cloud.delete_instance(instance.id)
+        except Refused as error:
+            if meaning(error) is Meaning.GONE:
+                raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}") from None
+            raise
+        self._held.remembered.ended(instance.id)
+
+    async def collect(self) -> int:
+        """Every machine is bought for a claim: there is nothing that nobody claimed."""
+        return 0

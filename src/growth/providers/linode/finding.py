@@ -1,0 +1,108 @@
+"""Whose a machine is: the machine of a claim, by its tags or its provider ID, and what contradicts itself."""
+
+import dataclasses
+from typing import Final
+
+from growth.api.clouds import CreateError, InvariantViolation, MachineNotFound
+from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LinodeNodeClass
+from growth.ports import Clock
+from growth.providers.linode import tags, wire
+from growth.providers.linode.booking import Locks
+from growth.providers.linode.holdings import Holdings
+from growth.providers.linode.tags import Key
+
+PROVISIONING: Final = "NodePoolProvisioning"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is bought for a claim."""
+
+    claim: NodeClaim
+    node_class: LinodeNodeClass
+    key: Key
+
+    @property
+    def uid(self) -> str:
+        return self.claim.metadata.uid
+
+    @property
+    def name(self) -> str:
+        return self.claim.metadata.name
+
+
+class Finding:
+    """Raises errors of `growth.api.clouds` and `CallError`."""
+
+    def __init__(self, held: Holdings, *, clock: Clock) -> None:
+        self._held = held
+        self._clock = clock
+        self.claims: Locks[str] = Locks()
+
+    async def find(self, claim: NodeClaim) -> wire.Instance | None:
+        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name."""
+        name = claim.metadata.name
+        listed = await self._held.machines.since(self._clock.monotonic())
+        found = {each.id: each for each in listed if tags.has(each.tags, tags.CLAIM, name)}
+        known = self._held.remembered.of_claim(claim.metadata.uid)
+        if known is not None and known not in found:
+            instance = await self._held.instance(known)
+            if instance is not None and tags.holds(instance.tags, claim):
+                found[known] = instance
+        alive = [each for each in found.values() if not self._held.is_going(each)]
+        if len(alive) > 1:
+            numbers = ", ".join(str(each.id) for each in alive)
+            raise InvariantViolation(
+                f"{len(alive)} machines are tagged for claim {name} ({numbers}): take the tag"
+                f" {tags.tag(tags.CLAIM, name)} off all but one"
+            )
+        for instance in alive:
+            self.check_single(instance)
+            if not tags.holds(instance.tags, claim):
+                raise InvariantViolation(
+                    f"machine {instance.id} is tagged for claim {name}, but for another of that name"
+                    f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
+                )
+            return instance
+        if any(tags.holds(each.tags, claim) for each in found.values()):
+            raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
+        return None
+
+    def check_single(self, instance: wire.Instance) -> None:
+        held = tags.values(instance.tags, tags.CLAIM)
+        if len(held) > 1:
+            raise InvariantViolation(
+                f"machine {instance.id} is tagged for {len(held)} claims ({', '.join(held)}): take off all but one of the tags"
+                f" {tags.CLAIM}{tags.SEPARATOR}…"
+            )
+
+    async def of_claim(self, claim: NodeClaim) -> wire.Instance:
+        name, provider_id = claim.metadata.name, claim.status.provider_id
+        if not provider_id:
+            listed = await self._held.machines.since(self._clock.monotonic())
+            found = [each for each in listed if tags.holds(each.tags, claim)]
+            known = self._held.remembered.of_claim(claim.metadata.uid)
+            if not found and known is not None:
+                instance = await self._held.instance(known)
+                found = [instance] if instance is not None and tags.holds(instance.tags, claim) else []
+            if not found:
+                raise MachineNotFound(f"claim {name} has no machine")
+            return min(found, key=lambda each: (each.deleting, each.id))
+        number = tags.number_of(provider_id)
+        if number is None:
+            raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
+        instance = await self._held.instance(number)
+        if instance is None:
+            raise MachineNotFound(f"there is no machine {provider_id}")
+        if not self._held.is_at_home(instance):
+            raise InvariantViolation(f"machine {provider_id} of claim {name} is not where this cluster's machines are")
+        self.check_owner(instance, claim)
+        return instance
+
+    def check_owner(self, instance: wire.Instance, claim: NodeClaim) -> None:
+        held, uid = tags.uid_of(instance.tags), claim.metadata.uid
+        if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
+            raise InvariantViolation(
+                f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})"
+            )

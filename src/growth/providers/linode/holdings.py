@@ -1,0 +1,136 @@
+"""What an account holds for this cluster, seen by one process: its machines, and what it did to them lately."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+from growth.ports import Clock
+from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.linode import tags, wire
+from growth.providers.linode.booking import Locks
+from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.failures import Meaning, meaning
+from growth.providers.linode.listing import Listing
+from growth.providers.linode.tags import Key
+
+ENTERPRISE: Final = "enterprise"
+# Machines that are no nodes of LKE.
+INSTANCES: Final = "instances"
+# What was claimed or deleted here counts whatever a list says; after so long the lists know it.
+REMEMBERED_SECONDS: Final = 120.0
+# A write that nobody answered may still arrive; after so long it does not.
+DOUBT_SECONDS: Final = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Home:
+    """Where machines are bought: the LKE cluster that we are in, or a region. `id` 0: no LKE cluster."""
+
+    id: int
+    region: str
+    tier: str
+    k8s_version: str
+
+    @property
+    def enterprise(self) -> bool:
+        return self.tier == ENTERPRISE
+
+
+class Remembered:
+    """Machines that this process claimed or deleted lately, by number."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._claims: dict[int, tuple[str, Key, float]] = {}
+        self._ended: dict[int, float] = {}
+        self._doubted: dict[int, tuple[str, float]] = {}
+
+    def doubted(self, number: int, claim: str) -> None:
+        """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
+        self._doubted[number] = (claim, self._clock.monotonic() + DOUBT_SECONDS)
+
+    def is_anothers(self, number: int, claim: str) -> bool:
+        held = self._doubted.get(number)
+        return held is not None and held[0] != claim and held[1] > self._clock.monotonic()
+
+    def is_doubted_for(self, number: int, claim: str) -> bool:
+        held = self._doubted.get(number)
+        return held is not None and held[0] == claim and held[1] > self._clock.monotonic()
+
+    def claimed(self, number: int, claim: str, key: Key) -> None:
+        self._claims[number] = (claim, key, self._clock.monotonic())
+
+    def unclaimed(self, number: int) -> None:
+        self._claims.pop(number, None)
+
+    def ended(self, number: int) -> None:
+        self._claims.pop(number, None)
+        self._ended[number] = self._clock.monotonic()
+
+    def gone(self, number: int) -> None:
+        self._claims.pop(number, None)
+        self._ended.pop(number, None)
+
+    def is_ended(self, number: int) -> bool:
+        at = self._ended.get(number)
+        return at is not None and self._clock.monotonic() - at < REMEMBERED_SECONDS
+
+    def is_claimed(self, number: int) -> bool:
+        self._forget()
+        return number in self._claims
+
+    def of_claim(self, claim: str) -> int | None:
+        self._forget()
+        return next((number for number, (held, _, _) in self._claims.items() if held == claim), None)
+
+    def of_key(self, key: Key) -> set[int]:
+        self._forget()
+        return {number for number, (_, held, _) in self._claims.items() if held == key}
+
+    def _forget(self) -> None:
+        oldest = self._clock.monotonic() - REMEMBERED_SECONDS
+        for number in [number for number, (_, _, at) in self._claims.items() if at < oldest]:
+            del self._claims[number]
+        now = self._clock.monotonic()
+        self._doubted = {number: held for number, held in self._doubted.items() if held[1] > now}
+
+
+class Holdings:
+    """Only machines of this cluster at Linode (or of none) with the mark of this cluster's Growth are ours."""
+
+    def __init__(self, cloud: LinodeApi, *, cluster: str, home: Home, clock: Clock) -> None:
+        self._cloud = cloud
+        self._cluster = cluster
+        self._home = home
+        self._clock = clock
+        self.locks: Locks[Key] = Locks()
+        self.remembered = Remembered(clock)
+        self.machines: Listing[Sequence[wire.Instance]] = Listing(self._read_machines, clock=clock)
+
+    async def _read_machines(self) -> Sequence[wire.Instance]:
+        found = await self._cloud.instances(tag=tags.tag(tags.CLUSTER, self._cluster))
+        return [each for each in found if self.is_ours(each)]
+
+    def is_at_home(self, instance: wire.Instance) -> bool:
+        return (instance.lke_cluster_id or 0) == self._home.id
+
+    def is_ours(self, instance: wire.Instance) -> bool:
+        return self.is_at_home(instance) and tags.has(instance.tags, tags.CLUSTER, self._cluster)
+
+    def is_going(self, instance: wire.Instance) -> bool:
+        return instance.deleting or self.remembered.is_ended(instance.id)
+
+    async def instance(self, number: int) -> wire.Instance | None:
+        """As it is now; None where the vendor says that it is gone."""
+        try:
+            return await self._cloud.instance(number)
+        except Refused as error:
+            if meaning(error) is Meaning.GONE:
+                self.remembered.gone(number)
+                return None
+            raise
+
+
+def is_unsure(error: CallError) -> bool:
+    """Whether the call may have taken effect, or still may."""
+    return error.unsure if isinstance(error, Refused) else not isinstance(error, NotSent)

@@ -1,0 +1,169 @@
+"""Machines at Linode that are no nodes of LKE: how they are made, join, drift and end."""
+
+import asyncio
+
+import pytest
+import yaml
+
+from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
+from growth.api.core import SECRET
+from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.ports import Response, TransportError
+from growth.sim.clouds.linode.market import KINDS
+from growth.sim.ports import Request
+from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
+from tests.simulation.test_linode_classes import launched
+from tests.simulation.test_linode_crashes import Crashing, crashed
+from tests.simulation.test_linode_pools import add_pool, gone, made
+
+INSTANCES = "linode-instances"
+JOIN = {"apiServerEndpoint": "10.0.0.2:6443", "caCertHashes": "sha256:" + "ab" * 32}
+
+
+async def with_user_data(stage: LinodeInstanceStage) -> None:
+    await stage.admin.create(SECRET, {"metadata": {"name": "join"}, "stringData": JOIN}, namespace=HOME)
+    asked = {"mode": "kubeadm", "secretRef": {"name": "join"}, "cloudProvider": "none"}
+    await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"userData": asked}})
+    await asyncio.sleep(2)
+
+
+def test_a_machine_joins_with_user_data_of_its_own() -> None:
+    """Its name, its provider ID by Linode's metadata service, and a token that ends by itself."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await with_user_data(stage)
+        await made(stage.provider(), claim(stage, "web-1"))
+        (machine,) = stage.fake.machines()
+        assert (machine.label, machine.cluster, machine.image) == ("web-1", None, "linode/ubuntu24.04")
+        document = yaml.safe_load(machine.user_data)
+        files = {each["path"]: each["content"] for each in document["write_files"]}
+        join = yaml.safe_load(files["/etc/kubernetes/growth-join.yaml"])
+        arguments = {each["name"]: each["value"] for each in join["nodeRegistration"]["kubeletExtraArgs"]}
+        assert join["nodeRegistration"]["name"] == "web-1"
+        assert arguments["provider-id"].startswith("linode://")
+        assert {"key": "karpenter.sh/unregistered", "effect": "NoExecute"} in join["nodeRegistration"]["taints"]
+        assert "Metadata-Token" in files["/usr/local/sbin/growth-join"]
+        assert TOKEN not in machine.user_data
+
+    on(INSTANCES, body)
+
+
+def test_a_secret_that_is_missing_makes_no_machine() -> None:
+    """The claim is told where it is looked for."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        asked = {"mode": "kubeadm", "secretRef": {"name": "join"}}
+        await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"userData": asked}})
+        with pytest.raises(NodeClassNotReady, match="no Secret join in namespace growth"):
+            await stage.provider().create(claim(stage, "web-1"))
+        assert stage.fake.machines() == ()
+
+    on(INSTANCES, body)
+
+
+@pytest.mark.parametrize(
+    "spec", [{"vpcID": 3}, {"backupsEnabled": True}, {"lkeK8sVersion": "1.33"}, {"configuration": {"kernel": "x"}}]
+)
+def test_a_field_without_effect_is_refused(spec: dict[str, object]) -> None:
+    """And named."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
+        with pytest.raises(NodeClassNotReady, match=f"spec.{next(iter(spec))}: Growth cannot make such instances"):
+            await stage.provider().create(claim(stage, "web-1"))
+
+    on(INSTANCES, body)
+
+
+def test_a_name_that_somebody_else_has_is_not_taken() -> None:
+    """A machine without our mark stays as it is; the claim goes, and another is made."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        account = stage.fake.account
+        account.buy(label="web-1", kind=KINDS["g6-standard-2"], region=stage.zone)
+        with pytest.raises(CreateError, match="not this cluster's") as told:
+            await stage.provider().create(claim(stage, "web-1"))
+        assert not told.value.retryable
+        with pytest.raises(MachineNotFound):
+            await stage.provider().delete(claim(stage, "web-1"))
+        assert len(stage.fake.machines()) == 1
+
+    on(INSTANCES, body)
+
+
+def test_a_node_of_lke_is_never_deleted_by_itself() -> None:
+    """Whatever a claim says."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        add_pool(stage)
+        await asyncio.sleep(70)
+        (machine,) = stage.fake.machines()
+        wrong = launched(claim(stage, "web-1"), f"linode://{machine.id}")
+        with pytest.raises(InvariantViolation):
+            await stage.provider().delete(wrong)
+        assert machine.status == "running"
+
+    on(INSTANCES, body)
+
+
+def test_a_changed_class_is_drift() -> None:
+    """Of everything that a machine is made with, but tags."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        provider, wanted = stage.provider(), claim(stage, "web-1")
+        machine = await made(provider, wanted)
+        for spec, drift in (({"tags": ["team:web"]}, ""), ({"image": "linode/ubuntu22.04"}, "NodeClassDrifted")):
+            await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
+            await asyncio.sleep(70)
+            assert await provider.is_drifted(launched(wanted, machine.provider_id)) == drift
+
+    on(INSTANCES, body)
+
+
+def test_crashes_after_any_request_buy_and_end_one() -> None:
+    """A purchase and a deletion, crashed after each of their requests."""
+
+    async def body(stage: LinodeInstanceStage) -> int:
+        for after in range(1, 40):
+            wanted = claim(stage, f"one-{after}")
+            cloud = Crashing(stage.fake, after)
+            died = await crashed(made(stage.provider(through=cloud), wanted), cloud)
+            await made(stage.provider(), wanted)
+            assert await stage.held() == [wanted.metadata.uid]
+            cloud = Crashing(stage.fake, after)
+            died |= await crashed(gone(stage.provider(through=cloud), wanted), cloud)
+            await gone(stage.provider(), wanted)
+            assert await stage.held() == []
+            assert len(stage.fake.ledger.purchases) == after
+            if not died:
+                return after
+        raise AssertionError("it never ended")
+
+    assert on(INSTANCES, body) > 3
+
+
+def test_an_answer_that_never_comes_buys_once() -> None:
+    """The label is unique: the repeat is refused, and finds the first."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        lost = False
+
+        async def once(request: Request) -> Response:
+            nonlocal lost
+            answer = await stage.fake(request)
+            if request.method == "POST" and not lost:
+                lost = True
+                raise TransportError("no answer")
+            return answer
+
+        wanted: NodeClaim = claim(stage, "web-1")
+        provider = stage.provider(through=once)
+        machine = await provider.create(wanted)
+        assert lost
+        assert [each.label for each in stage.fake.machines()] == ["web-1"]
+        assert machine.claim_uid == wanted.metadata.uid
+        with pytest.raises((CloudUnavailable, InvariantViolation)):
+            await provider.create(claim(stage, "web-1", uid="another"))
+
+    on(INSTANCES, body)
