@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from growth.api import buffers, karpenter, names, nodeclasses, overlays
+from growth.api import buffers, karpenter, linodeclasses, names, nodeclasses, overlays
 from growth.api.kinds import Kind
 from tests.unit.test_field_names import FACTS
 
@@ -16,6 +16,7 @@ KINDS = (
     karpenter.NODE_CLAIM,
     nodeclasses.KWOK_NODE_CLASS,
     nodeclasses.HETZNER_NODE_CLASS,
+    linodeclasses.LINODE_NODE_CLASS,
     buffers.CAPACITY_BUFFER,
     overlays.NODE_OVERLAY,
 )

@@ -93,6 +93,7 @@ def filtered(items: Sequence[Json], text: str, *, by: Sequence[str]) -> list[Jso
     if not isinstance(asked, dict):
         raise invalid("X-Filter", "Cannot decode filter")
     order, direction = asked.pop("+order_by", None), asked.pop("+order", "asc")
+    _holds(dict.fromkeys(by), asked, by)  # refused also where there is nothing to find
     found = [item for item in items if _holds(item, asked, by)]
     if order is not None:
         if order not in by:

@@ -1,0 +1,151 @@
+"""The fake of Linode's API beyond what the vendor's client shows: its books, its clock, its faults, and `growth fake linode`."""
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+
+from growth.cli.entry import run
+from growth.sim.clouds.frame import Dropped
+from growth.sim.clouds.linode import ENTERPRISE, FakeSettings, Faults, LinodeFake, Times, parse_faults, parse_stock
+from growth.sim.clouds.linode.serving import serving
+from growth.sim.ports import Request
+from tests.linode import TOKEN, new_fake
+
+
+def ask(fake: LinodeFake, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    request = Request(
+        method,
+        f"https://x.test/v4beta{path}",
+        {"Authorization": f"Bearer {TOKEN}", **headers},
+        None if body is None else json.dumps(body).encode(),
+    )
+    answer, _ = fake.handle(request)
+    return answer.status, json.loads(answer.body)
+
+
+def pools(fake: LinodeFake) -> str:
+    return f"/lke/clusters/{fake.cluster.id}/pools"
+
+
+def test_the_ledger_follows_the_machines_and_not_the_counts() -> None:
+    """A node without a machine costs nothing; a machine costs from its first second until it is gone."""
+    fake, clock = new_fake()
+    ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 2})
+    assert fake.ledger.purchases == ()
+    clock.add(10)
+    assert len(fake.ledger.standing) == 2
+    (pool,) = fake.account.pools
+    ask(fake, "DELETE", f"{pools(fake)}/{pool}")
+    assert len(fake.ledger.standing) == 2
+    clock.add(30)
+    assert (len(fake.ledger.standing), fake.ledger.hours(fake.account.now)) == (0, 2)
+
+
+def test_a_count_that_is_lowered_takes_the_youngest() -> None:
+    """Whoever has them: that is why counts are only raised by a purchase."""
+    fake, clock = new_fake()
+    _, pool = ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 3})
+    clock.add(100)
+    _, after = ask(fake, "PUT", f"{pools(fake)}/{pool['id']}", {"count": 1})
+    assert [node["id"] for node in after["nodes"]] == [pool["nodes"][0]["id"]]
+
+
+def test_lists_may_see_tags_late() -> None:
+    """The machine itself knows at once."""
+    fake, clock = new_fake(settings=FakeSettings(times=Times(tags=5.0)))
+    ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 1})
+    clock.add(10)
+    (machine,) = fake.machines()
+    ask(fake, "PUT", f"/linode/instances/{machine.id}", {"tags": ["team:web"]})
+    assert ask(fake, "GET", f"/linode/instances/{machine.id}")[1]["tags"] == ["team:web"]
+    assert ask(fake, "GET", "/linode/instances")[1]["data"][0]["tags"] == []
+    clock.add(5)
+    assert ask(fake, "GET", "/linode/instances")[1]["data"][0]["tags"] == ["team:web"]
+
+
+def test_fields_of_the_beta_are_the_betas() -> None:
+    """The stable API says nothing of tiers."""
+    fake, _ = new_fake(settings=FakeSettings(tier=ENTERPRISE))
+    stable = Request("GET", "https://x.test/v4/lke/clusters", {"Authorization": f"Bearer {TOKEN}"}, None)
+    assert "tier" not in json.loads(fake.handle(stable)[0].body)["data"][0]
+    assert ask(fake, "GET", "/lke/clusters")[1]["data"][0]["tier"] == ENTERPRISE
+
+
+def test_each_sort_of_call_has_its_own_window() -> None:
+    """Lists are used up, and a single pool can still be asked for."""
+    fake, clock = new_fake()
+    for _ in range(200):
+        assert ask(fake, "GET", pools(fake))[0] == 200
+    assert ask(fake, "GET", pools(fake))[0] == 429
+    assert ask(fake, "GET", f"/lke/clusters/{fake.cluster.id}")[0] == 200
+    clock.add(60)
+    assert ask(fake, "GET", pools(fake))[0] == 200
+
+
+def test_an_answer_that_is_lost_was_performed() -> None:
+    """And a request that is lost was not."""
+    fake, _ = new_fake()
+    for faults, count in ((Faults(lost_request=1.0), 0), (Faults(lost_answer=1.0), 1)):
+        fake.faults = faults
+        with pytest.raises(Dropped):
+            ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 1})
+        assert len(fake.account.pools) == count
+
+
+def test_what_cannot_be_read_is_refused() -> None:
+    """Filters, bodies and counts."""
+    fake, _ = new_fake()
+    for text in ("{", "[]", '{"+near": 1}', '{"tags": {"+near": 1}}', '{"+and": 1}', '{"foo": 1}'):
+        for path in ("/linode/instances", pools(fake)):
+            assert ask(fake, "GET", path, None, **{"X-Filter": text})[0] == 400
+    for body in ({}, {"type": "none", "count": 1}, {"type": "g6-standard-2", "count": 0}):
+        assert ask(fake, "POST", pools(fake), body)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--faults", "nothing=1"),
+        ("--faults", "stuck=2"),
+        ("--stock", "g6-standard-2"),
+        ("--stock", "cx33@us-east=1"),
+        ("--port", "70000"),
+    ],
+)
+def test_the_command_refuses_what_it_does_not_know(words: tuple[str, str]) -> None:
+    """In one line, with exit code 2."""
+    assert run(["fake", "linode", *words]) == 2
+
+
+def test_only_linode_has_tiers() -> None:
+    """A flag without an effect is refused."""
+    assert run(["fake", "hetzner", "--tier", "enterprise"]) == 2
+
+
+def test_words_become_faults_and_stock() -> None:
+    """As `growth fake` takes them."""
+    assert parse_faults("late-id=0.1,stuck=0.2") == Faults(late_id=0.1, stuck=0.2)
+    assert parse_stock("g6-standard-2@us-east=3") == {("g6-standard-2", "us-east"): 3}
+
+
+def test_it_is_watched_and_disturbed_while_it_runs() -> None:
+    """Below /fake, over HTTP."""
+    fake, _ = new_fake()
+
+    async def main() -> None:
+        async with serving(fake) as url, aiohttp.ClientSession() as session:
+            base = url.removesuffix("/v4beta")
+            async with session.put(f"{base}/fake/stock", json={"g6-standard-2@us-east": 1}) as answer:
+                assert answer.status == 200
+            async with session.put(f"{base}/fake/faults", json={"nothing": 1}) as answer:
+                assert answer.status == 422
+            async with session.get(f"{base}/fake/ledger") as answer:
+                assert (await answer.json())["standing"] == 0
+            async with session.get(f"{base}/fake/nothing") as answer:
+                assert answer.status == 404
+
+    asyncio.run(main())
+    assert fake.market.left("g6-standard-2", "us-east") == 1
