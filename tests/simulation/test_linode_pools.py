@@ -523,8 +523,10 @@ def test_a_token_that_may_not_write_is_told_in_words(tier: str) -> None:
 class Late:
     """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile."""
 
-    def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False) -> None:
+    def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False, seconds: float = 30.0) -> None:
         self._alone = alone
+        self._seconds = seconds
+        self.sent = asyncio.Event()
         self._stage = stage
         self._sort = (method, word)
         self.arrived = asyncio.Event()
@@ -537,11 +539,12 @@ class Late:
             return await self._stage.fake(request)
         if not self._used:
             self._used = True
+            self.sent.set()
             self._stage.kernel.create_task(self._later(request), name="late")
         raise TransportError("no answer")
 
     async def _later(self, request: Request) -> None:
-        await asyncio.sleep(30)
+        await asyncio.sleep(self._seconds)
         await self._stage.fake(request)
         self.arrived.set()
 
@@ -597,5 +600,29 @@ def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str) -> 
         await gone(provider, old)
         await asyncio.sleep(60)
         assert await stage.held() == ["uid-of-new"]
+
+    on(tier, body)
+
+
+def test_a_new_leader_waits_for_the_last_writes_of_the_one_before(tier: str) -> None:
+    """A count and tags that the old one sent arrive after the new one has begun: nothing is lost, nothing is shared."""
+
+    async def body(stage: LkeStage) -> None:
+        first = wanted_of(stage, "first")
+        await made(stage.provider(), first)
+        for number, (method, word) in enumerate((("PUT", "count"), ("PUT", f"{CLAIM}:old-1"))):
+            late = Late(stage, method, word, seconds=8)
+            old = asyncio.ensure_future(stage.provider(through=late).create(wanted_of(stage, f"old-{number}")))
+            await late.sent.wait()
+            old.cancel()
+            await asyncio.gather(old, return_exceptions=True)
+            new = stage.provider()
+            claims = [wanted_of(stage, f"old-{number}"), wanted_of(stage, f"new-{number}")]
+            machines = await asyncio.gather(*(made(new, each) for each in reversed(claims)))
+            await asyncio.sleep(60)
+            shown = {each.provider_id: each.claim for each in await new.list()}
+            assert [shown[each.provider_id] for each in machines] == [f"new-{number}", f"old-{number}"]
+        assert await stage.held() == [f"uid-of-{each}" for each in ("first", "new-0", "new-1", "old-0", "old-1")]
+        assert len(stage.fake.ledger.purchases) <= 6
 
     on(tier, body)

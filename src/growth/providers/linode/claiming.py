@@ -36,6 +36,9 @@ CREATE_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 1.0
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
+# Before a process first claims or scales in a pool that it did not make itself. It leads since the one before could not renew
+# its lease for 15 s; what that one wrote last may be on its way a little longer.
+SETTLE_SECONDS: Final = 10.0
 
 
 class Claiming(Finding):
@@ -50,6 +53,8 @@ class Claiming(Finding):
         self._cluster = cluster
         self._home = home
         self._within = within_seconds
+        self._settled = clock.monotonic() + SETTLE_SECONDS
+        self._made: set[int] = set()
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 
@@ -94,7 +99,8 @@ class Claiming(Finding):
                 f"LKE's own autoscaler is on for pool {pool.id} ({key}), and two cannot scale one pool: turn it off",
                 reason=AUTOSCALED,
             )
-        if self._pools.doubts.holds(key, pool):
+        unsettled = pool.id not in self._made and self._clock.monotonic() < self._settled
+        if unsettled or self._pools.doubts.holds(key, pool):
             return None
         members = await self._pools.members(pool, key, claim=order.uid)
         holds = reservations.holds(key, order.uid)
@@ -164,6 +170,7 @@ class Claiming(Finding):
         except BaseException:
             self._pools.reservations.release(order.key, order.uid)
             raise
+        self._made.add(made.id)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------
