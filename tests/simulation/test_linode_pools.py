@@ -505,6 +505,26 @@ def test_a_full_account_stops_purchases_for_a_while(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_pool_that_takes_no_more_nodes_stops_that_pool_only(tier: str) -> None:
+    """The class is not blamed, the type is not left out, and another pool of the cluster gets its machine."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 100)
+        await asyncio.sleep(100)
+        for instance in stage.fake.machines():
+            if not any(tag.startswith(CLAIM) for tag in instance.tags):
+                mark = (f"{CLAIM}:other-{instance.id}", f"growth.dev/cluster:{OURS}")
+                stage.fake.account.retag(instance, (*instance.tags, *mark))
+        with pytest.raises(QuotaExceeded, match="takes no more nodes"):
+            await provider.create(wanted_of(stage, "b"))
+        assert (await made(provider, wanted_of(stage, "c", "db"))).instance_type == stage.types[0]
+
+    on(tier, body)
+
+
 def test_a_token_that_may_not_write_is_told_in_words(tier: str) -> None:
     """And which rights it needs."""
 

@@ -4,6 +4,7 @@
 |-----------|--------------------------------------------------------------------|------------------------------------------------|
 | GONE      | 404                                                                | it is not there                                |
 | CAPACITY  | 400 with a word of capacity, stock, or a plan that is not sold     | the offering is left out for a while           |
+| FULL      | 400 about a pool's count                                           | that pool and type waits, others go on         |
 | QUOTA     | 400 with a limit of the account or the cluster                     | nobody buys for a minute                       |
 | TRANSIENT | 408, 429, 5xx, 400 «Linode busy.», anything by a proxy             | tried again                                    |
 | CONFIG    | any other 400                                                      | the class is told, the claim ends              |
@@ -20,6 +21,7 @@ from growth.providers.http import Refused
 class Meaning(enum.Enum):
     GONE = "gone"
     CAPACITY = "capacity"
+    FULL = "full"
     QUOTA = "quota"
     TRANSIENT = "transient"
     CONFIG = "config"
@@ -49,7 +51,9 @@ def meaning(error: Refused) -> Meaning:
         return Meaning.GONE
     if _CAPACITY.search(error.message):
         return Meaning.CAPACITY
-    return Meaning.QUOTA if _QUOTA.search(error.message) else Meaning.CONFIG
+    if _QUOTA.search(error.message):
+        return Meaning.QUOTA
+    return Meaning.FULL if error.code == "count" else Meaning.CONFIG
 
 
 def in_words(error: Refused) -> str:

@@ -379,6 +379,10 @@ class LinodeProvider:
                 return self._hold(
                     QuotaExceeded(f"the account may hold no more: {said}; ask Linode for a higher limit, or buy less")
                 )
+            case Meaning.FULL:
+                return QuotaExceeded(
+                    f"the LKE pool takes no more nodes: {said}; make another pool of the cluster, or allow larger types"
+                )
             case Meaning.FATAL:
                 self.readiness.token_refused(said)
                 return self._hold(CreateError(said, reason=TOKEN_REFUSED))
