@@ -1,4 +1,4 @@
-"""User data of Hetzner machines, held to the vendors' own code: cloud-init's schema, kubeadm's and Talos' validation, and the
+"""User data of machines at Hetzner and Linode, held to the vendors' own code: cloud-init's schema, kubeadm's and Talos' validation, and the
 list of flags that k3s' agents have.
 """
 
@@ -10,7 +10,7 @@ import yaml
 
 from growth.api.nodeclasses import HetznerUserData, SecretReference
 from growth.api.placement import Taint
-from growth.providers.userdata import LARGEST, METADATA, NUMBER, Joining, render
+from growth.providers.userdata import LARGEST, LINODE, METADATA, NUMBER, Joining, render
 from tools.joining import complaint
 from tools.joining.cloudinit import complaints
 
@@ -23,6 +23,15 @@ MACHINES = {
         max_pods=110,
         values={},
         credential="abcdef.0123456789abcdef",
+    ),
+    "one at Linode": Joining(
+        name="default-x2",
+        labels={"karpenter.sh/nodepool": "default"},
+        taints=(Taint(key="karpenter.sh/unregistered", effect="NoExecute"),),
+        max_pods=110,
+        values={},
+        credential="abcdef.0123456789abcdef",
+        vendor=LINODE,
     ),
     "one with a lot to say": Joining(
         name="a" * 63,
