@@ -74,13 +74,21 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
     from growth.ports import SystemClock
 
     kubeconfig = home / "kubeconfig"
+    stopped: list[int] = []
 
     async def main(log: TextIO) -> None:
         clock = PacedClock(SystemClock(), speed=speed)
         logs.configure(clock=clock, stream=log)
         task = asyncio.current_task()
         assert task is not None
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that the folder goes with us
+
+        def stop(number: int) -> None:
+            stopped.append(number)
+            task.cancel()
+
+        # So that the folder goes with us; a shell that starts us in the background has SIGINT ignored.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop, number)
         async with running(clock=clock, seed=seed, speed=speed, kubeconfig=kubeconfig, write=_write):
             _write(invitation(str(kubeconfig)))
             await asyncio.sleep(seconds if seconds is not None else math.inf)
@@ -94,7 +102,7 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
     except* BrokenPipeError as gone:
         raise BrokenPipeError from gone
     except* asyncio.CancelledError:
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(128 + stopped[0])
 
 
 def _write(line: str) -> None:
