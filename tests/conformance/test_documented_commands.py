@@ -34,7 +34,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(growth|kubectl|make|python) ")
 
 # Pages whose cluster has nothing in it yet. The others' is the demo's.
-BARE = {"run.md", "hetzner.md", "providers.md"}
+BARE = {"run.md", "hetzner.md", "linode.md", "providers.md"}
 # Pages whose commands name objects of an example of their own, and the test that runs them there.
 ELSEWHERE = dict.fromkeys(("explain.md", "whatif.md"), ROOT / "tests/unit/test_explain_page.py")
 # What would take hours, and with what it is shorter; nothing else of a command is changed.
@@ -43,7 +43,7 @@ SHORTER = (
     (re.compile(r"--seeds 1000\b"), "--seeds 1"),
     (re.compile(r"--hours 8\b"), "--hours 0.5"),
     (re.compile(r"^growth simulate((?!.*--hours).*)$"), r"growth simulate shop.yaml\1 --hours 0.5"),
-    (re.compile(r"HCLOUD_TOKEN=…"), f"HCLOUD_TOKEN={'t' * 64}"),
+    (re.compile(r"(HCLOUD|LINODE)_TOKEN=…"), rf"\1_TOKEN={'t' * 64}"),
     (re.compile(r"^(python -m bench day)$"), r"\1 --seconds 60"),
     (
         re.compile(r"^(python -m bench trace)$"),
@@ -51,10 +51,11 @@ SHORTER = (
     ),  # a recorded day, from a file that is not ours to keep here
     (re.compile(r"--duration 60s"), "--duration 5s"),
     (re.compile(r"^make test$"), "make --dry-run test"),  # it is what runs this
-    (re.compile(r"--port 8021\b"), "--port 0"),
+    (re.compile(r"--port 802[12]\b"), "--port 0"),
     (re.compile(r"=<hash>"), "=abc"),
     # A stand-in for a cloud that is not there; the fake answers any token.
     (re.compile(r"(growth run --provider hetzner)$"), r"\1 --api-endpoint http://127.0.0.1:9/v1"),
+    (re.compile(r"(growth run --provider linode (?!.*--api-endpoint).*)$"), r"\1 --api-endpoint http://127.0.0.1:9"),
 )
 # Programs that go on until they are told to stop, and what they say when they work.
 LASTING = {
