@@ -40,6 +40,22 @@ def test_pods_have_their_next_place_first() -> None:
         assert len(history.said) == said, (name, room, tainted)
 
 
+def test_what_replaces_a_node_is_up_before_its_pods_leave() -> None:
+    """An empty node may go before: nobody needs any more what was to take its pods."""
+    for pods_there, up, said in ((1, False, 1), (1, True, 0), (0, False, 0)):
+        history = running(moves.Replacement())
+        if pods_there:
+            history.put(PODS, pod())
+        new = claim("two", initialized=up)
+        new["metadata"]["annotations"] = {moves.REPLACES: "one"}
+        other = node("two")
+        other["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
+        history.put(CLAIMS, new, by=GROWTH)
+        history.put(NODES, other)
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (pods_there, up)
+
+
 def test_what_comes_up_has_its_time() -> None:
     """A machine that is not ready yet is given up after its time and no sooner; one whose Node somebody took may go."""
     for at, registered, taken, said in (

@@ -51,14 +51,16 @@ class Replacement(Quiet):
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
         name = step.key[1]
+        own = case.books.pods_on.get(node["metadata"]["name"], {}).values()
+        moving = [each for each in own if holds_node(each) and bound_before(each, case)]
+        if not moving:  # nobody needs what was to replace it any more
+            return
         for each in case.books.all(CLAIMS):
             if name in replaces(each) and not deleting(each) and not has_condition(each, "Initialized"):
                 new = each["metadata"]["name"]
                 yield Complaint(f"claim {name} was deleted before {new}, which replaces it, was up", (name, new))
                 return
-        own = case.books.pods_on.get(node["metadata"]["name"], {}).values()
-        moving = [each for each in own if holds_node(each) and bound_before(each, case)]
-        lost = self._places.homeless(moving, case) if moving else []
+        lost = self._places.homeless(moving, case)
         if lost:
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"
