@@ -249,12 +249,49 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 IN_A = {names.ZONE_LABEL: "test-zone-a"}
+IN_A_OR_B = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-a", "test-zone-b"]}]}
+    ]
+}
 SPREAD = {
     "maxSkew": 1,
     "topologyKey": names.ZONE_LABEL,
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_pods_that_left_a_third_node_while_the_watch_is_silent(*, left: bool) -> None:
+    """Where the pod could go it is then one too many for its spread, which the cache has not heard: nothing goes."""
+    holder, api = deafened()
+    web: dict[str, Any] = {
+        "containers": asks("1"),
+        "topologySpreadConstraints": [SPREAD],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_A_OR_B}},
+    }
+
+    async def body(stage: Stage) -> bool:
+        pool = await add_ready_pool(stage, limits={"nodes": "3"})
+        for name, zone, cpu in (("web-1", "a", "1"), ("web-2", "b", "10"), ("web-3", "a", "14")):
+            await add_large(stage, name, pool=pool, cpu=cpu)
+            labels = {"metadata": {"labels": {names.ZONE_LABEL: f"test-zone-{zone}"}}}
+            await stage.admin.patch(NODE, f"node-of-{name}", labels)
+            await add_pod(
+                stage, f"spread-{name}", node=f"node-of-{name}", owner="StatefulSet", labels={"app": "web"}, **web
+            )
+        for name in ("web-2", "web-3"):
+            await stage.admin.patch(NODE, f"node-of-{name}", PROTECTED)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        holder[0].deaf = True
+        if left:
+            await stage.admin.delete(POD, "spread-web-3", namespace="default", grace_seconds=0)
+        await asyncio.sleep(20)
+        return "web-1" in await claims(stage)
+
+    assert on_stage(body, api=api).value == left
 
 
 @pytest.mark.parametrize("registered", [True, False])
@@ -294,12 +331,10 @@ def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:
     """Pods spread over two zones, and one that waits for a machine in the emptier one: until it is there, those in the
     other zone have no second place there. Room on a node that is up is another matter.
     """
-    zones = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-a", "test-zone-b"]}
-    either = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
     web: dict[str, Any] = {
         "containers": asks("1"),
         "topologySpreadConstraints": [SPREAD],
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": either}},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_A_OR_B}},
     }
 
     async def body(stage: Stage) -> list[bool]:

@@ -14,13 +14,16 @@ T = TypeVar("T")
 PAGE = 500
 
 
-async def every(api: Api, kind: Kind[T], *, fields: str = "", labels: str = "") -> list[T]:
-    """All objects of the kind that fields and labels select, of one revision; an error rather than a part of them."""
+async def every(api: Api, kind: Kind[T], *, namespace: str = "", fields: str = "", labels: str = "") -> list[T]:
+    """All objects of the kind that fields and labels select, of one revision; an error rather than a part of them.
+
+    Of all namespaces where none is named.
+    """
     found: list[T] = []
     limit, page = PAGE, ""
     while True:
         try:
-            answer = await api.list(kind, fields=fields, labels=labels, limit=limit, page=page)
+            answer = await api.list(kind, namespace=namespace, fields=fields, labels=labels, limit=limit, page=page)
         except Gone:
             if not page:
                 raise

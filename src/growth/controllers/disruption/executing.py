@@ -26,6 +26,7 @@ from growth.controllers.disruption.looking import Fresh, Looking
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.moving import VALIDATED, Moves, Running, Stage, Target
 from growth.controllers.disruption.orders import ordered
+from growth.controllers.disruption.peers import agreed
 from growth.controllers.disruption.question import Verdict, confirmed, validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
@@ -362,6 +363,9 @@ class Execution:
 
         if move.reason == names.EMPTY:
             return await judged(None)
+        if not await agreed(self._env, (pod for looked in fresh.values() for pod in looked.pods)):
+            why = "where pods are that theirs keep apart from or together with is not known yet"
+            return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
         return await self._with_room(running, judged)
 
     async def _with_room(self, running: Running, judged: "Judged") -> Verdict:

@@ -1,0 +1,24 @@
+"""Selectors of spreads and affinities, as they are asked of the server."""
+
+from growth.api.meta import LabelSelector, LabelSelectorRequirement
+from growth.controllers.disruption.peers import query
+from growth.kube.memory.selectors import parse_labels
+
+
+def test_a_selector_in_the_servers_syntax() -> None:
+    """Every operator selects through the server what it selects in a pod's rule."""
+    expressions = (
+        LabelSelectorRequirement("tier", "In", ("b", "a")),
+        LabelSelectorRequirement("track", "NotIn", ("canary",)),
+        LabelSelectorRequirement("team", "Exists"),
+        LabelSelectorRequirement("old", "DoesNotExist"),
+    )
+    text = query(LabelSelector({"app": "web"}, expressions))
+    assert text == "app=web,tier in (a,b),track notin (canary),team,!old"
+    selects = parse_labels(text)
+    assert selects is not None
+    assert selects({"app": "web", "tier": "a", "team": "x"})
+    assert not selects({"app": "web", "tier": "a", "team": "x", "track": "canary"})
+    assert not selects({"app": "web", "tier": "a", "team": "x", "old": ""})
+    assert not selects({"app": "web", "tier": "c", "team": "x"})
+    assert query(LabelSelector()) == ""
