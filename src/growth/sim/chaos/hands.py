@@ -19,7 +19,7 @@ from growth.kube.errors import KubeError
 from growth.operator.wiring import Role
 from growth.sim.chaos.clouds import repriced
 from growth.sim.invariants.books import CLAIMS, NODES, PODS, POOLS, Books, deleting, has_condition, node_of
-from growth.sim.ports import SimRandom
+from growth.sim.ports import SimClock, SimRandom
 from growth.sim.replica import Replica
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
@@ -49,6 +49,7 @@ class Hands:
         self._later = later
         self._by_hand = by_hand
         self._stuck = stuck
+        self._jumped: set[SimClock] = set()
         self._stock = stock
         self._prices = prices
         self._made = 0
@@ -121,13 +122,20 @@ class Hands:
         return True
 
     async def clock_jump(self, random: SimRandom) -> bool:
+        """One at a time for each clock: two that add up would be wrong by more than a promise can bear."""
         replica = self._victim(random)
-        if replica is None:
+        if replica is None or replica.clock in self._jumped:
             return False
         seconds = random.choice((-600.0, -60.0, -5.0, 5.0, 60.0, 600.0))
         clock = replica.clock
+        self._jumped.add(clock)
         clock.jump(seconds)
-        self._later(random.uniform(30.0, 300.0), _async(lambda: clock.jump(-seconds)))
+
+        def set_right() -> None:
+            clock.jump(-seconds)
+            self._jumped.discard(clock)
+
+        self._later(random.uniform(30.0, 300.0), _async(set_right))
         return True
 
     # The cloud.

@@ -46,7 +46,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "freeze": Fault(HOUR, 6.0, "the process stands still for up to 40 s"),
     "partition": Fault(HOUR, 6.0, "nothing passes between a replica and the server"),
     "two-leaders": Fault(HOUR, 6.0, "the Lease is taken from a leader that cannot know it, and both write"),
-    "clock-jump": Fault(HOUR, 6.0, "the wall clock jumps by up to ten minutes"),
+    "clock-jump": Fault(HOUR, 6.0, "the wall clock jumps by up to ten minutes, and back minutes later"),
     # The cloud.
     "list-stale": Fault(LIST, 0.5, "the cloud lists what was there a minute ago"),
     "list-partial": Fault(LIST, 0.25, "some machines are missing from the list"),
