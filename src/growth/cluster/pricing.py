@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from growth.api import names
-from growth.api.instance_types import InstanceType, Offering
+from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.karpenter import NodeClaim
 
 
 def type_of(labels: Mapping[str, str], types: Mapping[str, InstanceType]) -> InstanceType | None:
@@ -29,6 +30,29 @@ def offering_of(labels: Mapping[str, str], kind: InstanceType | None) -> Offerin
     """How the machine was bought; None where its labels leave several ways open."""
     found = [each for each in kind.offerings if _may_be(each, labels)] if kind is not None else []
     return found[0] if len(found) == 1 else None
+
+
+class PriceList:
+    """What machines cost an hour, each by its node class: what the class gives a machine beside (an address, backups) is in
+    its price.
+    """
+
+    def __init__(self, catalogue: Catalogue | None) -> None:
+        self._catalogue = catalogue
+        self._tables: dict[str, dict[str, InstanceType]] = {}
+
+    def of(self, claim: NodeClaim) -> int | None:
+        return self.of_class(claim.metadata.labels, claim.spec.node_class_ref.name)
+
+    def of_class(self, labels: Mapping[str, str], node_class: str) -> int | None:
+        """The price of a machine by its labels; a class that the cloud knows nothing special of adds nothing."""
+        if self._catalogue is None:
+            return None
+        table = self._tables.get(node_class)
+        if table is None:
+            sold = self._catalogue.of_classes.get(node_class, self._catalogue.types)
+            table = self._tables[node_class] = by_name(sold)
+        return price_of(labels, type_of(labels, table))
 
 
 def _may_be(offering: Offering, labels: Mapping[str, str]) -> bool:

@@ -10,12 +10,11 @@ from typing import Final
 
 from growth.api import names
 from growth.api.decisions import Decision
-from growth.api.instance_types import InstanceType
 from growth.api.pods import PodSpec
 from growth.api.requests import requests_of
 from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine
-from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.pricing import PriceList
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done, key_of
 from growth.top import sentences
@@ -124,7 +123,7 @@ class Rows:
         self._nodes: dict[str, tuple[Counted, int, NodeRow]] = {}
         self._decisions: dict[str, DecisionRow] = {}
         self._requests: dict[PodShape, tuple[int, int]] = {}
-        self._types: Mapping[str, InstanceType] = {}
+        self._prices = PriceList(None)
         self._catalogue: object = None
         self._epoch = 0
 
@@ -133,7 +132,7 @@ class Rows:
         if picture.catalogue is not self._catalogue:
             self._catalogue = picture.catalogue
             self._epoch += 1
-            self._types = by_name(picture.catalogue.types)
+            self._prices = PriceList(picture.catalogue)
         nodes = self._node_rows(picture.counted)
         waiting = [self._pod_row(pod) for pod in picture.pending if not is_done(pod) and pod.deleting is None]
         hours = sentences.hours_of_month(picture.catalogue.cloud)
@@ -160,7 +159,7 @@ class Rows:
 
     def _node_row(self, name: str, counted: Counted) -> NodeRow:
         machine, view = counted.machine, counted.view
-        labels = machine.labels
+        labels, claim = machine.labels, machine.claim
         allocatable = view.allocatable if view is not None else _promised(machine)
         requested = view.requested if view is not None else {}
         source = machine.node or machine.claim
@@ -171,7 +170,7 @@ class Rows:
             type=labels.get(names.INSTANCE_TYPE_LABEL, ""),
             zone=labels.get(names.ZONE_LABEL, ""),
             capacity_type=labels.get(names.CAPACITY_TYPE_LABEL, ""),
-            price=price_of(labels, type_of(labels, self._types)),
+            price=self._prices.of_class(labels, claim.spec.node_class_ref.name if claim is not None else ""),
             created=source.metadata.creation_timestamp if source is not None else None,
             cpu=Use(requested.get(CPU, 0), allocatable.get(CPU, 0)),
             memory=Use(requested.get(MEMORY, 0), allocatable.get(MEMORY, 0)),

@@ -7,7 +7,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.decisions import DecisionAction, DecisionCost, DecisionSpec, KeptNodes
-from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.pricing import PriceList
 from growth.controllers.decisions import ACTED, BLOCKED, NOTHING, WOULD_ACT
 from growth.controllers.disruption.moving import Running
 from growth.controllers.disruption.question import Answer
@@ -78,11 +78,11 @@ def gave_up(running: Running, why: str, at: dt.datetime) -> DecisionSpec:
 
 def _acted(running: Running, env: Environment, verb: str) -> DecisionSpec:
     move, catalogue = running.move, env.state.catalogue
-    types = by_name(catalogue.types) if catalogue is not None else {}
+    prices = PriceList(catalogue)
     actions = _bought(move, running.coming)
     for name, target in running.targets.items():
         labels = target.node.metadata.labels
-        price = price_of(labels, type_of(labels, types))
+        price = prices.of_class(labels, target.claim.spec.node_class_ref.name)
         actions.append(
             DecisionAction(
                 verb="delete",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from growth.api.karpenter import NodePool
-from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.pricing import PriceList
 from growth.controllers.environment import Environment
 from growth.controllers.gauges.nodes import word
 from growth.controllers.ownership import serves
@@ -90,9 +90,7 @@ def base_units(name: str, amount: int) -> float:
 
 
 def _prices(env: Environment, pool: NodePool) -> Iterator[int | None]:
-    catalogue = env.state.catalogue
-    types = {} if catalogue is None else by_name(catalogue.types)
+    prices = PriceList(env.state.catalogue)
     for claim in env.state.claims.store.find("pool", pool.metadata.name):
         if claim.status.provider_id:
-            labels = claim.metadata.labels
-            yield price_of(labels, type_of(labels, types))
+            yield prices.of(claim)

@@ -6,7 +6,7 @@ from typing import Final
 from growth.api import names
 from growth.api.decisions import DecisionAction, DecisionSpec
 from growth.api.karpenter import NodeClaim, NodePool
-from growth.cluster.pricing import by_name, price_of, type_of
+from growth.cluster.pricing import PriceList
 from growth.controllers.decisions import ACTED
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning.claims import Order
@@ -66,8 +66,7 @@ def ended(env: Environment, pool: NodePool, claims: Sequence[NodeClaim], *, why:
 
 
 def _price(env: Environment, claim: NodeClaim) -> float | None:
-    catalogue, labels = env.state.catalogue, claim.metadata.labels
-    found = None if catalogue is None else price_of(labels, type_of(labels, by_name(catalogue.types)))
+    found = PriceList(env.state.catalogue).of(claim)
     return None if found is None else found / NANO
 
 
