@@ -156,6 +156,21 @@ def test_a_move_that_is_taken_back_buys_nothing() -> None:
     assert story.rules == ["limit"]
 
 
+def test_what_replaces_others_may_come_above_a_soft_limit() -> None:
+    """A pool that has too many already gets a machine in the place of another: afterwards it has as many as before."""
+    story = Story()
+    story.pool(nodes="2", mode="Soft")
+    story.whole("one")
+    story.whole("two")
+    story.pool(nodes="1", mode="Soft")
+    story.claim("three", replaces="two")
+    story.machine("three")
+    assert story.rules == []
+    story.claim("four")
+    story.machine("four")
+    assert story.rules == ["limit", "limit"]
+
+
 def test_machines_count_even_when_their_claims_are_hidden() -> None:
     """Claims that go while their machines stay do not make room."""
     story = Story()

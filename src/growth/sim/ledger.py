@@ -208,6 +208,11 @@ class Ledger:
             self._check_limit(f"NodePool {name}", count, int(limit), revision, bought=bought)
             if count <= int(limit):
                 self._granted |= dict.fromkeys(reserved | own.keys())
+            elif passed:
+                # Above the limit already, and not more so: what replaces comes before what it replaces is gone.
+                self._granted |= dict.fromkeys(
+                    claim for claim in own if own.keys() & set(_replaces(own[claim]).split(","))
+                )
             uids = {own[claim]["metadata"]["uid"] for claim in passed}
             machines = [uid for uid in known if self._pool_of.get(uid, "") == name and uid not in uids]
             # Those of claims that were granted before the limit was lowered may still come.
