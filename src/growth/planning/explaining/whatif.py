@@ -163,9 +163,9 @@ def orders(changed: Changed, number: int) -> Iterator[Changed]:
         yield dataclasses.replace(changed, scene=with_pods(changed.scene, after))
 
 
-def played(changed: Changed) -> Played:
+def played(changed: Changed, *, since: int = 0) -> Played:
     """What comes of a scene. Nodes that go count against limits until they are gone: what those do not allow at first is
-    bought afterwards.
+    bought afterwards. `since` is how many machines of a plan stand in it already.
     """
     if changed.gone and changed.origin is not None:
         # A node that drains is there to those who count nodes, as a spread does.
@@ -179,7 +179,7 @@ def played(changed: Changed) -> Played:
     for number in range(ROUNDS):
         if not plan.claims and (number or first is scene):
             break
-        scene = _bound(with_machines(scene, plan.claims, since=len(bought)))
+        scene = _bound(with_machines(scene, plan.claims, since=since + len(bought)))
         bought += plan.claims
         plan = scene.plan
     return Played(scene=scene, bought=tuple(bought), waiting=waiting)
