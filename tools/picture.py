@@ -14,8 +14,8 @@ from typing import Final
 from textual.pilot import Pilot
 
 from growth.demo import scene
-from growth.demo.cluster import CLOUD
 from growth.demo.process import Demo
+from growth.demo.sellers import SELLERS
 from growth.operator import logs
 from growth.ports import SystemClock, SystemRandom, ThreadCompute
 from growth.providers.catalogues import builtin
@@ -55,7 +55,7 @@ async def main(folder: pathlib.Path) -> None:
         demo.cluster.admin,
         clock=clock,
         random=SystemRandom(),
-        choose=lambda _: builtin(CLOUD, dedicated=True),
+        choose=lambda _: builtin(SELLERS["kwok"].cloud, dedicated=True),
     )
     invitation = f"KUBECONFIG=… kubectl scale deployment/{scene.YOURS} --replicas 20"
     app = Top(following, clock=clock, compute=compute, title="growth demo", said=lambda: (invitation, *said[-1:]))
