@@ -14,8 +14,8 @@ from typing import Final
 from textual.pilot import Pilot
 
 from growth.demo import scene
-from growth.demo.cluster import CLOUD
 from growth.demo.process import Demo
+from growth.demo.sellers import SELLERS
 from growth.operator import logs
 from growth.ports import SystemClock, SystemRandom, ThreadCompute
 from growth.providers.catalogues import builtin
@@ -23,7 +23,8 @@ from growth.top.following import Following
 from growth.top.view import Top
 
 FOLDER: Final = pathlib.Path("docs/pictures")
-SIZE: Final = (150, 30)
+# So that no reason and no sum is cut off.
+SIZE: Final = (164, 26)
 SEED: Final = 1
 
 
@@ -36,8 +37,9 @@ def moments(app: Top, said: list[str]) -> list[tuple[str, Callable[[], bool]]]:
 
     def rush() -> bool:
         sums = app.seen.sums if app.seen is not None else None
-        done = sums is not None and sums.nodes > 3 and not sums.waiting and not sums.coming
-        return done and any("rush hour" in line for line in said)
+        begun = next((at for at, line in enumerate(said) if "rush hour" in line), len(said))
+        bought = any("growth bought" in line for line in said[begun:])
+        return bought and sums is not None and not sums.waiting and not sums.coming
 
     def cheaper() -> bool:
         return app.seen is not None and any("replaces" in row.text for row in app.seen.decisions)
@@ -55,7 +57,7 @@ async def main(folder: pathlib.Path) -> None:
         demo.cluster.admin,
         clock=clock,
         random=SystemRandom(),
-        choose=lambda _: builtin(CLOUD, dedicated=True),
+        choose=lambda _: builtin(SELLERS["kwok"].cloud, dedicated=True),
     )
     invitation = f"KUBECONFIG=… kubectl scale deployment/{scene.YOURS} --replicas 20"
     app = Top(following, clock=clock, compute=compute, title="growth demo", said=lambda: (invitation, *said[-1:]))

@@ -1,21 +1,16 @@
 """`growth demo` as people start it: a process, a terminal, kubectl beside it.
 
-The terminal is Python's own `pty`: a bare machine need have no tmux. What the view draws is read from it byte by byte.
+The terminal is tmux (`tools.terminal`): what is looked at is the screen as a person sees it.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -23,10 +18,10 @@ from typing import Any
 import pytest
 
 from growth.units import parse_time
+from tools.terminal import Terminal
 
 BIN = pathlib.Path(sys.prefix) / "bin"
 PATIENCE_SECONDS = 180.0  # a loaded machine starts a large program slowly
-ESCAPES = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[()][A-Z0-9]|[=>]|P[^\x1b]*\x1b\\)")
 
 
 class Told:
@@ -177,64 +172,28 @@ def test_interrupted_it_cleans_up_too(tmp_path: pathlib.Path, number: signal.Sig
     assert list(tmp_path.iterdir()) == []
 
 
-class Terminal:
-    """A terminal of 160 × 45, and a program in it."""
-
-    def __init__(self, program: list[str], environment: dict[str, str]) -> None:
-        self._fd, inner = pty.openpty()
-        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 45, 160, 0, 0))
-        self._process = subprocess.Popen(
-            program, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
+@pytest.mark.parametrize(
+    ("provider", "kind", "price"), [("kwok", "cx43", "€0.0256"), ("linode-enterprise", "g6-standard-4", "$0.06")]
+)
+def test_on_a_terminal_it_is_a_live_view(tmp_path: pathlib.Path, provider: str, kind: str, price: str) -> None:
+    """Machines and their prices appear, keys work, it fits a smaller window, q ends it with 0 and leaves nothing behind."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    program = [str(BIN / "growth"), "demo", "--provider", provider, "--duration", "10m"]
+    terminal = Terminal(program, environment=environment, patience_seconds=PATIENCE_SECONDS)
+    try:
+        terminal.shows(
+            "KUBECONFIG=", "NODE", "general", kind, price, "provisioning: bought", "/month", "WHY IT IS KEPT"
         )
-        os.close(inner)
-        self._seen = b""
-
-    def until(self, *words: str) -> str:
-        """Reads until all of the words have been drawn since the last call."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        start = len(self._seen)
-        text = ""
-        while time.monotonic() < end:
-            if select.select([self._fd], [], [], 0.5)[0]:
-                try:
-                    self._seen += os.read(self._fd, 65536)
-                except OSError:  # the program has ended
-                    break
-            text = ESCAPES.sub(b"", self._seen[start:]).decode(errors="replace")
-            if all(word in text for word in words):
-                return text
-        raise AssertionError(f"{words} were not drawn; drawn was:\n{text[-4000:]}")
-
-    def press(self, keys: str) -> None:
-        os.write(self._fd, keys.encode())
-
-    def ended(self) -> int:
-        """Its exit code; what it still draws is read, so that it can end. One that does not end is killed."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            if select.select([self._fd], [], [], 0.5)[0]:
-                try:
-                    if not os.read(self._fd, 65536):
-                        break
-                except OSError:  # nobody holds the other side any more
-                    break
-        else:
-            self._process.kill()
-        os.close(self._fd)
-        return self._process.wait(PATIENCE_SECONDS)
-
-
-def test_on_a_terminal_it_is_a_live_view(tmp_path: pathlib.Path) -> None:
-    """Machines and their prices appear, keys work, q ends it with 0 and leaves neither a file nor a process behind."""
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": "160", "LINES": "45"}
-    terminal = Terminal([str(BIN / "growth"), "demo", "--duration", "10m"], environment)
-    terminal.until("KUBECONFIG=", "NODE", "general-", "cx43", "€0.0256", "provisioning: bought", "/month")
-    terminal.press("s")
-    terminal.until("CPU▼")
-    terminal.press("\r")
-    terminal.until("why it is kept", "price", "POD")
-    terminal.press("\r")
-    terminal.until("WHY IT IS KEPT")  # which the page had covered
-    terminal.press("q")
-    assert terminal.ended() == 0
+        terminal.press("s")
+        terminal.shows("CPU▼")
+        terminal.press("Enter")
+        terminal.shows("why it is kept", "price", "POD")
+        terminal.press("Enter")
+        terminal.until(lambda screen: "why it is kept" not in screen and "WHY IT IS KEPT" in screen, "the page is gone")
+        terminal.resize(80, 24)
+        terminal.shows("KUBECONFIG=", " MEM ", f" {kind[:2]}", "LATEST DECISIONS", "Quit")
+        terminal.press("q")
+        assert terminal.ended() == 0
+    finally:
+        terminal.close()
     assert list(tmp_path.iterdir()) == []

@@ -12,9 +12,13 @@ from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
 from growth.demo import scene
 from growth.demo.process import Demo
+from growth.demo.sellers import SELLERS, Provider
+from growth.providers.catalogues import builtin
 from growth.sim import kernel as sim
+from growth.sim.clouds.ledger import Purchase
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimCompute
+from growth.units.money import NANO
 
 
 def told(seconds: float, *, seed: int = 1) -> list[tuple[float, str]]:
@@ -29,6 +33,10 @@ def told(seconds: float, *, seed: int = 1) -> list[tuple[float, str]]:
         task.cancel()
 
     sim.run(main, seed=seed)
+    return timed(lines)
+
+
+def timed(lines: Sequence[str]) -> list[tuple[float, str]]:
     found = [re.fullmatch(r" *([0-9.]+)s  (.*)", line) for line in lines]
     return [(float(each[1]), each[2]) for each in found if each is not None]
 
@@ -123,3 +131,52 @@ def test_a_wave_leaves_alone_what_somebody_else_has_scaled() -> None:
 
     assert sim.run(main, seed=1).value == 2
     assert sum("web is yours now" in line for line in lines) == 1
+
+
+def day_at(provider: Provider, *, seed: int) -> tuple[list[tuple[float, str]], list[Purchase], set[str]]:
+    """A day with a cloud's own provider: what is said, what its fake sold, and the machines that claims still hold."""
+    lines: list[str] = []
+
+    async def main(kernel: Kernel) -> tuple[list[Purchase], set[str]]:
+        demo = Demo(clock=SimClock(kernel), compute=SimCompute(), seed=seed, write=lines.append, provider=provider)
+        await demo.begin()
+        task = asyncio.ensure_future(demo.run())
+        await asyncio.sleep(scene.DAY_SECONDS - 1.0)
+        assert demo.cluster.fake is not None
+        held = {claim.status.provider_id for claim in (await demo.cluster.admin.list(NODE_CLAIM)).items}
+        task.cancel()
+        return list(demo.cluster.fake.ledger.purchases), held
+
+    purchases, held = sim.run(main, seed=seed).value
+    return timed(lines), purchases, held
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("provider", "of_batch", "identity"),
+    [
+        ("hetzner", "cax", "hcloud://"),
+        ("linode", "g6-dedicated", "linode://"),
+        ("linode-enterprise", "g6-dedicated", "linode://"),
+    ],
+)
+def test_a_day_with_the_provider_of_a_cloud(provider: Provider, of_batch: str, identity: str, seed: int) -> None:
+    """The cloud's own code plays the same day: all pods run in 15 s, machines go again, and its books and ours agree.
+
+    What the vendor bills an hour is the price of the built-in list, as its API rounds it: what the demo says is true.
+    """
+    lines, purchases, held = day_at(provider, seed=seed)
+    mark = re.escape("€" if provider == "hetzner" else "$")
+    waiting, _ = first(lines, r"^[1-9][0-9]* pods pending, 0 running")
+    bought, text = first(lines, rf"growth bought .* at {mark}0\.[0-9]+/h for [0-9]+ pods")
+    runs, _ = first(lines, rf"^0 pods pending, [1-9][0-9]* running · [1-9] nodes? · {mark}0\.[0-9]+/h")
+    assert waiting <= bought <= runs <= 15.0
+    assert of_batch in text, "both pools buy"
+    first(lines, r"growth gives back .*: Empty")
+    first(lines, r"growth (removes|replaces) [0-9]+ (underutilized|empty) nodes?")
+    first(lines, rf" → .*: saves {mark}[0-9.]+/h, {mark}[0-9.]+/month")
+    prices = {kind.name: (kind.offerings[0].price or 0) / NANO for kind in builtin(SELLERS[provider].cloud).types}
+    assert all(float(each.hourly) == pytest.approx(prices[each.type], abs=5e-5) for each in purchases)
+    standing = {f"{identity}{each.server}" for each in purchases if each.ended is None}
+    assert standing == held
+    assert len(standing) < len(purchases)

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -77,6 +78,28 @@ def test_a_narrow_terminal_cuts_reasons_and_nothing_else() -> None:
         compare(app, "narrow")
 
     on_screen(law, size=(80, 24))
+
+
+@pytest.mark.parametrize("height", [14, 16, 18, 24])
+def test_nodes_keep_their_place_when_many_pods_wait(height: int) -> None:
+    """The lists below them give way, and each still shows a line."""
+
+    async def law(app: Top, pilot: Pilot[None], api: MemoryApi) -> None:
+        for number in range(20):
+            await api.create(POD, pod(f"more-{number}", cpu="60"), namespace="default")
+
+        def seen() -> bool:
+            app.look()
+            return len(app.query_one("#pods", Lines).keys) == 22
+
+        await until(seen)
+        await pilot.pause()
+        shown = drawn(app)
+        assert "general-a" in shown
+        assert "default/huge-0" in shown
+        assert "disruption: replaces" in shown
+
+    on_screen(law, size=(80, height))
 
 
 def test_s_sorts_and_r_reverses() -> None:

@@ -4,20 +4,16 @@ import functools
 import json
 import pathlib
 import shutil
-import subprocess
 import tempfile
 from typing import Any, Final
 
 import jsonschema
 
+from tools import debian
 from tools.gobuild import cache
 
 PACKAGE: Final = "cloud-init"
 SCHEMA: Final = "usr/lib/python3/dist-packages/cloudinit/config/schemas/schema-cloud-config-v1.json"
-
-
-class FetchError(Exception):
-    """The package cannot be had here; the message says what was tried."""
 
 
 def complaints(document: Any) -> list[str]:
@@ -41,25 +37,5 @@ def fetched() -> pathlib.Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         folder = pathlib.Path(scratch)
-        _download(folder)
-        (archive,) = folder.glob("*.deb")
-        _run("dpkg-deb", "-x", str(archive), str(folder / "out"), folder=folder)
-        shutil.move(folder / "out" / SCHEMA, target)
+        shutil.move(debian.extracted(PACKAGE, folder) / SCHEMA, target)
     return target
-
-
-def _download(folder: pathlib.Path) -> None:
-    try:
-        _run("apt-get", "download", PACKAGE, folder=folder)
-    except FetchError:
-        _run("apt-get", "update", folder=folder)  # the lists of a new machine may be empty
-        _run("apt-get", "download", PACKAGE, folder=folder)
-
-
-def _run(*command: str, folder: pathlib.Path) -> None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise FetchError(f"{command[0]} is not on PATH: cloud-init's schema comes from Debian's package") from None
-    if done.returncode:
-        raise FetchError(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")

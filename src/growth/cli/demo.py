@@ -1,7 +1,7 @@
 """`growth demo`: a whole cluster with Growth in it, on a terminal or in lines."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TextIO
 
 from cyclopts import Parameter
 
@@ -9,6 +9,8 @@ from growth.cli.errors import RunFailed, UsageError
 
 if TYPE_CHECKING:
     import pathlib
+
+    from growth.demo.sellers import Provider
 
 # Faster than this the machine, not the cluster, would set the pace.
 FASTEST: Final = 50.0
@@ -25,11 +27,15 @@ def demo(
         bool, Parameter(negative=(), help="Lines instead of a screen. So too where there is no terminal.")
     ] = False,
     seed: Annotated[int, Parameter(help="Another number makes other names and other sizes.")] = 1,
+    provider: Annotated[
+        Literal["kwok", "hetzner", "linode", "linode-enterprise"],
+        Parameter(help="Who sells: KWOK, or a cloud's own provider at a fake of its API. linode: LKE, of both tiers."),
+    ] = "kwok",
 ) -> None:
     """See Growth at work; needs no account and no cluster.
 
     A whole cluster in one process: pods come and go, the real autoscaler buys machines of Hetzner's types at Hetzner's
-    prices and gives them back. None of it exists, nothing costs anything. The line KUBECONFIG=… is for kubectl in another
+    prices, or of Linode's, and gives them back. None of it exists, nothing costs anything. The line KUBECONFIG=… is for kubectl in another
     terminal: scale the deployment `yours`. Keys: s sorts, / filters, enter opens, q quits.
     """
     import asyncio
@@ -42,9 +48,9 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="growth-demo-") as folder:
         home = pathlib.Path(folder)
         if headless or not (sys.stdout.isatty() and sys.stdin.isatty()):
-            _told(home, speed=speed, seed=seed, seconds=seconds)
+            _told(home, speed=speed, seed=seed, provider=provider, seconds=seconds)
         else:
-            asyncio.run(_shown(home, speed=speed, seed=seed, seconds=seconds))
+            asyncio.run(_shown(home, speed=speed, seed=seed, provider=provider, seconds=seconds))
 
 
 def _seconds(text: str | None) -> float | None:
@@ -61,7 +67,7 @@ def _seconds(text: str | None) -> float | None:
     return seconds
 
 
-def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | None) -> None:
+def _told(home: "pathlib.Path", *, speed: float, seed: int, provider: "Provider", seconds: float | None) -> None:
     """Everything in this process; what happens is printed."""
     import asyncio
     import math
@@ -89,7 +95,7 @@ def _told(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | Non
         # So that the folder goes with us; a shell that starts us in the background has SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop, number)
-        async with running(clock=clock, seed=seed, speed=speed, kubeconfig=kubeconfig, write=_write):
+        async with running(clock=clock, seed=seed, speed=speed, provider=provider, kubeconfig=kubeconfig, write=_write):
             _write(invitation(str(kubeconfig)))
             await asyncio.sleep(seconds if seconds is not None else math.inf)
 
@@ -109,21 +115,24 @@ def _write(line: str) -> None:
     print(line, flush=True)
 
 
-async def _shown(home: "pathlib.Path", *, speed: float, seed: int, seconds: float | None) -> None:
+async def _shown(home: "pathlib.Path", *, speed: float, seed: int, provider: "Provider", seconds: float | None) -> None:
     from growth.cli.top import choosing
     from growth.demo.__main__ import Order
-    from growth.demo.cluster import CLOUD
+    from growth.demo.sellers import SELLERS
     from growth.demo.showing import Ended, show
     from growth.ports import SystemClock
 
     order = Order(
         seed=seed,
         speed=speed,
+        provider=provider,
         start=SystemClock().now(),
         kubeconfig=str(home / "kubeconfig"),
         log=str(home / "growth.log"),
     )
     try:
-        await show(order, choose=choosing(CLOUD), seconds=None if seconds is None else seconds / speed)
+        await show(
+            order, choose=choosing(SELLERS[provider].cloud), seconds=None if seconds is None else seconds / speed
+        )
     except Ended as error:
         raise RunFailed(str(error)) from error

@@ -15,6 +15,7 @@ import msgspec
 
 from growth.demo.pace import PacedClock, PacedLoop
 from growth.demo.process import running
+from growth.demo.sellers import Provider
 from growth.operator import logs
 from growth.ports import SystemClock
 
@@ -24,6 +25,7 @@ class Order(msgspec.Struct, frozen=True):
 
     seed: int
     speed: float
+    provider: Provider
     start: dt.datetime
     kubeconfig: str
     log: str
@@ -47,6 +49,7 @@ async def main(order: Order, log: TextIO) -> None:
         clock=clock,
         seed=order.seed,
         speed=order.speed,
+        provider=order.provider,
         kubeconfig=pathlib.Path(order.kubeconfig),
         write=lambda line: say(Said(line)),
     ):

@@ -1,8 +1,8 @@
 """The embedded cluster: an API server in process, everything around it that plays a cluster, and Growth itself.
 
-The parts are those of the simulated world, on a clock and a loop that really pass. Growth runs as `growth run --provider
-kwok --kwok-catalogue hetzner` does: the same wiring, checks, Lease, controllers and stand-in kubelets. Only its
-connections lead straight into the server, and a few times are shorter so that somebody who watches need not wait.
+The parts are those of the simulated world, on a clock and a loop that really pass. Growth runs as `growth run` does: the
+same wiring, checks, Lease, controllers, provider and stand-in kubelets. Only its connections lead straight into the server
+and the fake of a cloud, and a few times are shorter so that somebody who watches need not wait.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Final
 from growth.api.core import NAMESPACE
 from growth.api.crds import all_crds
 from growth.api.kinds import Json
+from growth.demo.sellers import Line, Seller
 from growth.kube.api import Api, Gate
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.operator.clouds import chosen
@@ -33,7 +34,6 @@ from growth.sim.world.volumes import Volumes
 from growth.sim.world.workloads import Workloads
 from growth.sim.world.world import named
 
-CLOUD: Final = "hetzner"
 # Shorter than `growth run`'s own: a person watches. Everything else is as there.
 HASTE: Final = {
     "batchIdle": "500ms",
@@ -44,22 +44,24 @@ HASTE: Final = {
 }
 
 
-def settings(*, speed: float) -> Settings:
+def settings(seller: Seller, *, speed: float) -> Settings:
     """The settings of the demo's autoscaler. The Lease is on the wall's time: a pause of the machine must not end it."""
     lease = max(1.0, speed)
     times = {"leaseDuration": 15 * lease, "renewDeadline": 10 * lease, "retryPeriod": 2 * lease}
     given = {name: f"{round(seconds)}s" for name, seconds in times.items()}
-    return read({"provider": "kwok", "kwokCatalogue": CLOUD, **HASTE, **given}, {})
+    return read({**seller.settings, **HASTE, **given}, {})
 
 
 class Embedded:
     """`await begin()`, then `run` until cancelled. Make it on the loop that it runs on."""
 
-    def __init__(self, *, clock: Clock, compute: Compute, seed: int, speed: float = 1.0) -> None:
+    def __init__(self, *, clock: Clock, compute: Compute, seed: int, seller: Seller, speed: float = 1.0) -> None:
         self._clock = clock
         self._compute = compute
         self._random = random = SimRandom(seed, "demo")
-        self.settings = settings(speed=speed)
+        self.settings = settings(seller, speed=speed)
+        self.fake = seller.fake(clock=clock, random=random.stream("fake"))
+        """The vendor's side of the demo; None with KWOK."""
         self.server = server = MemoryServer(clock, random.stream("server"))
         self.admin: Api = MemoryApi(server, user="admin")
         view = View(MemoryApi(server, user="view"), clock=clock, random=random.stream("view"))
@@ -89,7 +91,12 @@ class Embedded:
         """Plays the cluster and runs the autoscaler until cancelled, or until one of them fails."""
         openings = Openings(
             connect=self._connected,
-            cloud=chosen(self.settings, clock=self._clock, random=self._random.stream("cloud")),
+            cloud=chosen(
+                self.settings,
+                clock=self._clock,
+                random=self._random.stream("cloud"),
+                transport=None if self.fake is None else Line(self.fake, self._random.stream("line")),
+            ),
             clock=self._clock,
             random=self._random.stream("growth"),
             compute=self._compute,

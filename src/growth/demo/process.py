@@ -6,8 +6,9 @@ import pathlib
 from collections.abc import AsyncIterator, Callable
 
 from growth.demo import scene
-from growth.demo.cluster import CLOUD, Embedded
+from growth.demo.cluster import Embedded
 from growth.demo.playing import Playing
+from growth.demo.sellers import SELLERS, Provider
 from growth.demo.telling import Telling
 from growth.kube.memory.serve import serving, write_kubeconfig
 from growth.ports import Clock, Compute, ThreadCompute
@@ -19,12 +20,20 @@ class Demo:
     """`await begin()`, then `run` until cancelled. `write` hears what happens, line by line."""
 
     def __init__(
-        self, *, clock: Clock, compute: Compute, seed: int, write: Callable[[str], None], speed: float = 1.0
+        self,
+        *,
+        clock: Clock,
+        compute: Compute,
+        seed: int,
+        write: Callable[[str], None],
+        speed: float = 1.0,
+        provider: Provider = "kwok",
     ) -> None:
-        self.cluster = Embedded(clock=clock, compute=compute, seed=seed, speed=speed)
+        self._seller = SELLERS[provider]
+        self.cluster = Embedded(clock=clock, compute=compute, seed=seed, seller=self._seller, speed=speed)
         self._telling = Telling(
             self.cluster.admin,
-            catalogue=builtin(CLOUD, dedicated=True),
+            catalogue=builtin(self._seller.cloud, dedicated=True),
             clock=clock,
             random=SimRandom(seed, "telling"),
             speed=speed,
@@ -34,7 +43,7 @@ class Demo:
 
     async def begin(self) -> None:
         """The pools and the Deployments, without a pod yet."""
-        await self.cluster.begin([scene.NODE_CLASS, *scene.POOLS, *(app.manifest() for app in scene.APPS)])
+        await self.cluster.begin([*scene.pools(self._seller), *(app.manifest() for app in scene.APPS)])
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -44,14 +53,20 @@ class Demo:
 
 @contextlib.asynccontextmanager
 async def running(
-    *, clock: Clock, seed: int, speed: float, kubeconfig: pathlib.Path, write: Callable[[str], None]
+    *,
+    clock: Clock,
+    seed: int,
+    speed: float,
+    provider: Provider,
+    kubeconfig: pathlib.Path,
+    write: Callable[[str], None],
 ) -> AsyncIterator[str]:
     """The demo runs, and is served over HTTP, while the block does; gives its URL, to which the kubeconfig leads.
 
     What fails in it cancels the block and is raised.
     """
     compute = ThreadCompute()
-    demo = Demo(clock=clock, compute=compute, seed=seed, speed=speed, write=write)
+    demo = Demo(clock=clock, compute=compute, seed=seed, speed=speed, provider=provider, write=write)
     await demo.begin()
     try:
         async with serving(demo.cluster.server) as url:

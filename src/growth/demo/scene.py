@@ -9,6 +9,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.kinds import Json
+from growth.demo.sellers import Seller
 from growth.sim.ports import SimRandom
 
 NAMESPACE: Final = "default"
@@ -18,45 +19,42 @@ GROWTH_POOL: Final = "batch"
 YOURS: Final = "yours"
 DAY_SECONDS: Final = 90.0
 
-NODE_CLASS: Final[Json] = {
-    "apiVersion": "karpenter.kwok.sh/v1alpha1",
-    "kind": "KWOKNodeClass",
-    "metadata": {"name": "default"},
-    # A cloud takes half a minute; who watches has less.
-    "spec": {"nodeRegistrationDelay": "2s"},
-}
-POOLS: Final[tuple[Json, ...]] = (
-    {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": KARPENTER_POOL},
-        "spec": {
-            "template": {
-                "spec": {
-                    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-                    "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
-                }
+
+def pools(seller: Seller) -> tuple[Json, ...]:
+    """The node class, and the pools that buy with it."""
+    return (
+        seller.node_class,
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": {"name": KARPENTER_POOL},
+            "spec": {
+                "template": {
+                    "spec": {
+                        "nodeClassRef": seller.reference,
+                        "requirements": [{"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]}],
+                    }
+                },
+                "disruption": {
+                    "consolidationPolicy": "WhenEmptyOrUnderutilized",
+                    "consolidateAfter": "5s",
+                    "budgets": [{"nodes": "100%"}],
+                },
+                "limits": {"nodes": "20"},
             },
-            "disruption": {
-                "consolidationPolicy": "WhenEmptyOrUnderutilized",
-                "consolidateAfter": "5s",
-                "budgets": [{"nodes": "100%"}],
+        },
+        {
+            "apiVersion": "growth.dev/v1alpha1",
+            "kind": "NodePool",
+            "metadata": {"name": GROWTH_POOL},
+            "spec": {
+                "nodeClassRef": seller.reference,
+                "serverTypes": [{"name": name, "max": number} for name, number in seller.batch.items()],
+                "scaleDownAfter": "8s",
+                "template": {"taints": [{"key": GROWTH_POOL, "effect": "NoSchedule"}]},
             },
-            "limits": {"nodes": "20"},
         },
-    },
-    {
-        "apiVersion": "growth.dev/v1alpha1",
-        "kind": "NodePool",
-        "metadata": {"name": GROWTH_POOL},
-        "spec": {
-            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
-            "serverTypes": [{"name": "CAX21", "max": 4}, {"name": "CAX31", "max": 2}],
-            "scaleDownAfter": "8s",
-            "template": {"taints": [{"key": GROWTH_POOL, "effect": "NoSchedule"}]},
-        },
-    },
-)
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

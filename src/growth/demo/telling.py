@@ -115,10 +115,15 @@ class Telling:
         cost = sum(self._price(claim) or 0 for claim in self._claims.store)
         bill = f"{sentences.hourly(cost, self._currency)}, {sentences.monthly(cost, self._currency, hours=self._hours)}"
         nodes = len(self._nodes.store)
-        text = f"{_waiting(pods)} pods pending, {running} running · {nodes} node{'' if nodes == 1 else 's'} · {bill}"
+        waiting = _counted(_waiting(pods), "pod")
+        text = f"{waiting} pending, {running} running · {_counted(nodes, 'node')} · {bill}"
         if text != self._last:
             self._last = text
             self.say(text)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _waiting(pods: list[Pod]) -> int:

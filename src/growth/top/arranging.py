@@ -107,11 +107,39 @@ class Columns:
 WIDE: Final = Columns()
 NARROW: Final = Columns(name=18, pool=0, type=7, price=8, bar=0)
 ROOMY: Final = 120  # characters; with fewer a terminal is narrow
+LONG_TYPE: Final = 16  # g6-dedicated-16 has 15
+LONG_TYPE_IN_NARROW: Final = 13
+PODS_SHOWN: Final = 8
+DECISIONS_SHOWN: Final = 10
+# Of the three lists, with a rule above each but the first, and of the keys.
+HEADINGS: Final = 6
 
 
-def columns(width: int) -> Columns:
-    """What fits into a terminal so wide."""
-    return WIDE if width >= ROOMY else NARROW
+def columns(width: int, rows: Iterable[NodeRow] = ()) -> Columns:
+    """What fits into a terminal so wide. Names of types are shown whole where they are not very long."""
+    of, most = (WIDE, LONG_TYPE) if width >= ROOMY else (NARROW, LONG_TYPE_IN_NARROW)
+    return dataclasses.replace(of, type=max(of.type, min(most, max((len(row.type) for row in rows), default=0))))
+
+
+def shares(height: int, *, above: int, nodes: int, pods: int, decisions: int) -> tuple[int, int]:
+    """How many lines waiting pods and decisions have below nodes, in a terminal so high and with so many lines above them.
+
+    Nodes that need it keep half of what is left; each of the others keeps a line.
+    """
+    left = height - above - HEADINGS
+    pods, decisions = min(pods, PODS_SHOWN), min(max(decisions, 1), DECISIONS_SHOWN)
+    room = left - min(nodes, left // 2)
+    while pods + decisions > room and max(pods, decisions) > 1:
+        if pods > decisions:
+            pods -= 1
+        else:
+            decisions -= 1
+    return pods, decisions
+
+
+def lines_of(text: str, width: int) -> int:
+    """How many lines the text takes where it is wrapped; words may make it one more."""
+    return sum(max(1, -(-len(line) // max(1, width))) for line in text.split("\n"))
 
 
 def node_heading(chosen: Arrangement, of: Columns = WIDE) -> Text:

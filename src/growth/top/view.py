@@ -23,8 +23,6 @@ REFRESH_SECONDS: Final = 1.0
 # A thought may take seconds of a processor: it rests for several times as long as the last one took.
 REST: Final = 4.0
 LEAST_REST_SECONDS: Final = 1.0
-PODS_SHOWN: Final = 8
-DECISIONS_SHOWN: Final = 10
 
 
 class Top(App[None]):
@@ -136,10 +134,11 @@ class Top(App[None]):
         if screen is None:
             return
         now, currency = screen.now, screen.currency
-        self.query_one("#header", Static).update(arranging.header(screen, thoughts, title=self._shown_title))
+        header = arranging.header(screen, thoughts, title=self._shown_title)
+        self.query_one("#header", Static).update(header)
         self._tell_said()
         nodes = arranging.nodes(screen, thoughts, chosen)
-        of = arranging.columns(self.size.width)
+        of = arranging.columns(self.size.width, nodes)
         self.query_one("#nodes", Lines).show(
             [row.name for row in nodes],
             lambda at: arranging.node_line(
@@ -148,16 +147,21 @@ class Top(App[None]):
             heading=arranging.node_heading(chosen, of),
         )
         pods = arranging.waiting(screen, thoughts, chosen)
+        width = self.size.width - 2
+        above = arranging.lines_of(header.plain, width) + arranging.lines_of("\n".join(self._said()), width)
+        for_pods, for_decisions = arranging.shares(
+            self.size.height, above=above, nodes=len(nodes), pods=len(pods), decisions=len(screen.decisions)
+        )
         waiting = self.query_one("#pods", Lines)
         waiting.set_class(bool(pods), "some")
-        waiting.styles.height = min(PODS_SHOWN, len(pods)) + 2
+        waiting.styles.height = for_pods + 2
         waiting.show(
             [row.key for row in pods],
             lambda at: arranging.pod_line(pods[at], thoughts.pending.get(pods[at].key, ""), now=now),
             heading=arranging.POD_HEADING,
         )
         decided = self.query_one("#decisions", Lines)
-        decided.styles.height = min(DECISIONS_SHOWN, max(1, len(screen.decisions))) + 2
+        decided.styles.height = for_decisions + 2
         decided.show(
             [row.name for row in screen.decisions],
             lambda at: arranging.decision_line(screen.decisions[at], now=now),

@@ -494,6 +494,28 @@ CASES = [
         words=("NodePool full may not buy more", "2 other pools"),
         helps=("raise limits.nodes of NodePool full by 1, to 1",),
     ),
+    case(
+        "the heavier pool is at its limit and the lighter has nothing large enough",
+        typed("light", SMALL),
+        typed("heavy", LARGE, weight=10, limits={"nodes": "1"}),
+        machine("a", of="heavy"),
+        pods(1, on="a", cpu=14),
+        pod("web", cpu=4),
+        cause="limits",
+        words=("NodePool heavy may not buy more", "limits.nodes is reached (1)", "1 other pool cannot take it either"),
+        helps=("raise limits.nodes of NodePool heavy by 1, to 2",),
+    ),
+    case(
+        "the heavier pool has nothing large enough and the lighter is at its limit",
+        typed("light", LARGE, weight=1, limits={"nodes": "1"}),
+        typed("heavy", SMALL, weight=10),
+        machine("a", of="light"),
+        pods(1, on="a", cpu=14),
+        pod("web", cpu=4),
+        cause="limits",
+        words=("NodePool light may not buy more", "limits.nodes is reached (1)", "1 other pool cannot take it either"),
+        helps=("raise limits.nodes of NodePool light by 1, to 2",),
+    ),
 ]
 
 
@@ -515,6 +537,37 @@ def test_every_remedy_that_is_told_gives_the_pod_a_place(known: Case) -> None:
     for remedy in remedies:
         after, now = applied(known.objects, remedy)
         assert known.scene(after, now).placed(known.about), remedy
+
+
+@pytest.mark.parametrize(
+    ("light", "heavy", "pool", "kind"),
+    [
+        (0, 10, "heavy (weight 10)", LARGE),
+        (9, 10, "heavy (weight 10)", LARGE),
+        (20, 10, "light (weight 20)", SMALL),
+        (0, 0, "light", SMALL),
+    ],
+)
+def test_a_pod_lands_in_the_heavier_pool_and_is_told_so(light: int, heavy: int, pool: str, kind: str) -> None:
+    """By weight before price; pools of one weight are told without it. The plan places it there."""
+    weights = {"light": light, "heavy": heavy}
+    objects = flat(
+        typed("light", SMALL, **({"weight": light} if light else {})),
+        typed("heavy", LARGE, **({"weight": heavy} if heavy else {})),
+        pod("web", cpu=1),
+    )
+    shown = Case(title="", objects=objects, about=KEY, cause="", words=()).scene()
+    found = explained(shown, KEY)
+    assert (found.cause, f"a {kind} " in found.sentence, f"for NodePool {pool}." in found.sentence) == (
+        "WouldBeBought",
+        True,
+        True,
+    ), found
+    name = pool.split(maxsplit=1)[0]
+    assert [claim.pool.name for claim in shown.plan.claims] == [name]
+    other = "light" if name == "heavy" else "heavy"
+    told = f"{name} before {other} ({weights[other]})"
+    assert any(told in note for note in found.notes) == (light != heavy)
 
 
 def test_what_was_tried_is_told_pool_by_pool_and_node_by_node() -> None:

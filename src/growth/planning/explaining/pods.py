@@ -228,13 +228,25 @@ def _bought(scene: Scene, subject: str, claim: PlannedClaim) -> Explanation:
     price = print_hourly(Money(claim.price, scene.snapshot.currency))
     others = len(claim.pods) - 1
     beside = f", for it and {others} more" if others else ""
+    weight, before = _weighed(scene, claim.pool)
     return Explanation(
         subject=subject,
         cause=TO_BUY,
         sentence=(
             f"{subject} has no node yet: a {claim.instance_type} in {claim.zone} at {price} would be bought for NodePool"
-            f" {claim.pool}{beside}."
+            f" {claim.pool}{weight}{beside}."
         ),
-        notes=("nothing keeps it but that the machine must be bought: is `growth run` at work?",),
+        notes=("nothing keeps it but that the machine must be bought: is `growth run` at work?", *before),
         remedies=(Remedy(text="wait", changes=(Change(verb="wait"),)),),
     )
+
+
+def _weighed(scene: Scene, ref: PoolRef) -> tuple[str, tuple[str, ...]]:
+    """The pool's weight in brackets, and which pools it therefore comes before; both empty where it comes before none."""
+    ours = [pool for pool in scene.snapshot.pools if pool.ref.group == names.KARPENTER]
+    weight = next((pool.weight for pool in ours if pool.ref == ref), 0)
+    after = sorted((pool for pool in ours if pool.weight < weight), key=lambda pool: (-pool.weight, pool.ref.name))
+    if not after:
+        return "", ()
+    others = ", ".join(f"{pool.ref} ({pool.weight})" for pool in after)
+    return f" (weight {weight})", (f"pools are tried by weight and not by price: {ref} before {others}",)
