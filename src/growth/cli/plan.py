@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 
 from growth.cli.errors import UsageError
-from growth.cli.output import note, print_json, print_table
+from growth.cli.output import note, print_json, print_report
 from growth.cli.reading import LIVE, Source, collector_off, read
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def plan(
                 note(f"{len(report.waiting)} pods wait for something else than a machine: -o table lists them")
             print_json(report.as_json())
         else:
-            _print_table(report)
+            print_report(report.sections(), summary=report.summary())
 
 
 def _planned(
@@ -121,12 +121,3 @@ def _disruptions(scene: "Scene", capped_hours: int) -> "Disruptions":
     if sys.stderr.isatty():
         note(f"looking at {len(scene.nodes):,} nodes …")
     return Disruptions(scene.decided, scene.catalogue.currency, reachable(scene), capped_hours)
-
-
-def _print_table(report: "Report") -> None:
-    for title, headings, rows in report.sections():
-        print(title)
-        print_table(headings, rows)
-        print()
-    for line in report.summary():
-        print(line)

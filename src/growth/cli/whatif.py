@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from cyclopts import Parameter
 
 from growth.cli.errors import UsageError
-from growth.cli.output import print_json, print_table
+from growth.cli.output import print_json, print_report
 from growth.cli.reading import LIVE, Source, collector_off, finished, gathered
 
 if TYPE_CHECKING:
@@ -69,13 +69,8 @@ def whatif(
         report = _compared(asked, source, packer=packer, consolidate=consolidate)
         if output == "json":
             print_json(report.as_json())
-            return
-        for title, headings, rows in report.sections():
-            print(title)
-            print_table(headings, rows)
-            print()
-        for line in report.summary():
-            print(line)
+        else:
+            print_report(report.sections(), summary=report.summary())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
