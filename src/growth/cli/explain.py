@@ -71,14 +71,13 @@ def _known(name: str, there: Iterable[str], what: str) -> str:
 
 
 def _pool(scene: "Scene", name: str) -> "PoolRef":
-    """A pool of either API; Karpenter's where both have one of the name."""
-    from growth.api.pools import PoolRef
+    from growth.cli.scenes import pool_named
 
-    for ref in (PoolRef.parse(name), PoolRef.growth(name)):
-        if ref in scene.pools:
-            return ref
-    _known(name, [str(ref) for ref in scene.pools], "NodePool")
-    raise AssertionError
+    ref = pool_named(scene, name)
+    if ref is None:
+        _known(name, [str(each) for each in scene.pools], "NodePool")
+        raise AssertionError
+    return ref
 
 
 def _print(found: "Explanation") -> None:

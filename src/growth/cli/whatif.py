@@ -203,10 +203,10 @@ def _added(scene: "Scene", files: Sequence[str], beside: "Collection") -> "Scene
 
 
 def _pool(scene: "Scene", name: str) -> "PoolRef":
-    from growth.api.pools import PoolRef
+    from growth.cli.scenes import pool_named
 
-    for ref in (PoolRef.parse(name), PoolRef.growth(name)):
-        if ref in scene.pools:
-            return ref
-    listed = ", ".join(str(ref) for ref in scene.pools) or "none"
-    raise UsageError(f"--node-limit {name}: there is no NodePool {name}; there are {listed}")
+    ref = pool_named(scene, name)
+    if ref is None:
+        listed = ", ".join(str(each) for each in scene.pools) or "none"
+        raise UsageError(f"--node-limit {name}: there is no NodePool {name}; there are {listed}")
+    return ref
