@@ -38,6 +38,11 @@ class Server:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def items(self, kind: str, *flags: str) -> list[Json]:
+        """The objects of a kind, as kubectl lists them."""
+        found: list[Json] = json.loads(self.kubectl("get", kind, "-o", "json", *flags))["items"]
+        return found
+
     def kubectl_until(self, *arguments: str) -> str:
         """The same for what a server needs a moment to publish: a new kind in its discovery and its OpenAPI documents."""
         deadline = time.monotonic() + PATIENCE_SECONDS

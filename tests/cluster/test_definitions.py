@@ -24,7 +24,7 @@ def server(apiserver: Plane) -> Server:
 
 def test_every_definition_is_established(server: Server) -> None:
     """All of them, with no conflict of names and nothing that the server finds unstructural."""
-    listed = json.loads(server.kubectl("get", "crd", "-o", "json"))["items"]
+    listed = server.items("crd")
     assert {crd["metadata"]["name"] for crd in listed} == {str(definition.kind) for definition in DEFINITIONS}
     for crd in listed:
         conditions = {each["type"]: each["status"] for each in crd["status"]["conditions"]}
@@ -73,7 +73,7 @@ def test_a_static_pool_can_be_scaled(server: Server) -> None:
 
 def test_status_is_a_part_of_its_own(server: Server) -> None:
     """Every kind but the Decision, which has no status, takes status through its subresource and only there."""
-    listed = json.loads(server.kubectl("get", "crd", "-o", "json"))["items"]
+    listed = server.items("crd")
     without = [
         crd["metadata"]["name"] for crd in listed if "status" not in crd["spec"]["versions"][0].get("subresources", {})
     ]

@@ -39,13 +39,10 @@ class Cluster:
         self._server = Server(plane)
         self._growth = growth
         self.kubectl = self._server.kubectl
+        self.items = self._server.items
 
     def apply(self, *objects: Json) -> None:
         self.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
-
-    def items(self, kind: str, *flags: str) -> list[Json]:
-        found: list[Json] = json.loads(self.kubectl("get", kind, "-o", "json", *flags))["items"]
-        return found
 
     def until(self, look: Any, what: str) -> Any:
         return until(look, what=what, of=self._growth, seconds=300.0)

@@ -90,8 +90,7 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
     ) as growth:
 
         def phases() -> list[str]:
-            pods = json.loads(server.kubectl("get", "pods", "-o", "json"))["items"]
-            return [pod["status"]["phase"] for pod in pods]
+            return [pod["status"]["phase"] for pod in server.items("pods")]
 
         def left() -> str:
             return server.kubectl("get", "nodeclaims,nodes", "-o", "name") + server.kubectl(
@@ -101,8 +100,7 @@ def test_the_printed_rights_suffice_from_the_first_pod_to_the_last_machine(plane
         until(lambda: phases() == ["Running"] * 6, what="six running pods", of=growth)
 
         def told(kind: str) -> bool:
-            items = json.loads(server.kubectl("get", kind, "-o", "json"))["items"]
-            return all(item.get("status", {}).get("conditions") for item in items)
+            return all(item.get("status", {}).get("conditions") for item in server.items(kind))
 
         kinds = ("capacitybuffers", "nodeoverlays", "nodepools", "growthpools")
         until(lambda: all(map(told, kinds)), what="every status", of=growth)

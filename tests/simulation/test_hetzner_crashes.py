@@ -2,18 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from growth.api.clouds import CloudError, CloudMachine, MachineNotFound
 from growth.api.karpenter import NodeClaim
-from growth.ports import Response, TransportError
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
-from growth.sim.ports import Request
 from tests.hetzner_provider import TOKEN, HetznerWorld, claim, in_hetzner, launched, new_provider
+from tests.simulation.crashing import Crashing, crashed
 
 BAD = Faults(
     rate_limit=0.03,
@@ -66,33 +63,6 @@ def test_two_hundred_concurrent_purchases_on_a_bad_day(seed: int) -> None:
         assert not any(TOKEN[:16] in str(entry) for entry in world.cloud.client.journal.entries())
 
     in_hetzner(body, seed=seed, settings=FakeSettings(limits=Limits(servers=500)), limit_seconds=100_000)
-
-
-class Crashing:
-    """The fake, until so many requests have been performed; whoever sent the last of them is gone before its answer."""
-
-    def __init__(self, fake: Callable[[Request], Awaitable[Response]], after: int) -> None:
-        self._fake = fake
-        self._left = after
-        self.crashed = asyncio.Event()
-
-    async def __call__(self, request: Request) -> Response:
-        answer = await self._fake(request)
-        self._left -= 1
-        if self._left <= 0:
-            self.crashed.set()
-            raise TransportError("the connection broke")
-        return answer
-
-
-async def crashed(work: Coroutine[Any, Any, object], cloud: Crashing) -> bool:
-    """Runs the work until it ends or its process crashes; whether it did."""
-    working, crashing = asyncio.ensure_future(work), asyncio.ensure_future(cloud.crashed.wait())
-    await asyncio.wait({working, crashing}, return_when=asyncio.FIRST_COMPLETED)
-    crashing.cancel()
-    working.cancel()
-    await asyncio.gather(working, crashing, return_exceptions=True)
-    return cloud.crashed.is_set()
 
 
 def provider_of(world: HetznerWorld, cloud: Crashing, after: int) -> HetznerProvider:

@@ -7,7 +7,7 @@ from growth.api.kinds import Json
 from growth.api.pods import POD
 from growth.sim.world.world import World
 from tests.manifests import pod
-from tests.simulation.test_hetzner_worlds import in_world
+from tests.simulation.vendors import in_world
 
 # Of 8 GiB 93 % are reckoned with at first, and a kubelet leaves 91 %.
 TOO_MUCH = "7500Mi"
@@ -64,4 +64,4 @@ def test_a_pod_that_fits_only_the_advertised_size_costs_one_machine_too_many_and
         assert await phase(world, "second") == "Running"
         assert bought() == ["cx33", "cx43", "cx43"]
 
-    in_world(body)
+    in_world("hetzner", body)

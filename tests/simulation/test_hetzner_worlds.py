@@ -1,41 +1,29 @@
 """The whole autoscaler in a simulated world whose machines Hetzner's API sells."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from growth.api.kinds import Json
-from growth.providers.catalogues import builtin
 from growth.providers.hetzner import wire
 from growth.providers.hetzner.client import HetznerApi
-from growth.sim import kernel as sim
-from growth.sim.kernel import Kernel
-from growth.sim.replica import settings_of
 from growth.sim.runs import run
-from growth.sim.scenario.generate import generate, small
-from growth.sim.scenario.model import QUIET_SECONDS, Order, Scenario, busy_seconds
+from growth.sim.scenario.generate import generate
+from growth.sim.scenario.model import QUIET_SECONDS, Order, busy_seconds
 from growth.sim.scenario.oddities import claim
 from growth.sim.scenario.vendors import told_for
-from growth.sim.seams import Step
 from growth.sim.world.hetzner import TOKEN
-from growth.sim.world.tally import Tally
-from growth.sim.world.world import World, WorldSettings
+from growth.sim.world.world import World
+from tests.simulation.vendors import all_that_is_told, in_world, order
 
 SERVER = {"server_type": "cx33", "image": "ubuntu-24.04", "location": "fsn1"}
 
 
-def order(seed: int, **more: Any) -> Order:
-    """A scale-up and a scale-down."""
-    scenario = told_for("hetzner", small(seed))
-    return Order(seed=seed, scenario=scenario, hours=scenario.hours, **more)
-
-
 def test_a_burst_buys_and_gives_back() -> None:
     """Machines come for the pods and go after them; nothing is left, and no promise is broken."""
-    outcome = run(order(3))
+    outcome = run(order("hetzner", 3))
     assert outcome.violations == ()
     assert outcome.scale_ups == outcome.scale_downs >= 2
     # Each is there for a few minutes and paid for an hour, its address too; the cheapest costs this much.
@@ -45,9 +33,8 @@ def test_a_burst_buys_and_gives_back() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bad_cloud_breaks_no_promise(seed: int) -> None:
     """Refusals, lost answers, pages by proxies and actions that fail late, on a tenth of all calls; some arrive late."""
-    outcome = run(
-        order(seed, faults="cloud-error=0.1,cloud-answer-lost=0.1,late-write=0.1,stock-out=20,crash=20,list-empty=0.2")
-    )
+    faults = "cloud-error=0.1,cloud-answer-lost=0.1,late-write=0.1,stock-out=20,crash=20,list-empty=0.2"
+    outcome = run(order("hetzner", seed, faults=faults))
     assert outcome.violations == ()
     assert outcome.scale_ups >= 2
 
@@ -66,7 +53,7 @@ def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
 
 def test_equal_seeds_repeat_a_run() -> None:
     """To the last step."""
-    first, second = (run(order(1, faults="cloud-error=0.1,cloud-answer-lost=0.1")) for _ in range(2))
+    first, second = (run(order("hetzner", 1, faults="cloud-error=0.1,cloud-answer-lost=0.1")) for _ in range(2))
     assert first.digest == second.digest
 
 
@@ -79,37 +66,14 @@ def test_a_provider_that_buys_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -
         return await real(self, body)
 
     monkeypatch.setattr(HetznerApi, "create_server", careless)
-    assert "one machine" in {each.invariant for each in run(order(1)).violations}
+    assert "one machine" in {each.invariant for each in run(order("hetzner", 1)).violations}
 
 
 def test_the_token_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Not even half of it, which the vendor quotes: in no object of the cluster (events, conditions, decisions) and no log."""
-    seen: list[str] = []
-    real = Tally.__call__
-
-    def looked_at(self: Tally, step: Step) -> None:
-        seen.append(str(step.last))
-        real(self, step)
-
-    monkeypatch.setattr(Tally, "__call__", looked_at)
-    run(order(2, faults="cloud-error=0.3,cloud-answer-lost=0.2"))
-    told = capsys.readouterr()
-    seen += [told.out, told.err]
-    assert any("Event" in text for text in seen)  # or this would say nothing
+    bad = order("hetzner", 2, faults="cloud-error=0.3,cloud-answer-lost=0.2")
+    seen = all_that_is_told(bad, monkeypatch, capsys)
     assert not any(TOKEN[at : at + 8] in text for text in seen for at in range(len(TOKEN) - 8))
-
-
-def in_world(body: Callable[[World], Awaitable[None]], *objects: Json) -> None:
-    async def main(kernel: Kernel) -> None:
-        growth = settings_of(provider="hetzner", kwokCatalogue="hetzner")
-        world = World(kernel, WorldSettings(growth=growth, catalogue=builtin("hetzner"), replicas=("growth-a",)))
-        await world.begin()
-        await world.create(told_for("hetzner", Scenario(objects=objects)).objects)
-        world.start()
-        await body(world)
-        world.check()
-
-    sim.run(main, seed=1)
 
 
 def test_what_nobody_claims_is_collected_and_what_is_not_ours_stays() -> None:
@@ -127,4 +91,4 @@ def test_what_nobody_claims_is_collected_and_what_is_not_ours_stays() -> None:
         await asyncio.sleep(1800)
         assert {server.name for server in fake.machines()} == {"alone", "theirs", "by-hand"}
 
-    in_world(body, claim("alone"))
+    in_world("hetzner", body, claim("alone"))

@@ -1,50 +1,19 @@
 """The LKE provider crashed after each of its requests: after a restart and a collection, machines are claims."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
 from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable, CreateError, MachineNotFound
 from growth.api.karpenter import NodeClaim
-from growth.ports import Response, TransportError
 from growth.providers.linode.provider import LinodeProvider
-from growth.sim.clouds.linode import LinodeFake
-from growth.sim.ports import Request
 from tests.conformance.providers.stages import LkeStage, claim, on
+from tests.simulation.crashing import Crashing, crashed
 
 TIERS = ("lke", "lke-enterprise")
 # More than any of these takes.
 MOST_REQUESTS = 60
-
-
-class Crashing:
-    """The fake, until so many requests have been performed; whoever sent the last of them is gone before its answer."""
-
-    def __init__(self, fake: LinodeFake, after: int) -> None:
-        self._fake = fake
-        self._left = after
-        self.crashed = asyncio.Event()
-
-    async def __call__(self, request: Request) -> Response:
-        answer = await self._fake(request)
-        self._left -= 1
-        if self._left <= 0:
-            self.crashed.set()
-            raise TransportError("the connection broke")
-        return answer
-
-
-async def crashed(work: Coroutine[Any, Any, object], cloud: Crashing) -> bool:
-    """Runs the work until it ends or its process crashes; whether it did."""
-    working, crashing = asyncio.ensure_future(work), asyncio.ensure_future(cloud.crashed.wait())
-    await asyncio.wait({working, crashing}, return_when=asyncio.FIRST_COMPLETED)
-    crashing.cancel()
-    working.cancel()
-    await asyncio.gather(working, crashing, return_exceptions=True)
-    return cloud.crashed.is_set()
 
 
 def wanted_of(stage: LkeStage, name: str, pool: str = "web") -> NodeClaim:

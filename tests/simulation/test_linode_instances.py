@@ -13,8 +13,8 @@ from growth.ports import Response, TransportError
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.ports import Request
 from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
+from tests.simulation.crashing import Crashing, crashed
 from tests.simulation.test_linode_classes import launched
-from tests.simulation.test_linode_crashes import Crashing, crashed
 from tests.simulation.test_linode_pools import add_pool, gone, made
 
 INSTANCES = "linode-instances"

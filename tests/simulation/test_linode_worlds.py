@@ -1,35 +1,18 @@
 """The whole autoscaler in a simulated world whose machines LKE sells, each tier."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from growth.api.kinds import Json
-from growth.providers.catalogues import builtin
 from growth.providers.linode import wire
 from growth.providers.linode.client import LinodeApi
-from growth.sim import kernel as sim
-from growth.sim.kernel import Kernel
-from growth.sim.replica import settings_of
 from growth.sim.runs import run
-from growth.sim.scenario.generate import small
-from growth.sim.scenario.model import Order, Scenario
 from growth.sim.scenario.oddities import claim
-from growth.sim.scenario.vendors import told_for
-from growth.sim.seams import Step
 from growth.sim.world.linode import TOKEN
-from growth.sim.world.tally import Tally
-from growth.sim.world.world import World, WorldSettings
+from growth.sim.world.world import World
+from tests.simulation.vendors import all_that_is_told, in_world, order
 
 TIERS = ("linode", "linode-enterprise")
-
-
-def order(provider: str, seed: int, **more: Any) -> Order:
-    """A scale-up and a scale-down."""
-    scenario = told_for(provider, small(seed))
-    return Order(seed=seed, scenario=scenario, hours=scenario.hours, **more)
 
 
 @pytest.mark.parametrize("provider", TIERS)
@@ -73,32 +56,9 @@ def test_a_provider_that_claims_twice_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_token_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In no object of the cluster (events, conditions, decisions) and no log."""
-    seen: list[str] = []
-    real = Tally.__call__
-
-    def looked_at(self: Tally, step: Step) -> None:
-        seen.append(str(step.last))
-        real(self, step)
-
-    monkeypatch.setattr(Tally, "__call__", looked_at)
-    run(order("linode", 2, faults="cloud-error=0.3,cloud-answer-lost=0.2"))
-    told = capsys.readouterr()
-    seen += [told.out, told.err]
-    assert any("Event" in text for text in seen)  # or this would say nothing
+    bad = order("linode", 2, faults="cloud-error=0.3,cloud-answer-lost=0.2")
+    seen = all_that_is_told(bad, monkeypatch, capsys)
     assert not any(TOKEN[at : at + 8] in text for text in seen for at in range(len(TOKEN) - 8))
-
-
-def in_world(tier: str, body: Callable[[World], Awaitable[None]], *objects: Json) -> None:
-    async def main(kernel: Kernel) -> None:
-        growth = settings_of(provider="linode", kwokCatalogue="linode", linodeCluster=tier)
-        world = World(kernel, WorldSettings(growth=growth, catalogue=builtin("linode"), replicas=("growth-a",)))
-        await world.begin()
-        await world.create(told_for("linode", Scenario(objects=objects)).objects)
-        world.start()
-        await body(world)
-        world.check()
-
-    sim.run(main, seed=1)
 
 
 @pytest.mark.parametrize("tier", ["standard", "enterprise"])
@@ -116,4 +76,4 @@ def test_capacity_that_nobody_claims_goes(tier: str) -> None:
         half.fake.advance()
         assert ours.count == len(half.fake.machines()) == 1
 
-    in_world(tier, body, claim("alone"))
+    in_world("linode", body, claim("alone"), linodeCluster=tier)

@@ -31,6 +31,19 @@ INITIALIZED = {
 TAINTED = {"spec": {"taints": [{"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}]}}
 
 
+class Slow(MemoryApi):
+    """Between two deletions of claims there is time for others."""
+
+    async def delete(self, kind: Any, name: str, **how: Any) -> None:
+        await super().delete(kind, name, **how)
+        if kind == NODE_CLAIM:
+            await asyncio.sleep(5)
+
+
+def slow(api: MemoryApi) -> Slow:
+    return Slow(api._server, user="growth")
+
+
 async def fleet(stage: Stage, number: int, **spec: Any) -> None:
     pool = await stage.add_pool(**spec)
     for each in range(number):
@@ -184,12 +197,6 @@ def test_a_move_that_the_cache_has_not_heard_of_is_no_surplus() -> None:
 def test_a_limit_that_is_raised_again_stops_it() -> None:
     """Between two deletions the pool is looked at: who changes their mind keeps the rest."""
 
-    class Slow(MemoryApi):
-        async def delete(self, kind: Any, name: str, **how: Any) -> None:
-            await super().delete(kind, name, **how)
-            if kind == NODE_CLAIM:
-                await asyncio.sleep(5)
-
     async def body(stage: Stage) -> int:
         await fleet(stage, 10, limits={"nodes": "10"})
         await stage.start(Sizing(stage.env))
@@ -199,17 +206,11 @@ def test_a_limit_that_is_raised_again_stops_it() -> None:
         await asyncio.sleep(60)
         return len(await staying(stage))
 
-    assert 6 <= on_stage(body, api=lambda api: Slow(api._server, user="growth")).value <= 8
+    assert 6 <= on_stage(body, api=slow).value <= 8
 
 
 def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
     """Between two deletions the pool is counted: nodes that a move has marked since are too many no more."""
-
-    class Slow(MemoryApi):
-        async def delete(self, kind: Any, name: str, **how: Any) -> None:
-            await super().delete(kind, name, **how)
-            if kind == NODE_CLAIM:
-                await asyncio.sleep(5)
 
     async def body(stage: Stage) -> int:
         await fleet(stage, 6, limits={"nodes": "6"})
@@ -221,7 +222,7 @@ def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
         await asyncio.sleep(60)
         return len(await staying(stage))
 
-    assert on_stage(body, api=lambda api: Slow(api._server, user="growth")).value == 4
+    assert on_stage(body, api=slow).value == 4
 
 
 def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:

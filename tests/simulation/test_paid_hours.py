@@ -6,27 +6,20 @@ import copy
 import pytest
 
 from growth.api.pods import POD
-from growth.providers.catalogues import builtin
-from growth.sim import kernel as sim
-from growth.sim.kernel import Kernel
-from growth.sim.replica import settings_of
-from growth.sim.world.world import World, WorldSettings
+from growth.sim.world.world import World
 from tests.manifests import pod
 from tests.simulation.test_hetzner_learning import POOL
+from tests.simulation.vendors import in_world
 
 
 @pytest.mark.parametrize("used", [True, False])
 def test_an_empty_machine_stays_for_the_hour_that_is_paid(used: bool) -> None:  # noqa: FBT001 - a parameter of the test
     """Pods that come meanwhile find it there; it goes before the next hour begins, and one hour is what it costs."""
 
-    async def main(kernel: Kernel) -> None:
-        growth = settings_of(provider="hetzner", kwokCatalogue="hetzner", usePaidTime="true" if used else "false")
-        world = World(kernel, WorldSettings(growth=growth, catalogue=builtin("hetzner"), replicas=("growth-a",)))
-        await world.begin()
+    async def body(world: World) -> None:
         pool = copy.deepcopy(POOL)
         pool["spec"]["disruption"] = {"consolidateAfter": "30s", "budgets": [{"nodes": "100%"}]}
         await world.create([pool])
-        world.start()
         half = world.hetzner
         assert half is not None
         await asyncio.sleep(60)
@@ -43,6 +36,5 @@ def test_an_empty_machine_stays_for_the_hour_that_is_paid(used: bool) -> None:  
         (paid,) = half.fake.ledger.purchases
         assert paid.server == bought.server
         assert paid.hours(half.fake.project.now) == 1
-        world.check()
 
-    sim.run(main, seed=1)
+    in_world("hetzner", body, usePaidTime="true" if used else "false")

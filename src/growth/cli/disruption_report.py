@@ -4,14 +4,13 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from growth.cli.output import Section
 from growth.planning.disruption.model import Decided, Kept, Move
 from growth.planning.explaining.reaching import Reachable
 from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
 
 # So many names stand in a cell of a table.
 _NAMED: Final = 3
-
-Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

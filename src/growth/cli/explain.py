@@ -2,21 +2,18 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from growth.cli.cluster import Cluster
 from growth.cli.errors import UsageError
 from growth.cli.output import print_json, print_table
-from growth.cli.reading import collector_off, read
+from growth.cli.reading import LIVE, Source, collector_off, read
 
 if TYPE_CHECKING:
     from growth.api.pools import PoolRef
     from growth.planning.explaining.explanation import Explanation
     from growth.planning.explaining.scene import Scene
-
-AS_KUBECTL: Final = Cluster()
 
 Kind = Literal["pod", "node", "nodepool", "claim", "nodeclaim"]
 
@@ -28,26 +25,8 @@ def explain(
     ],
     *,
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"], help="The pod's namespace.")] = "default",
-    file: Annotated[
-        list[str] | None,
-        Parameter(
-            name=["--file", "-f"],
-            consume_multiple=True,
-            negative=(),
-            help="Manifests, YAML or JSON: a file, a folder, or - for standard input. Without it: the cluster, read-only.",
-        ),
-    ] = None,
-    instance_types: Annotated[
-        str | None, Parameter(help="What can be bought, as a file in the format of Karpenter's KWOK provider.")
-    ] = None,
-    provider: Annotated[
-        Literal["kwok", "hetzner", "linode"] | None,
-        Parameter(
-            help="The cloud whose built-in catalogue is used. Without it: the one that the pools name, else kwok."
-        ),
-    ] = None,
+    source: Source = LIVE,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
-    cluster: Cluster = AS_KUBECTL,
 ) -> None:
     """Say why a pod has no node, a node stays, a claim waits or a pool cannot buy.
 
@@ -58,7 +37,7 @@ def explain(
     from growth.cli.scenes import scene_of
 
     with collector_off():
-        collected, catalogue = read(file, cluster, instance_types=instance_types, provider=provider)
+        collected, catalogue = read(source)
         found = _explained(scene_of(collected, catalogue), kind, name, namespace)
     if output == "json":
         print_json(found.as_json())
@@ -92,14 +71,13 @@ def _known(name: str, there: Iterable[str], what: str) -> str:
 
 
 def _pool(scene: "Scene", name: str) -> "PoolRef":
-    """A pool of either API; Karpenter's where both have one of the name."""
-    from growth.api.pools import PoolRef
+    from growth.cli.scenes import pool_named
 
-    for ref in (PoolRef.parse(name), PoolRef.growth(name)):
-        if ref in scene.pools:
-            return ref
-    _known(name, [str(ref) for ref in scene.pools], "NodePool")
-    raise AssertionError
+    ref = pool_named(scene, name)
+    if ref is None:
+        _known(name, [str(each) for each in scene.pools], "NodePool")
+        raise AssertionError
+    return ref
 
 
 def _print(found: "Explanation") -> None:

@@ -5,6 +5,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
+"""A table of a report: its title, headings and rows."""
+
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns under headings in capitals, as kubectl prints them; the last one is not padded."""
@@ -12,6 +15,16 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     for line in lines:
         print("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def print_report(sections: Iterable[Section], *, summary: Iterable[str]) -> None:
+    """Each table under its title, then the lines below them."""
+    for title, headings, rows in sections:
+        print(title)
+        print_table(headings, rows)
+        print()
+    for line in summary:
+        print(line)
 
 
 def print_json(value: Any) -> None:

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from growth.cli.cluster import Cluster
 from growth.cli.errors import UsageError
-from growth.cli.output import note, print_json, print_table
-from growth.cli.reading import collector_off, read
+from growth.cli.output import note, print_json, print_report
+from growth.cli.reading import LIVE, Source, collector_off, read
 
 if TYPE_CHECKING:
     from growth.api.instance_types import Catalogue
@@ -18,34 +17,13 @@ if TYPE_CHECKING:
     from growth.planning.explaining.scene import Scene
     from growth.planning.solve import Options
 
-AS_KUBECTL: Final = Cluster()
-
 # Beyond this a cost of a node is a slip of the finger: no machine costs so much.
 MOST_NODE_COST: Final = 100_000
 
 
 def plan(
     *,
-    file: Annotated[
-        list[str] | None,
-        Parameter(
-            name=["--file", "-f"],
-            consume_multiple=True,
-            negative=(),
-            help="Manifests, YAML or JSON: a file, a folder, or - for standard input. May be given several times."
-            " Without it: the cluster, read-only.",
-        ),
-    ] = None,
-    instance_types: Annotated[
-        str | None,
-        Parameter(help="What can be bought, as a file in the format of Karpenter's KWOK provider."),
-    ] = None,
-    provider: Annotated[
-        Literal["kwok", "hetzner", "linode"] | None,
-        Parameter(
-            help="The cloud whose built-in catalogue is used. Without it: the one that the pools name, else kwok."
-        ),
-    ] = None,
+    source: Source = LIVE,
     packer: Annotated[
         Literal["first-fit", "cost"],
         Parameter(help="How pods are packed: for the least cost, or in Karpenter's order."),
@@ -72,7 +50,6 @@ def plan(
         bool, Parameter(negative=(), help="Spot machines may be replaced by cheaper spot machines.")
     ] = False,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
-    cluster: Cluster = AS_KUBECTL,
 ) -> None:
     """Show which machines would be bought for which pods, why, and at what price.
 
@@ -88,21 +65,21 @@ def plan(
     from growth.units.money import NANO
 
     with collector_off():
-        collected, catalogue = read(file, cluster, instance_types=instance_types, provider=provider)
+        collected, catalogue = read(source)
         options = Options(
             respect_preferences=preference_policy == "respect",
             strict_min_values=min_values_policy == "strict",
             packer=packer,
             node_cost=round(node_cost * NANO),
         )
-        wanted = not file if consolidate is None else consolidate
+        wanted = not source.file if consolidate is None else consolidate
         report = _planned(collected, catalogue, options, consolidate=wanted, spot_to_spot=spot_to_spot_consolidation)
         if output == "json":
             if report.waiting:
                 note(f"{len(report.waiting)} pods wait for something else than a machine: -o table lists them")
             print_json(report.as_json())
         else:
-            _print_table(report)
+            print_report(report.sections(), summary=report.summary())
 
 
 def _planned(
@@ -144,12 +121,3 @@ def _disruptions(scene: "Scene", capped_hours: int) -> "Disruptions":
     if sys.stderr.isatty():
         note(f"looking at {len(scene.nodes):,} nodes …")
     return Disruptions(scene.decided, scene.catalogue.currency, reachable(scene), capped_hours)
-
-
-def _print_table(report: "Report") -> None:
-    for title, headings, rows in report.sections():
-        print(title)
-        print_table(headings, rows)
-        print()
-    for line in report.summary():
-        print(line)

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from growth.cli.disruption_report import Disruptions
+from growth.cli.output import Section
 from growth.cluster.assemble import Waiting
 from growth.cluster.snapshot import Snapshot
 from growth.planning.plan import Plan, PlannedClaim, Reason
 from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
 from growth.units.resources import quantities
-
-Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

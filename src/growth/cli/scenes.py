@@ -1,6 +1,7 @@
 """What was read, as the scene that explanations and questions of what-if are about."""
 
 from growth.api.instance_types import Catalogue
+from growth.api.pools import PoolRef
 from growth.cli.manifests.collection import Collected
 from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.explaining.scene import Scene
@@ -26,3 +27,8 @@ def scene_of(
         planning=planning,
         deciding=deciding,
     )
+
+
+def pool_named(scene: Scene, name: str) -> PoolRef | None:
+    """A pool of either API, Karpenter's where both have one of the name; None where there is none."""
+    return next((ref for ref in (PoolRef.parse(name), PoolRef.growth(name)) if ref in scene.pools), None)

@@ -2,14 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from cyclopts import Parameter
 
-from growth.cli.cluster import Cluster
 from growth.cli.errors import UsageError
-from growth.cli.output import print_json, print_table
-from growth.cli.reading import collector_off, finished, gathered
+from growth.cli.output import print_json, print_report
+from growth.cli.reading import LIVE, Source, collector_off, finished, gathered
 
 if TYPE_CHECKING:
     from growth.api.pools import PoolRef
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from growth.cli.whatif_report import Report
     from growth.planning.explaining.scene import Scene
     from growth.planning.explaining.whatif import Changed
-
-AS_KUBECTL: Final = Cluster()
 
 T = TypeVar("T")
 
@@ -45,30 +42,12 @@ def whatif(
     consolidate: Annotated[
         bool, Parameter(negative="--no-consolidate", help="Show too what consolidation could save, before and after.")
     ] = True,
-    file: Annotated[
-        list[str] | None,
-        Parameter(
-            name=["--file", "-f"],
-            consume_multiple=True,
-            negative=(),
-            help="Manifests, YAML or JSON: a file, a folder, or - for standard input. Without it: the cluster, read-only.",
-        ),
-    ] = None,
-    instance_types: Annotated[
-        str | None, Parameter(help="What can be bought, as a file in the format of Karpenter's KWOK provider.")
-    ] = None,
-    provider: Annotated[
-        Literal["kwok", "hetzner", "linode"] | None,
-        Parameter(
-            help="The cloud whose built-in catalogue is used. Without it: the one that the pools name, else kwok."
-        ),
-    ] = None,
+    source: Source = LIVE,
     packer: Annotated[
         Literal["first-fit", "cost"],
         Parameter(help="How pods are packed: for the least cost, or in Karpenter's order."),
     ] = "cost",
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
-    cluster: Cluster = AS_KUBECTL,
 ) -> None:
     """Show what a change would do: machines, cost, and pods that would not fit.
 
@@ -87,24 +66,11 @@ def whatif(
         told = "--remove-node, --add, --scale, --price, --without-type or --node-limit"
         raise UsageError(f"nothing is to be different: give {told}")
     with collector_off():
-        report = _compared(
-            asked,
-            file,
-            cluster,
-            instance_types=instance_types,
-            provider=provider,
-            packer=packer,
-            consolidate=consolidate,
-        )
+        report = _compared(asked, source, packer=packer, consolidate=consolidate)
         if output == "json":
             print_json(report.as_json())
-            return
-        for title, headings, rows in report.sections():
-            print(title)
-            print_table(headings, rows)
-            print()
-        for line in report.summary():
-            print(line)
+        else:
+            print_report(report.sections(), summary=report.summary())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,16 +120,7 @@ def _money(text: str) -> int | None:
     return nano if nano >= 0 else None
 
 
-def _compared(
-    asked: _Asked,
-    files: list[str] | None,
-    cluster: Cluster,
-    *,
-    instance_types: str | None,
-    provider: str | None,
-    packer: Literal["first-fit", "cost"],
-    consolidate: bool,
-) -> "Report":
+def _compared(asked: _Asked, source: Source, *, packer: Literal["first-fit", "cost"], consolidate: bool) -> "Report":
     from growth.api.workloads import DEPLOYMENT
     from growth.cli.catalogue import billed_hours
     from growth.cli.scenes import scene_of
@@ -172,8 +129,8 @@ def _compared(
     from growth.planning.solve import Options
 
     also = [(DEPLOYMENT, namespace, name) for namespace, name, _ in asked.deployments]
-    collection = gathered(files, cluster, also=also)
-    collected, catalogue = finished(collection, expand=bool(files), instance_types=instance_types, provider=provider)
+    collection = gathered(source, also=also)
+    collected, catalogue = finished(source, collection)
     before = scene_of(collected, catalogue, planning=Options(packer=packer))
     after, told = _changed(before, asked, collection)
     return Report(
@@ -246,10 +203,10 @@ def _added(scene: "Scene", files: Sequence[str], beside: "Collection") -> "Scene
 
 
 def _pool(scene: "Scene", name: str) -> "PoolRef":
-    from growth.api.pools import PoolRef
+    from growth.cli.scenes import pool_named
 
-    for ref in (PoolRef.parse(name), PoolRef.growth(name)):
-        if ref in scene.pools:
-            return ref
-    listed = ", ".join(str(ref) for ref in scene.pools) or "none"
-    raise UsageError(f"--node-limit {name}: there is no NodePool {name}; there are {listed}")
+    ref = pool_named(scene, name)
+    if ref is None:
+        listed = ", ".join(str(each) for each in scene.pools) or "none"
+        raise UsageError(f"--node-limit {name}: there is no NodePool {name}; there are {listed}")
+    return ref

@@ -5,11 +5,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from growth.cli.output import Section
 from growth.planning.explaining.whatif import Side, WhatIf
 from growth.planning.plan import PlannedClaim
 from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
-
-Section = tuple[str, tuple[str, ...], list[tuple[object, ...]]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ def proxy_of(server: str, environ: Mapping[str, str]) -> str:
     host = (parts.hostname or "").lower()
     name = f"{parts.scheme}_proxy"
     proxy = environ.get(name) or environ.get(name.upper()) or ""
-    if not proxy or _is_this_machine(host):
+    if not proxy or is_this_machine(host):
         return ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     excepted = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
@@ -26,7 +26,8 @@ def proxy_of(server: str, environ: Mapping[str, str]) -> str:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
+    """By its name or as an address; no name is looked up."""
     if host == "localhost":
         return True
     with contextlib.suppress(ValueError):

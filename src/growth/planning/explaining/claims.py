@@ -12,7 +12,7 @@ from growth.api.nodes import NODE, Node
 from growth.planning.explaining import widening
 from growth.planning.explaining.applying import CannotApply, applied
 from growth.planning.explaining.explanation import Explanation, Tried
-from growth.planning.explaining.remedies import Change, Remedy, patch
+from growth.planning.explaining.remedies import WAIT, Change, Remedy, patch
 from growth.planning.explaining.scene import Scene
 from growth.planning.readiness import NOT_REGISTERED, SEVERAL_NODES, Obstacle, obstacle_to_use
 
@@ -81,10 +81,6 @@ def _again(claim: NodeClaim) -> Remedy:
     return Remedy(text=f"delete NodeClaim {name}: its pods are planned for again", changes=(change,))
 
 
-def _waiting() -> Remedy:
-    return Remedy(text="wait", changes=(Change(verb="wait"),))
-
-
 # -- stage by stage -----------------------------------------------------------------------------------------------
 
 
@@ -114,7 +110,7 @@ def _not_launched(scene: Scene, claim: NodeClaim, subject: str, paused: str) -> 
             if classes
             else "the machine has not been bought yet: is `growth run` at work?"
         )
-        remedies += classes or [_waiting()]
+        remedies += classes or [WAIT]
     return Explanation(
         subject=subject,
         cause=cause,
@@ -154,7 +150,7 @@ def _not_registered(claim: NodeClaim, subject: str, nodes: Sequence[Node]) -> Ex
             told = f"delete the Node {extra.metadata.name} if {nodes[0].metadata.name} is the right one"
             remedies.append(Remedy(text=told, changes=(change,)))
     else:
-        remedies += [_waiting(), _again(claim)]
+        remedies += [WAIT, _again(claim)]
     return Explanation(
         subject=subject,
         cause=obstacle.reason,
@@ -178,7 +174,7 @@ def _not_initialized(
     if obstacle is not None and obstacle.reason == names.STARTUP_TAINTS_EXIST:
         remedies += _without_startup_taints(scene, claim, node)
     if obstacle is None or obstacle.reason != names.STARTUP_TAINTS_EXIST:
-        remedies.append(_waiting())
+        remedies.append(WAIT)
     if obstacle is not None:
         remedies.append(_again(claim))
     return Explanation(
@@ -218,7 +214,7 @@ def _up(claim: NodeClaim, subject: str, nodes: Sequence[Node], obstacle: Obstacl
             subject=subject,
             cause=names.NODE_NOT_FOUND,
             sentence=f"{subject} was node {where}, which is gone: its kubelet or somebody deleted it.",
-            remedies=(_waiting(), _again(claim)),
+            remedies=(WAIT, _again(claim)),
         )
     ill = f", though {obstacle.message}" if obstacle is not None else ""
     return Explanation(
@@ -235,5 +231,5 @@ def _leaving(claim: NodeClaim, subject: str) -> Explanation:
         if told is not None and told.status != "True":
             more = f" ({told.message})" if told.message else ""
             sentence = f"{subject} is being removed and waits until {word}{more}."
-            return Explanation(subject=subject, cause=LEAVING, sentence=sentence, remedies=(_waiting(),))
-    return Explanation(subject=subject, cause=LEAVING, sentence=f"{subject} is being removed.", remedies=(_waiting(),))
+            return Explanation(subject=subject, cause=LEAVING, sentence=sentence, remedies=(WAIT,))
+    return Explanation(subject=subject, cause=LEAVING, sentence=f"{subject} is being removed.", remedies=(WAIT,))

@@ -20,7 +20,7 @@ from growth.cluster.snapshot import PoolView
 from growth.cluster.wanting import key_of
 from growth.planning.explaining import loosening, widening
 from growth.planning.explaining.applying import CannotApply, applied
-from growth.planning.explaining.remedies import Change, Remedy
+from growth.planning.explaining.remedies import Change, Remedy, wait_until
 from growth.planning.explaining.scene import Scene
 from growth.planning.plan import Filter, Reason
 from growth.planning.requirements import Requirement, Requirements, gather, parse
@@ -341,14 +341,12 @@ def _of_stock(scene: Scene, pod: CachedPod, ref: PoolRef) -> Iterator[Remedy]:
     for request in scene.objects.node_requests:
         until = request.status.unmet_until
         if request.status.phase == UNMET and request.spec.pool == ref.name and until is not None and until > scene.now:
-            told = f"wait until {until:%Y-%m-%dT%H:%M:%SZ}, when {server_type(request)} is asked for again"
-            yield Remedy(text=told, changes=(Change(verb="wait", until=until),))
+            yield wait_until(until, f"{server_type(request)} is asked for again")
     pool = scene.pools[ref]
     assert isinstance(pool, GrowthPool)
     for each in pool.status.server_types:
         if each.unmet_until is not None and each.unmet_until > scene.now:
-            told = f"wait until {each.unmet_until:%Y-%m-%dT%H:%M:%SZ}, when {each.name} is asked for again"
-            yield Remedy(text=told, changes=(Change(verb="wait", until=each.unmet_until),))
+            yield wait_until(each.unmet_until, f"{each.name} is asked for again")
 
 
 def _more_zones(scene: Scene, ref: PoolRef) -> Iterator[Remedy]:

@@ -16,7 +16,7 @@ from growth.planning.explaining import claims
 from growth.planning.explaining.applying import without_node
 from growth.planning.explaining.explanation import Explanation, Tried
 from growth.planning.explaining.releasing import Releasing
-from growth.planning.explaining.remedies import Change, Remedy
+from growth.planning.explaining.remedies import WAIT, Remedy
 from growth.planning.explaining.scene import Scene
 from growth.planning.explaining.verdicts import verdicts
 from growth.units.money import Money, print_hourly
@@ -93,7 +93,7 @@ def explained(scene: Scene, name: str) -> Explanation:
     waits: tuple[Remedy, ...] = ()
     remedies = Releasing(scene, name, lambda after: kept(after, name)).remedies()
     if not remedies and stays.waits:
-        waits = (Remedy(text="wait", changes=(Change(verb="wait"),)),)
+        waits = (WAIT,)
     return Explanation(
         subject=subject,
         cause=stays.reason,
@@ -250,7 +250,7 @@ def _leaving(scene: Scene, machine: Machine, subject: str) -> Explanation:
     if not tried:
         more = f", and {len(holding)} of its pods have yet to end" if holding else ""
         sentence = f"{subject} is being removed already{more}."
-        remedies: tuple[Remedy, ...] = (Remedy(text="wait", changes=(Change(verb="wait"),)),)
+        remedies: tuple[Remedy, ...] = (WAIT,)
     else:
         sentence = f"{subject} is being removed, and its drain waits because {_lower(tried[0])}."
         remedies = Releasing(scene, machine.name, blocked).remedies()

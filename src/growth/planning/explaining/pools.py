@@ -27,53 +27,41 @@ TOLD: Final = 3
 def explained(scene: Scene, ref: PoolRef) -> Explanation:
     """Of the pool; `KeyError` where there is none."""
     pool, view = scene.pools[ref], scene.views[ref]
-    subject = f"NodePool {ref}"
-    tried = tuple(_pods(scene, ref))
-    notes = tuple(_notes(scene, ref))
-    if view.problem:
-        return Explanation(
-            subject=subject,
-            cause=CANNOT_BUY,
-            sentence=f"{subject} buys nothing because {view.problem}.",
-            tried=tried,
-            notes=notes,
-            remedies=_repairs(scene, ref),
-        )
+    notes = _notes(scene, ref)
+    remedies: tuple[Remedy, ...] = ()
+    full = _full(view)
     sold = [
         (offering.price, kind.name)
         for kind in view.instance_types
         for offering in kind.offerings
         if offering.price is not None and offering.available
     ]
-    if not sold:
-        return Explanation(
-            subject=subject,
-            cause=NOTHING_SOLD,
-            sentence=f"{subject} buys nothing because the cloud sells none of its types now.",
-            tried=tried,
-            notes=notes,
+    if view.problem:
+        cause, verdict = CANNOT_BUY, f"buys nothing because {view.problem}"
+        remedies = _repairs(scene, ref)
+    elif not sold:
+        cause, verdict = NOTHING_SOLD, "buys nothing because the cloud sells none of its types now"
+    elif full:
+        cause, verdict = LIMIT, f"buys nothing more because {full}"
+        remedies = _raised(scene, ref)
+    else:
+        price, kind = min(sold)
+        used = view.used.get(NODES, 0)
+        cause = READY
+        verdict = (
+            f"can buy: it has {used} machine{'' if used == 1 else 's'}, and the cheapest of"
+            f" {len({name for _, name in sold})} types is {kind} at {print_hourly(Money(price, scene.snapshot.currency))}"
         )
-    full = _full(view)
-    if full:
-        return Explanation(
-            subject=subject,
-            cause=LIMIT,
-            sentence=f"{subject} buys nothing more because {full}.",
-            tried=tried,
-            notes=notes,
-            remedies=_raised(scene, ref),
-        )
-    price, kind = min(sold)
-    used = view.used.get(NODES, 0)
+        if _by_name(ref, pool):
+            notes.append("it is a growth pool: pods ask for it by name")
+    subject = f"NodePool {ref}"
     return Explanation(
         subject=subject,
-        cause=READY,
-        sentence=(
-            f"{subject} can buy: it has {used} machine{'' if used == 1 else 's'}, and the cheapest of"
-            f" {len({name for _, name in sold})} types is {kind} at {print_hourly(Money(price, scene.snapshot.currency))}."
-        ),
-        tried=tried,
-        notes=(*notes, *(("it is a growth pool: pods ask for it by name",) if _by_name(ref, pool) else ())),
+        cause=cause,
+        sentence=f"{subject} {verdict}.",
+        tried=tuple(_pods(scene, ref)),
+        notes=tuple(notes),
+        remedies=remedies,
     )
 
 
@@ -104,9 +92,8 @@ def _raised(scene: Scene, ref: PoolRef) -> tuple[Remedy, ...]:
     limits = pool.spec.limits
     if NODES not in limits:
         return ()
-    number = amount_of(NODES, limits[NODES]) + 1
-    change = widening.change_pool(ref, {"spec": {"limits": {NODES: str(number)}}})
-    return (Remedy(text=f"raise limits.nodes of NodePool {ref} by 1, to {number}", changes=(change,)),)
+    now = amount_of(NODES, limits[NODES])
+    return (widening.to_raise_nodes(ref, now, now + 1),)
 
 
 def _repairs(scene: Scene, ref: PoolRef) -> tuple[Remedy, ...]:

@@ -29,7 +29,7 @@ from growth.planning.explaining import loosening, widening
 from growth.planning.explaining.applying import BUFFER, CannotApply, applied, vacated, without_node
 from growth.planning.explaining.facts import last_event
 from growth.planning.explaining.mending import proposals as for_pods
-from growth.planning.explaining.remedies import Change, Remedy, patch
+from growth.planning.explaining.remedies import Change, Remedy, patch, wait_until
 from growth.planning.explaining.scene import Scene
 from growth.planning.explaining.verdicts import verdicts
 from growth.planning.pod_budgets import PodBudgets
@@ -124,9 +124,7 @@ def proposals(scene: Scene, kept: Kept) -> Iterator[Remedy]:
         case words.IN_USE | words.NO_PLACE:
             yield from _places(scene, kept)
             yield from _cheaper(scene, kept)
-        case words.POOL_NOT_FOUND:
-            yield _by_hand(scene, name)
-        case words.UNMANAGED:
+        case words.POOL_NOT_FOUND | words.UNMANAGED:
             yield _by_hand(scene, name)
         case _:
             return
@@ -152,8 +150,8 @@ def _owned(scene: Scene, name: str) -> OwnedNode | None:
 # -- marks that people put ----------------------------------------------------------------------------------------
 
 
-def _off(scene: Scene, name: str, annotation: str) -> tuple[Change, ...]:
-    """The annotation off the node and its claim, as far as they have it."""
+def _off(scene: Scene, name: str, annotation: str) -> Remedy | None:
+    """The annotation off the node and its claim, as far as they have it; None where neither has."""
     body: Json = {"metadata": {"annotations": {annotation: None}}}
     changes = []
     if annotation in scene.nodes[name].metadata.annotations:
@@ -161,13 +159,13 @@ def _off(scene: Scene, name: str, annotation: str) -> tuple[Change, ...]:
     claim = scene.picture.counted[name].machine.claim
     if claim is not None and annotation in claim.metadata.annotations:
         changes.append(_claim_change(claim.metadata.name, body))
-    return tuple(changes)
+    return Remedy(text=f"take the annotation {annotation} off node {name}", changes=tuple(changes)) if changes else None
 
 
 def _resumed(scene: Scene, kept: Kept) -> Iterator[Remedy]:
-    changes = _off(scene, kept.node, names.PAUSED_ANNOTATION)
-    if changes:
-        yield Remedy(text=f"take the annotation {names.PAUSED_ANNOTATION} off node {kept.node}", changes=changes)
+    off = _off(scene, kept.node, names.PAUSED_ANNOTATION)
+    if off is not None:
+        yield off
     ref, pool = _pool_of(scene, kept)
     if pool is not None and names.PAUSED_ANNOTATION in pool.metadata.annotations:
         yield widening.to_resume(ref)
@@ -175,20 +173,16 @@ def _resumed(scene: Scene, kept: Kept) -> Iterator[Remedy]:
 
 def _unprotected(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     annotation = names.DO_NOT_DISRUPT_ANNOTATION
-    changes = _off(scene, kept.node, annotation)
-    if changes:
-        yield Remedy(text=f"take the annotation {annotation} off node {kept.node}", changes=changes)
+    off = _off(scene, kept.node, annotation)
+    if off is not None:
+        yield off
         return
     held = [pod for pod in scene.pods_on.get(kept.node, ()) if occupants.active(pod)]
     held = [pod for pod in held if occupants.protection(pod, scene.now).holds]
     ends = [occupants.protection(pod, scene.now).until for pod in held]
     times = [each for each in ends if each is not None]
     if held and len(times) == len(held):
-        until = max(times)
-        yield Remedy(
-            text=f"wait until {until:%Y-%m-%dT%H:%M:%SZ}, when the protection ends",
-            changes=(Change(verb="wait", until=until),),
-        )
+        yield wait_until(max(times), "the protection ends")
     if held:
         body: Json = {"metadata": {"annotations": {annotation: None}}}
         shown = ", ".join(key_of(pod) for pod in held[:TOLD]) + (" …" if len(held) > TOLD else "")
@@ -254,15 +248,22 @@ def _allowing(budget: PodDisruptionBudget) -> tuple[Json, str]:
 # -- what the pool says -------------------------------------------------------------------------------------------
 
 
-def _disruption(ref: PoolRef, body: Json, text: str) -> Remedy:
-    return Remedy(text=text, changes=(widening.change_pool(ref, {"spec": {"disruption": body}}),))
+def _set(ref: PoolRef, field: str, value: str) -> Remedy:
+    """A field of the pool's spec."""
+    change = widening.change_pool(ref, {"spec": {field: value}})
+    return Remedy(text=f"set {field} of NodePool {ref} to {value}", changes=(change,))
+
+
+def _set_disruption(ref: PoolRef, field: str, value: str) -> Remedy:
+    """A field of the pool's spec.disruption."""
+    change = widening.change_pool(ref, {"spec": {"disruption": {field: value}}})
+    return Remedy(text=f"set {field} of NodePool {ref} to {value}", changes=(change,))
 
 
 def _enabled(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     ref, pool = _pool_of(scene, kept)
     if isinstance(pool, GrowthPool):
-        body: Json = {"spec": {"scaleDownAfter": "10m"}}
-        yield Remedy(text=f"set scaleDownAfter of NodePool {ref} to 10m", changes=(widening.change_pool(ref, body),))
+        yield _set(ref, "scaleDownAfter", "10m")
         return
     if pool is None:
         return
@@ -272,20 +273,14 @@ def _enabled(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     except DurationError:
         never = True
     if never:
-        yield _disruption(ref, {"consolidateAfter": "0s"}, f"set consolidateAfter of NodePool {ref} to 0s")
+        yield _set_disruption(ref, "consolidateAfter", "0s")
     else:
-        policy = "WhenEmptyOrUnderutilized"
-        yield _disruption(
-            ref, {"consolidationPolicy": policy}, f"set consolidationPolicy of NodePool {ref} to {policy}"
-        )
+        yield _set_disruption(ref, "consolidationPolicy", "WhenEmptyOrUnderutilized")
 
 
 def _other_policy(kept: Kept) -> Iterator[Remedy]:
     if kept.reason == words.BALANCED:
-        ref, policy = PoolRef.parse(kept.pool), "WhenEmptyOrUnderutilized"
-        yield _disruption(
-            ref, {"consolidationPolicy": policy}, f"set consolidationPolicy of NodePool {ref} to {policy}"
-        )
+        yield _set_disruption(PoolRef.parse(kept.pool), "consolidationPolicy", "WhenEmptyOrUnderutilized")
 
 
 def _fewer_replicas(scene: Scene, kept: Kept) -> Iterator[Remedy]:
@@ -307,8 +302,7 @@ def _fewer_replicas(scene: Scene, kept: Kept) -> Iterator[Remedy]:
 def _continuous(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     ref, pool = _pool_of(scene, kept)
     if isinstance(pool, GrowthPool) and pool.spec.optimise != CONTINUOUS:
-        body: Json = {"spec": {"optimise": CONTINUOUS}}
-        yield Remedy(text=f"set optimise of NodePool {ref} to {CONTINUOUS}", changes=(widening.change_pool(ref, body),))
+        yield _set(ref, "optimise", CONTINUOUS)
 
 
 def _lower_minimum(scene: Scene, kept: Kept) -> Iterator[Remedy]:
@@ -343,15 +337,11 @@ def _quiet(scene: Scene, kept: Kept) -> Iterator[Remedy]:
         until = (last + after.timedelta).replace(microsecond=0)
         if until < last + after.timedelta:
             until += _SECOND
-        yield Remedy(
-            text=f"wait until {until:%Y-%m-%dT%H:%M:%SZ}, when it has been quiet for {after}",
-            changes=(Change(verb="wait", until=until),),
-        )
+        yield wait_until(until, f"it has been quiet for {after}")
     if isinstance(pool, GrowthPool):
-        change = widening.change_pool(ref, {"spec": {"scaleDownAfter": "0s"}})
-        yield Remedy(text=f"set scaleDownAfter of NodePool {ref} to 0s", changes=(change,))
+        yield _set(ref, "scaleDownAfter", "0s")
     else:
-        yield _disruption(ref, {"consolidateAfter": "0s"}, f"set consolidateAfter of NodePool {ref} to 0s")
+        yield _set_disruption(ref, "consolidateAfter", "0s")
 
 
 def _wider_budgets(scene: Scene, kept: Kept) -> Iterator[Remedy]:
@@ -373,7 +363,8 @@ def _wider_budgets(scene: Scene, kept: Kept) -> Iterator[Remedy]:
         listed: list[Json] = [
             {"nodes": each.nodes, **msgspec.to_builtins(each)} for each in budgets
         ]  # the default is written out too
-        yield _disruption(ref, {"budgets": listed}, f"let the budgets of NodePool {ref} allow {number} at a time")
+        change = widening.change_pool(ref, {"spec": {"disruption": {"budgets": listed}}})
+        yield Remedy(text=f"let the budgets of NodePool {ref} allow {number} at a time", changes=(change,))
 
 
 def _size(text: str, nodes: int) -> int:
@@ -391,9 +382,8 @@ def _higher_limit(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     used = scene.views[ref].used.get(NODES, 0)
     for more in (1, 2, 4):
         number = max(now, used) + more
-        change = widening.change_pool(ref, {"spec": {"limits": {NODES: str(number)}}})
-        yield Remedy(text=f"raise limits.nodes of NodePool {ref} by {number - now}, to {number}", changes=(change,))
-    yield _disruption(ref, {"nodeLimitMode": "Soft"}, f"set nodeLimitMode of NodePool {ref} to Soft")
+        yield widening.to_raise_nodes(ref, now, number)
+    yield _set_disruption(ref, "nodeLimitMode", "Soft")
 
 
 def _smaller_buffers(scene: Scene, name: str) -> Iterator[Remedy]:

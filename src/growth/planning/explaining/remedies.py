@@ -84,6 +84,15 @@ class Remedy:
         return {"text": self.text, "changes": [each.as_json() for each in self.changes]}
 
 
+WAIT: Final = Remedy(text="wait", changes=(Change(verb="wait"),))
+
+
+def wait_until(until: dt.datetime, when: str) -> Remedy:
+    """Only time must pass; `when` says what is then."""
+    text = f"wait until {until:%Y-%m-%dT%H:%M:%SZ}, when {when}"
+    return Remedy(text=text, changes=(Change(verb="wait", until=until),))
+
+
 def patch(api_version: str, kind: str, name: str, body: Json, *, namespace: str = "") -> Change:
     return Change(verb="patch", api_version=api_version, kind=kind, name=name, namespace=namespace, body=body)
 

@@ -218,6 +218,12 @@ def to_raise(scene: Scene, ref: PoolRef) -> Iterator[Remedy]:
         yield Remedy(text=f"raise {' and '.join(told)}", changes=(change,))
 
 
+def to_raise_nodes(ref: PoolRef, now: int, number: int) -> Remedy:
+    """To raise limits.nodes of a Karpenter pool from what it is now."""
+    change = change_pool(ref, {"spec": {"limits": {NODES: str(number)}}})
+    return Remedy(text=f"raise limits.nodes of NodePool {ref} by {number - now}, to {number}", changes=(change,))
+
+
 def _used_after(scene: Scene, ref: PoolRef) -> dict[str, int]:
     """What the pool would use after the plan."""
     types = {kind.name: kind for kind in scene.views[ref].instance_types}
@@ -315,7 +321,7 @@ def _class_for(scene: Scene, like: PoolRef | None) -> Json:
     """The node class of a pool that is there, else the one that every cluster of the cloud has by convention."""
     pools = [scene.pools[like]] if like is not None else list(scene.pools.values())
     for pool in pools:
-        uses = pool.spec.node_class_ref if isinstance(pool, GrowthPool) else pool.spec.template.spec.node_class_ref
+        uses = class_of(pool)
         if uses is not None:
             return {"group": uses.group, "kind": uses.kind, "name": uses.name}
     kind = _class_kind(scene.catalogue)
@@ -331,8 +337,7 @@ def to_create_class(uses: NodeClassReference) -> Iterator[Remedy]:
     if kind is None or kind is not KWOK_NODE_CLASS:
         return  # what a class of a real cloud must say (image, credentials) is not ours to guess
     body: Json = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": uses.name}, "spec": {}}
-    change = Change(verb="create", api_version=kind.api_version, kind=kind.kind, name=uses.name, body=body)
-    yield Remedy(text=f"create the {kind.kind} {uses.name}", changes=(change,))
+    yield _created(kind, uses.name, body, f"create the {kind.kind} {uses.name}")
 
 
 def to_use_class(scene: Scene, ref: PoolRef, uses: NodeClassReference) -> Iterator[Remedy]:

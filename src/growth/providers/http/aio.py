@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +13,7 @@ import msgspec
 import yarl
 
 from growth.kube.api import ALWAYS_OPEN, Gate
-from growth.kube.proxies import proxy_of
+from growth.kube.proxies import is_this_machine, proxy_of
 from growth.ports import NothingSent, Response, TransportError
 from growth.providers.http.client import READS
 
@@ -45,7 +44,7 @@ def check_endpoint(url: str) -> str:
         raise EndpointError(f"{url!r} is no address of an API: write https://HOST/PATH")
     if parts.username or parts.password:
         raise EndpointError("the address of an API holds no user and no password: the token is given apart from it")
-    if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+    if parts.scheme == "http" and not is_this_machine(parts.hostname):
         raise EndpointError(
             f"{url!r} would carry the token in the clear: write https://, or http:// on this machine only"
         )
@@ -133,14 +132,6 @@ async def _whole(response: aiohttp.ClientResponse) -> Answer:
         chunks.append(chunk)
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Answer(response.status, headers, b"".join(chunks))
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _problem(error: BaseException) -> str:

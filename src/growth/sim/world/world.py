@@ -40,6 +40,7 @@ from growth.sim.world.cluster import SimCluster
 from growth.sim.world.half import Half
 from growth.sim.world.hetzner import HetznerHalf
 from growth.sim.world.linode import LinodeHalf
+from growth.sim.world.recording import Ground
 from growth.units import Duration
 
 NAMESPACE_OF_GROWTH: Final = "growth"
@@ -139,29 +140,22 @@ class World:
 
     async def _open_vendor(self) -> None:
         """Where an API sells the machines: its half, and the node class `default` of its kind."""
-        provider = self.settings.growth.process.provider
-        boot = Duration.parse(self.settings.registration_delay).timedelta.total_seconds()
-        if provider == HETZNER:
-            await self.admin.create(HETZNER_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
-            self._vendor = HetznerHalf(
-                self.kernel,
-                self.witness,
-                cluster=self.identity,
-                namespace=NAMESPACE_OF_GROWTH,
-                boot_seconds=boot,
-                admin=self.admin,
-            )
-        elif provider == LINODE:
-            await self.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
-            self._vendor = LinodeHalf(
-                self.kernel,
-                self.witness,
-                cluster=self.identity,
-                namespace=NAMESPACE_OF_GROWTH,
-                boot_seconds=boot,
-                admin=self.admin,
-                tier=self.settings.growth.process.linode_cluster,
-            )
+        process = self.settings.growth.process
+        ground = Ground(
+            kernel=self.kernel,
+            witness=self.witness,
+            admin=self.admin,
+            cluster=self.identity,
+            namespace=NAMESPACE_OF_GROWTH,
+            boot=Duration.parse(self.settings.registration_delay).timedelta,
+        )
+        node_class: Json = {"metadata": {"name": "default"}, "spec": {}}
+        if process.provider == HETZNER:
+            await self.admin.create(HETZNER_NODE_CLASS, node_class)
+            self._vendor = HetznerHalf(ground)
+        elif process.provider == LINODE:
+            await self.admin.create(LINODE_NODE_CLASS, node_class)
+            self._vendor = LinodeHalf(ground, tier=process.linode_cluster)
         if self._vendor is not None:
             self.seams.cloud(self._vendor)
             self._tasks.append(self._vendor.start())
