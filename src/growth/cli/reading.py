@@ -70,6 +70,8 @@ def gathered(source: Source, *, also: "Sequence[Named]" = ()) -> "Collection":
     """
     from growth.cli.manifests.collection import Collection
 
+    if source.file == []:
+        raise UsageError("-f names no file; give a file, a folder, or - for standard input, or leave it out")
     if source.file and source.cluster.chosen:
         raise UsageError("-f reads files and --kubeconfig a cluster; give one of them")
     collection = Collection()
