@@ -9,7 +9,7 @@ from growth.api import names
 from growth.api.decoding import convert
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
-from growth.controllers.lifecycle import decide
+from growth.controllers.lifecycle import decide, edits
 from growth.controllers.lifecycle.decide import (
     GiveUp,
     Hold,
@@ -164,3 +164,12 @@ def test_a_claim_with_a_machine_gets_its_finalizer_back() -> None:
     assert [step(of(held=False)) for of in (launched, registered)] == [Hold(), Hold()]
     assert step(claim(held=False, age=0)) == Launch()
     assert step(launched(held=False, deleting=True)) == Nothing()
+
+
+def test_a_failure_is_not_told_of_a_claim_that_has_its_machine() -> None:
+    """Of two leaders one may buy while the other is refused: whoever is told «failed» would give the machine up."""
+    told = {"type": names.LAUNCHED, "status": "True", "reason": "Launched", "message": "", "lastTransitionTime": "x"}
+    for conditions, status in (([], "Unknown"), ([told], "True")):
+        draft: dict[str, Any] = {"metadata": {}, "status": {"conditions": list(conditions)}}
+        edits.tell_launch_failure(draft, status="Unknown", reason="LaunchFailed", message="no answer", now=NOW)
+        assert [one["status"] for one in draft["status"]["conditions"] if one["type"] == names.LAUNCHED] == [status]

@@ -72,9 +72,9 @@ def tell_obstacle(draft: Json, condition: str, obstacle: Obstacle, *, now: dt.da
 
 
 def tell_launch_failure(draft: Json, *, status: str, reason: str, message: str, now: dt.datetime) -> None:
+    """Of a claim that somebody else has bought a machine for meanwhile nothing is told."""
     assert status in {FALSE, "Unknown"}
-    set_condition(draft, names.LAUNCHED, status=status, reason=reason, message=message, now=now)
-    set_ready(draft, CLAIM_CONDITIONS, now=now)
+    tell_obstacle(draft, names.LAUNCHED, Obstacle(status=status, reason=reason, message=message), now=now)
 
 
 def tell_registered(
