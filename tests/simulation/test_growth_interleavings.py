@@ -5,6 +5,8 @@ import contextlib
 import dataclasses
 from typing import Any, TypeVar
 
+import pytest
+
 from growth.api import names
 from growth.api.clouds import CloudMachine, MachineNotFound
 from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST
@@ -164,6 +166,36 @@ def bound_at(moment: int) -> Seen:
         return Seen(api.calls, len(cloud.sent), kept, drained, reported if api.bound else True)
 
     return on_stage(body, settings=SETTINGS, api=lambda direct: Watcher(direct, moment)).value
+
+
+class SlowBooks(MemoryApi):
+    """The server takes its time for what is written into pools, and a pod is bound meanwhile."""
+
+    def __init__(self, api: MemoryApi, *, seconds: float) -> None:
+        super().__init__(api._server, user="growth")
+        self._admin = MemoryApi(api._server, user="admin")
+        self._seconds = seconds
+
+    async def patch(self, kind: Kind[T], name: str, *args: Any, **how: Any) -> T:
+        written = await super().patch(kind, name, *args, **how)
+        if kind == GROWTH_POOL:
+            await asyncio.sleep(self._seconds)
+            with contextlib.suppress(ApiError):
+                await self._admin.bind("late", namespace="default", node=NAME)
+        return written
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(0.5, 1), (10.0, 0)])
+def test_a_look_that_is_long_ago_is_not_acted_upon(seconds: float, asked: int) -> None:
+    """Between the look at the node and the request that it be removed are seconds at most."""
+
+    async def body(stage: Stage) -> int:
+        await prepare(stage)
+        await stage.start(ScaleDown(stage.env))
+        await asyncio.sleep(30)
+        return len((await stage.admin.list(NODE_REMOVAL_REQUEST)).items)
+
+    assert on_stage(body, settings=SETTINGS, api=lambda api: SlowBooks(api, seconds=seconds)).value == asked
 
 
 def test_without_a_pod_the_machine_goes() -> None:

@@ -1,6 +1,6 @@
 """Looks that do not trust the cache: what the server itself says now, whole."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from growth.api.kinds import Kind
 from growth.api.pods import POD
@@ -8,10 +8,18 @@ from growth.cluster.shapes import CachedPod
 from growth.controllers.environment import Environment
 from growth.kube.api import Api
 from growth.kube.errors import Gone
+from growth.ports import Clock
 
 T = TypeVar("T")
 
-PAGE = 500
+PAGE: Final = 500
+# A look is good for so long, or twice as long as it took: who acts by it later than that looks again first.
+GOOD_SECONDS: Final = 2.0
+
+
+def good_until(clock: Clock, began: float) -> float:
+    """How long one may act by a look that began then and is over now, by the monotonic clock."""
+    return began + max(GOOD_SECONDS, 2 * (clock.monotonic() - began))
 
 
 async def every(api: Api, kind: Kind[T], *, namespace: str = "", fields: str = "", labels: str = "") -> list[T]:

@@ -18,13 +18,11 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done
 from growth.controllers.disruption.attempts import each
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import PAGE, every
+from growth.controllers.fresh import PAGE, every, good_until
 from growth.kube.errors import NotFound
 
 # So many lists of single nodes are fewer bytes than one of a whole cluster, and no burden.
 FEW: Final = 20
-# A look is good for so long, or twice as long as it took: who deletes by it later than that looks again first.
-GOOD_SECONDS: Final = 2.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +90,7 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
         if pod.node_name in by_node:
             by_node[pod.node_name].append(pod)
     return Surroundings(
-        until=began + max(GOOD_SECONDS, 2 * (env.clock.monotonic() - began)),
+        until=good_until(env.clock, began),
         nodes={name: one[0] for name, one in zip(wanted, nodes, strict=True) if one is not None},
         pods={name: tuple(by_node[name]) for name in wanted},
         waiting=tuple(by_node[""]),

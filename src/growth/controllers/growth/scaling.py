@@ -16,7 +16,7 @@ from growth.api.nodes import NODE, Node
 from growth.cluster.paying import paid_until
 from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import pods_on
+from growth.controllers.fresh import good_until, pods_on
 from growth.controllers.growth import marking
 from growth.controllers.growth.booking import types_of
 from growth.controllers.growth.releasing import Releasing
@@ -81,13 +81,15 @@ class ScaleDown:
         self._tell_kept({name: (seen[name][1], why) for name, why in plan.kept.items()})
         for each in plan.mark:
             await self._mark(seen[each.node][1], each.at)
-        due: dict[str, list[str]] = {}
+        due: dict[str, list[tuple[Node, NodeClaim]]] = {}
         for name in plan.remove:
             view, node, claim = seen[name]
-            if await self._still_empty(node, claim):
-                due.setdefault(view.pool, []).append(claim.metadata.name)
-        for pool, claims in due.items():
-            await self._releasing.release(pool, claims, reason=EMPTY)
+            due.setdefault(view.pool, []).append((node, claim))
+        for pool, empty in due.items():
+            began = self._env.clock.monotonic()
+            claims = [claim.metadata.name for node, claim in empty if await self._still_empty(node, claim)]
+            until = good_until(self._env.clock, began)
+            await self._releasing.release(pool, claims, reason=EMPTY, until=until)
         for name, limited in pools.items():
             surplus = self._surplus(limited)
             if surplus:
