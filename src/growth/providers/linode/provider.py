@@ -111,6 +111,7 @@ class LinodeProvider:
         self._lke_cluster = lke_cluster
         self._region = region
         self._random = random
+        self.guards_nodes: Final = bool(region)  # LKE makes Nodes itself, and this taint would come back from its pools
         self._credentials = Credentials(api, namespace=namespace, clock=clock, random=random, vendor=LINODE)
         self._clock = clock
         self._create_seconds = create_seconds
