@@ -10,6 +10,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.pools import Pools
+from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -19,9 +20,10 @@ _log = logger("linode")
 class Ending(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
-    def __init__(self, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
+    def __init__(self, pools: Pools, settling: Settling, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
+        self._settling = settling
         self._home = home
         self._ttl = ttl_seconds
 
@@ -69,6 +71,7 @@ class Ending(Finding):
 
     async def collect(self) -> int:
         """Capacity of our pools that nobody has claimed for too long goes; how much went. A pool that fails waits."""
+        await self._settling.settle()
         removed = 0
         for pool in await self._pools.pools.since(self._clock.monotonic()):
             key = self._pools.key_of(pool)

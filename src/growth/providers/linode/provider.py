@@ -46,6 +46,7 @@ from growth.providers.linode.holdings import INSTANCES, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
+from growth.providers.linode.settling import Settling
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
@@ -158,7 +159,8 @@ class LinodeProvider:
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
         )
-        self._parts = Parts(home, pools, claiming, Ending(pools, home=home, clock=clock, ttl_seconds=ttl))
+        settling = Settling(pools, claiming, claims=self._claims, clock=clock)
+        self._parts = Parts(home, pools, claiming, Ending(pools, settling, home=home, clock=clock, ttl_seconds=ttl))
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
 
@@ -277,11 +279,16 @@ class LinodeProvider:
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
         if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
             return {}
-        found: dict[str, str] = {}
+        claims = await self._claims()
+        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
+
+    async def _claims(self) -> Sequence[NodeClaim]:
+        """All that the cluster has, as the server says now."""
+        found: list[NodeClaim] = []
         page = ""
         while True:
             answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
-            found |= {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in answer.items}
+            found += answer.items
             page = answer.next
             if not page:
                 return found
