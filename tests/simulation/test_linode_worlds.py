@@ -117,26 +117,3 @@ def test_capacity_that_nobody_claims_goes(tier: str) -> None:
         assert ours.count == len(half.fake.machines()) == 1
 
     in_world(tier, body, claim("alone"))
-
-
-@pytest.mark.parametrize("tier", ["standard", "enterprise"])
-def test_a_second_machine_of_a_claim_goes(tier: str) -> None:
-    """Tagged as the claim's own by somebody who is gone: the one that the claim names stays."""
-
-    async def body(world: World) -> None:
-        half = world.linode
-        assert half is not None
-        account = half.fake.account
-        await asyncio.sleep(120)
-        (ours,), (first,) = account.pools.values(), half.fake.machines()
-        account.scale(ours, 2)
-        await asyncio.sleep(90)
-        half.fake.advance()
-        (second,) = [each for each in half.fake.machines() if each.id != first.id]
-        account.retag(second, tuple(dict.fromkeys((*second.tags, *first.tags))))
-        await asyncio.sleep(1200)
-        half.fake.advance()
-        assert [each.id for each in half.fake.machines()] == [first.id]
-        assert ours.count == 1
-
-    in_world(tier, body, claim("alone"))

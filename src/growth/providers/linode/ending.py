@@ -4,6 +4,7 @@ import datetime as dt
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
+from growth.kube.api import Api
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
@@ -20,10 +21,12 @@ _log = logger("linode")
 class Ending(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
-    def __init__(self, pools: Pools, settling: Settling, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
+    def __init__(
+        self, api: Api, pools: Pools, buying: Finding, *, home: Home, clock: Clock, ttl_seconds: float
+    ) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
-        self._settling = settling
+        self._settling = Settling(api, pools, buying, clock=clock)
         self._home = home
         self._ttl = ttl_seconds
 

@@ -46,7 +46,6 @@ from growth.providers.linode.holdings import INSTANCES, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
-from growth.providers.linode.settling import Settling
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
@@ -159,8 +158,8 @@ class LinodeProvider:
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
         )
-        settling = Settling(pools, claiming, claims=self._claims, clock=clock)
-        self._parts = Parts(home, pools, claiming, Ending(pools, settling, home=home, clock=clock, ttl_seconds=ttl))
+        ending = Ending(self._api, pools, claiming, home=home, clock=clock, ttl_seconds=ttl)
+        self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
 
@@ -279,16 +278,11 @@ class LinodeProvider:
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
         if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
             return {}
-        claims = await self._claims()
-        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
-
-    async def _claims(self) -> Sequence[NodeClaim]:
-        """All that the cluster has, as the server says now."""
-        found: list[NodeClaim] = []
+        found: dict[str, str] = {}
         page = ""
         while True:
             answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
-            found += answer.items
+            found |= {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in answer.items}
             page = answer.next
             if not page:
                 return found

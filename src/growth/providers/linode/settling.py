@@ -7,10 +7,11 @@ that some claim names.
 """
 
 import collections
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from growth.api.karpenter import NodeClaim
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock
 from growth.providers.http import CallError
@@ -25,6 +26,7 @@ _log = logger("linode")
 
 # A purchase that is at work on the claim comes first; then it is looked at again with the next collection.
 LOCK_SECONDS: Final = 1.0
+PAGE: Final = 500
 
 
 def doubles(machines: Iterable[wire.Instance]) -> Mapping[str, Sequence[wire.Instance]]:
@@ -46,19 +48,12 @@ def kept(numbers: Iterable[int], *, named: int | None, answered: int | None) -> 
 
 
 class Settling:
-    """One per process. `claims` reads all that the cluster has, afresh."""
+    """One per process. `buying` is who else is at work on claims."""
 
-    def __init__(
-        self,
-        pools: Pools,
-        buying: Finding,
-        *,
-        claims: Callable[[], Awaitable[Sequence[NodeClaim]]],
-        clock: Clock,
-    ) -> None:
+    def __init__(self, api: Api, pools: Pools, buying: Finding, *, clock: Clock) -> None:
+        self._api = api
         self._pools = pools
         self._buying = buying
-        self._claims = claims
         self._clock = clock
         # By the claim's UID: since when (monotonic) it has been seen with two.
         self._since: dict[str, float] = {}
@@ -98,6 +93,17 @@ class Settling:
             for each in machines:
                 if each.id != one and each.id not in named:
                     await self._give_back(each, fresh)
+
+    async def _claims(self) -> Sequence[NodeClaim]:
+        """All that the cluster has, as the server says now."""
+        found: list[NodeClaim] = []
+        page = ""
+        while True:
+            answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
+            found += answer.items
+            page = answer.next
+            if not page:
+                return found
 
     async def _is_held(self, number: int, claim: NodeClaim) -> bool:
         instance = await self._pools.instance(number)
