@@ -31,6 +31,7 @@ from growth.operator.settings import Settings
 from growth.providers.catalogues import builtin
 from growth.providers.kwok.kubelets import KubeletSettings
 from growth.providers.kwok.registrar import RegistrarSettings
+from growth.sim.clouds.linode import STANDARD
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate
@@ -40,6 +41,7 @@ from growth.sim.world.cluster import SimCluster
 from growth.sim.world.half import Half
 from growth.sim.world.hetzner import HetznerHalf
 from growth.sim.world.linode import LinodeHalf
+from growth.sim.world.linode_instances import LinodeInstancesHalf
 from growth.units import Duration
 
 NAMESPACE_OF_GROWTH: Final = "growth"
@@ -153,14 +155,16 @@ class World:
             )
         elif provider == LINODE:
             await self.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": {}})
-            self._vendor = LinodeHalf(
+            process = self.settings.growth.process
+            half = LinodeInstancesHalf if process.linode_region else LinodeHalf
+            self._vendor = half(
                 self.kernel,
                 self.witness,
                 cluster=self.identity,
                 namespace=NAMESPACE_OF_GROWTH,
                 boot_seconds=boot,
                 admin=self.admin,
-                tier=self.settings.growth.process.linode_cluster,
+                tier=process.linode_cluster or STANDARD,
             )
         if self._vendor is not None:
             self.seams.cloud(self._vendor)
