@@ -57,9 +57,7 @@ GENERAL: Json = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(plane: Plane) -> Server:
-    """Both tiers share one: a plane costs more than what is tried on it."""
+def prepared(plane: Plane) -> Server:
     server = Server(plane)
     server.install(all_crds())
     server.kubectl("create", "namespace", "growth")
@@ -73,6 +71,12 @@ def server(plane: Plane) -> Server:
     server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(kwok))
     server.until_allowed(ACCOUNT, "create", "nodes")
     return server
+
+
+@pytest.fixture(scope="module", name="server")
+def _server(plane: Plane) -> Server:
+    """Both tiers share one: a plane costs more than what is tried on it."""
+    return prepared(plane)
 
 
 @pytest.mark.parametrize("tier", [STANDARD, ENTERPRISE])
