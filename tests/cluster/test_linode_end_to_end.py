@@ -6,9 +6,10 @@ import yaml
 from bench.owning.autoscaler import QUICK
 from growth.api.kinds import Json
 from growth.ports import SystemClock, SystemRandom
-from growth.sim.clouds.linode import STANDARD, FakeSettings, LinodeFake, Times
+from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, LinodeFake, Times
 from growth.sim.clouds.linode.rates import Rate, Rates
 from growth.sim.clouds.linode.serving import serving
+from tests.cluster.servers import Server
 from tests.cluster.test_least_rights import acting_as
 from tests.cluster.vendors import BATCH, WEB, growth_pool, karpenter_pool, prepared, running
 from tests.hetzner import on_a_thread
@@ -30,10 +31,15 @@ DEFAULT = growth_pool({"name": "g6-standard-4", "max": 10}, {"name": "g6-standar
 GENERAL = karpenter_pool(REFERENCE, "g6-standard-4", "g6-standard-6")
 
 
-@pytest.mark.parametrize("tier", [STANDARD])
-def test_from_the_first_pod_to_an_empty_account(plane: Plane, tier: str) -> None:
+@pytest.fixture(scope="module", name="server")
+def _server(plane: Plane) -> Server:
+    """Both tiers share one: a plane costs more than what is tried on it."""
+    return prepared(plane, "linode")
+
+
+@pytest.mark.parametrize("tier", [STANDARD, ENTERPRISE])
+def test_from_the_first_pod_to_an_empty_account(plane: Plane, server: Server, tier: str) -> None:
     """Pods of both APIs get nodes of LKE pools and leave them; nothing is left, and no token anywhere."""
-    server = prepared(plane, "linode")
     settings = FakeSettings(tier=tier, tokens=frozenset({TOKEN}), times=QUICKLY, rates=MANY)
     fake = LinodeFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
 
@@ -69,3 +75,4 @@ def test_from_the_first_pod_to_an_empty_account(plane: Plane, tier: str) -> None
     assert TOKEN[:16] not in text
     told = server.kubectl("get", "events,nodeclaims,nodepools,growthpools,linodenodeclasses", "-A", "-o", "yaml")
     assert TOKEN[:16] not in told
+    assert "UnregisteredTaintMissing" not in told

@@ -20,6 +20,7 @@ class ScriptedCloud:
 
     name = "scripted"
     node_classes: Sequence[Kind[Any]] = (KWOK_NODE_CLASS,)
+    guards_nodes = True
 
     def __init__(self) -> None:
         self.machines: dict[str, CloudMachine] = {}

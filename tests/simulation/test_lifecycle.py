@@ -243,6 +243,23 @@ def test_a_node_without_the_unregistered_taint_is_taken_and_told_of() -> None:
     on_stage(body)
 
 
+def test_nobody_is_told_of_a_taint_that_a_cloud_cannot_give() -> None:
+    """Where Nodes come as the cloud makes them, one without the unregistered taint is as it should be: no event."""
+
+    async def body(stage: Stage) -> None:
+        stage.cloud.guards_nodes = False
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim(taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+        await asyncio.sleep(1)
+        await stage.join(taints=())
+        await asyncio.sleep(1)
+        assert told(await stage.claim())["Registered"] == "True"
+        assert [taint.key for taint in (await stage.node()).spec.taints] == ["dedicated"]
+        assert not await stage.events(names.UNREGISTERED_TAINT_MISSING)
+
+    on_stage(body)
+
+
 def test_nodes_are_matched_by_provider_id_only() -> None:
     """A Node with the claim's name or nodepool label, but another provider ID or none, is not the claim's."""
 

@@ -22,7 +22,7 @@ from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode import Faults
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.clouds.linode.objects import Instance, Pool
-from growth.sim.ports import Request
+from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import OURS, LkeStage, claim, need, on
 
 TIERS = ("lke", "lke-enterprise")
@@ -254,6 +254,37 @@ def test_waiting_never_buys_twice(tier: str) -> None:
         assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
 
     on(tier, body)
+
+
+def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero() -> None:
+    """Neither is a machine; the purchase claims the one that comes, and the pool is asked for no other."""
+
+    async def body(stage: LkeStage) -> None:
+        zeros = []
+
+        async def with_zeros(request: Request) -> Response:
+            answer = await stage.fake(request)
+            said = answer.body.replace(b'"instance_id":null', b'"instance_id":0')
+            zeros.append(said != answer.body)
+            return Answer(answer.status, dict(answer.headers), said)
+
+        machine = await made(stage.provider(through=with_zeros), wanted_of(stage, "a"))
+        assert any(zeros)
+        assert machine_of(stage, machine).tags
+        assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
+
+    on("lke", body)
+
+
+def test_an_enterprise_machine_is_claimed_before_its_pool_lists_it() -> None:
+    """Members are found among the instances: the pool says so up to a minute later."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        assert [node.shown_from > stage.fake.account.now for node in pool.nodes] == [True]
+
+    on("lke-enterprise", body)
 
 
 def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:

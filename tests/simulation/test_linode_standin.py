@@ -46,6 +46,7 @@ def test_a_node_comes_and_goes_with_its_machine(cloud: str, taints: set[str]) ->
         assert node.metadata.labels[names.INSTANCE_TYPE_LABEL] == stage.types[0]
         assert {taint.key for taint in node.spec.taints} >= taints
         assert ("karpenter.sh/unregistered" in {taint.key for taint in node.spec.taints}) == (len(taints) == 2)
+        assert provider.guards_nodes == (len(taints) == 2)
         await gone(provider, wanted)
         await asyncio.sleep(60)
         assert not (await stage.admin.list(NODE)).items

@@ -12,7 +12,7 @@ from growth.sim.world.linode import TOKEN
 from growth.sim.world.world import World
 from tests.simulation.vendors import all_that_is_told, in_world, order
 
-TIERS = ("linode", "linode-enterprise")
+TIERS = ("linode", "linode-enterprise", "linode-instances")
 
 
 @pytest.mark.parametrize("provider", TIERS)
@@ -39,6 +39,24 @@ def test_equal_seeds_repeat_a_run() -> None:
     """To the last step."""
     first, second = (run(order("linode", 1, faults="cloud-error=0.1,cloud-answer-lost=0.1")) for _ in range(2))
     assert first.digest == second.digest
+
+
+def test_instances_are_bought_for_claims_and_not_through_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each by its own call, and LKE is asked for nothing."""
+    real, asked = LinodeApi.create_instance, set()
+
+    async def counted(self: LinodeApi, body: dict[str, object]) -> wire.Instance:
+        asked.add(body["label"])
+        return await real(self, body)
+
+    async def refused(self: LinodeApi, cluster: int) -> list[wire.Pool]:
+        raise AssertionError(f"{self} looks for pools of {cluster}")
+
+    monkeypatch.setattr(LinodeApi, "create_instance", counted)
+    monkeypatch.setattr(LinodeApi, "pools", refused)
+    outcome = run(order("linode-instances", 3))
+    assert outcome.violations == ()
+    assert outcome.scale_ups == len(asked) >= 2
 
 
 def test_a_provider_that_claims_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

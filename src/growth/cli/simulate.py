@@ -54,7 +54,7 @@ def simulate(
         ),
     ] = False,
     provider: Annotated[
-        Literal["kwok", "hetzner", "linode", "linode-enterprise"],
+        Literal["kwok", "hetzner", "linode", "linode-enterprise", "linode-instances"],
         Parameter(help="Whose machines: kwok, or another's by a fake of its API."),
     ] = "kwok",
     jobs: Annotated[int, Parameter(help="Processes at a time.")] = 1,

@@ -25,6 +25,10 @@ class CloudProvider(Protocol):
     def node_classes(self) -> Sequence[Kind[Any]]:
         """The kinds of node classes that this cloud serves."""
 
+    @property
+    def guards_nodes(self) -> bool:
+        """Whether Nodes register with the taint karpenter.sh/unregistered: its absence is a fault then, and told."""
+
     async def create(self, claim: NodeClaim) -> CloudMachine:
         """The machine of the claim: the cheapest offering that the claim allows and that can be had.
 

@@ -65,6 +65,10 @@ class Measured:
     def node_classes(self) -> Sequence[Kind[Any]]:
         return self._provider.node_classes
 
+    @property
+    def guards_nodes(self) -> bool:
+        return self._provider.guards_nodes
+
     async def create(self, claim: NodeClaim) -> CloudMachine:
         return await self._measure("Create", lambda: self._provider.create(claim))
 

@@ -188,6 +188,7 @@ class Replica:
             cloud,
             cluster=cluster,
             lke_cluster=self._settings.process.linode_cluster,
+            region=self._settings.process.linode_region,
             namespace=self._settings.controllers.namespace,
             clock=self.clock,
             random=stream.stream("provider"),

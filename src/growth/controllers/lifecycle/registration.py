@@ -61,7 +61,7 @@ class Registration:
 
         with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
             taken = _node(await change(self._env.api, NODE, node.metadata.name, take))
-            if unguarded:
+            if unguarded and self._env.provider.guards_nodes:
                 self._complain_of_missing_taint(claim)
             anew = is_true(claim.status.conditions, names.REGISTERED)  # its kubelet made it again
             if not anew and self._memory.took(claim):

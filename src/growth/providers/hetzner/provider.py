@@ -67,6 +67,7 @@ class HetznerProvider:
 
     name: Final = "hetzner"
     node_classes: Final[Sequence[Kind[Any]]] = (HETZNER_NODE_CLASS,)
+    guards_nodes: Final = True
 
     def __init__(
         self,

@@ -54,6 +54,7 @@ class KwokProvider:
 
     name: Final = "kwok"
     node_classes: Final[Sequence[Kind[Any]]] = (KWOK_NODE_CLASS,)
+    guards_nodes: Final = True
 
     def __init__(
         self,

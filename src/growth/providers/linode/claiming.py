@@ -8,7 +8,7 @@
 
 Surplus is the pool's count less claimed machines, less reservations of others. A purchase that holds a reservation never
 scales again. Two processes at once can claim two machines for one claim, or one machine for two: whoever finds that out
-when it confirms gives its own back.
+when it confirms gives its own back. Where both crash before that, `settling` does.
 """
 
 import asyncio
@@ -191,12 +191,10 @@ class Claiming(Finding):
             self._pools.remembered.unclaimed(claimed.id)
             raise CreateError(f"machine {claimed.id} went to another than claim {order.name}", reason=PROVISIONING)
         if not others:
+            self._pools.remembered.answered(order.uid, shown.id)
             return shown
         async with self._pools.locks.held(order.key):
-            fresh = await self._pools.instance(claimed.id)
-            if fresh is not None and tags.holds(fresh.tags, order.claim):
-                await self._cloud.retag(claimed.id, tags.without_claim(fresh.tags))
-            self._pools.remembered.unclaimed(claimed.id)
+            await self._pools.give_back(claimed.id, order.claim)
         raise CreateError(
             f"claim {order.name} had two machines for a moment; {claimed.id} was given back", reason=PROVISIONING
         )

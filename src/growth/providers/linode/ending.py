@@ -4,12 +4,14 @@ import datetime as dt
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
+from growth.kube.api import Api
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.pools import Pools
+from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -19,9 +21,12 @@ _log = logger("linode")
 class Ending(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
-    def __init__(self, pools: Pools, *, home: Home, clock: Clock, ttl_seconds: float) -> None:
+    def __init__(
+        self, api: Api, pools: Pools, buying: Finding, *, home: Home, clock: Clock, ttl_seconds: float
+    ) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
+        self._settling = Settling(api, pools, buying, clock=clock)
         self._home = home
         self._ttl = ttl_seconds
 
@@ -69,6 +74,7 @@ class Ending(Finding):
 
     async def collect(self) -> int:
         """Capacity of our pools that nobody has claimed for too long goes; how much went. A pool that fails waits."""
+        await self._settling.settle()
         removed = 0
         for pool in await self._pools.pools.since(self._clock.monotonic()):
             key = self._pools.key_of(pool)

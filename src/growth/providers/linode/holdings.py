@@ -20,6 +20,8 @@ INSTANCES: Final = "instances"
 REMEMBERED_SECONDS: Final = 120.0
 # A write that nobody answered may still arrive; after so long it does not.
 DOUBT_SECONDS: Final = 60.0
+# Instead of a claim: a machine that is on its way to be nobody's.
+NOBODY: Final = "nobody"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Remembered:
         self._claims: dict[int, tuple[str, Key, float]] = {}
         self._ended: dict[int, float] = {}
         self._doubted: dict[int, tuple[str, float]] = {}
+        self._answers: dict[str, int] = {}
 
     def doubted(self, number: int, claim: str) -> None:
         """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
@@ -60,15 +63,23 @@ class Remembered:
     def claimed(self, number: int, claim: str, key: Key) -> None:
         self._claims[number] = (claim, key, self._clock.monotonic())
 
+    def answered(self, claim: str, number: int) -> None:
+        """A purchase for the claim ended with this machine: sooner or later the claim names it."""
+        self._answers[claim] = number
+
+    def answer_to(self, claim: str) -> int | None:
+        return self._answers.get(claim)
+
     def unclaimed(self, number: int) -> None:
         self._claims.pop(number, None)
+        self._answers = {claim: each for claim, each in self._answers.items() if each != number}
 
     def ended(self, number: int) -> None:
-        self._claims.pop(number, None)
+        self.unclaimed(number)
         self._ended[number] = self._clock.monotonic()
 
     def gone(self, number: int) -> None:
-        self._claims.pop(number, None)
+        self.unclaimed(number)
         self._ended.pop(number, None)
 
     def is_ended(self, number: int) -> bool:

@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Sequence
 from typing import Final
 
 from growth.api.clouds import InvariantViolation
+from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError, Refused
 from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
-from growth.providers.linode.holdings import DOUBT_SECONDS, Holdings, Home, is_unsure
+from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, is_unsure
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
@@ -197,6 +198,20 @@ class Pools(Holdings):
             if key is not None and is_unsure(error):
                 self.doubts.note(key, lambda look: look is None or look.id != pool.id)
             raise
+
+    async def give_back(self, number: int, claim: NodeClaim) -> bool:
+        """The machine is nobody's again, where it still was the claim's. Without an answer it rests, as tags may come late."""
+        fresh = await self.instance(number)
+        held = fresh is not None and tags.holds(fresh.tags, claim)
+        if fresh is not None and held:
+            try:
+                await self._cloud.retag(number, tags.without_claim(fresh.tags))
+            except CallError as error:
+                if is_unsure(error):
+                    self.remembered.doubted(number, NOBODY)
+                raise
+        self.remembered.unclaimed(number)
+        return held
 
     async def scale(self, pool: wire.Pool, key: Key, count: int) -> None:
         """Writes the count once. Where no answer comes the key rests until it is seen, or can no longer arrive."""

@@ -111,6 +111,7 @@ class LinodeProvider:
         self._lke_cluster = lke_cluster
         self._region = region
         self._random = random
+        self.guards_nodes: Final = bool(region)  # LKE makes Nodes itself, and this taint would come back from its pools
         self._credentials = Credentials(api, namespace=namespace, clock=clock, random=random, vendor=LINODE)
         self._clock = clock
         self._create_seconds = create_seconds
@@ -157,7 +158,8 @@ class LinodeProvider:
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
         )
-        self._parts = Parts(home, pools, claiming, Ending(pools, home=home, clock=clock, ttl_seconds=ttl))
+        ending = Ending(self._api, pools, claiming, home=home, clock=clock, ttl_seconds=ttl)
+        self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
 

@@ -50,6 +50,10 @@ class LyingCloud:
     def node_classes(self) -> Sequence[Kind[Any]]:
         return self._real.node_classes
 
+    @property
+    def guards_nodes(self) -> bool:
+        return self._real.guards_nodes
+
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return self._real.repair_policies()
 

@@ -19,7 +19,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.providers.catalogues import hetzner, linode
 from growth.sim.scenario.model import Scenario
 
-PROVIDERS: Final = ("kwok", "hetzner", "linode", "linode-enterprise")
+PROVIDERS: Final = ("kwok", "hetzner", "linode", "linode-enterprise", "linode-instances")
 _TYPE: Final = re.compile(r"[a-z]-(\d+)x-(amd64|arm64)-[a-z]+", re.IGNORECASE)
 _OFFERING: Final = re.compile(r"kwok-([a-z]-\d+x-(?:amd64|arm64)-[a-z]+)", re.IGNORECASE)
 
@@ -40,18 +40,19 @@ class _Vendor:
         return {kind.name: kind.capacity["cpu"] // 1000 for kind in self.catalogue.types}
 
 
+_LINODE_REGION: Final = "us-east"
 _LINODE_LINE: Final = tuple(f"g6-standard-{size}" for size in (2, 4, 6, 8, 16, 20, 24, 32))
 
 
-def _linode(tier: str) -> _Vendor:
-    """One region, one architecture: what asks for another gets this one."""
+def _linode(**where: str) -> _Vendor:
+    """One region, one architecture: what asks for another gets this one. `where` machines are bought is a setting."""
     return _Vendor(
         cloud=linode.CLOUD,
         node_class=LINODE_NODE_CLASS,
         catalogue=linode.catalogue(),
-        places=("us-east",),
+        places=(_LINODE_REGION,),
         lines={"amd64": _LINODE_LINE, "arm64": _LINODE_LINE},
-        settings={"provider": "linode", "kwokCatalogue": "linode", "linodeCluster": tier},
+        settings={"provider": "linode", "kwokCatalogue": "linode", **where},
     )
 
 
@@ -64,8 +65,9 @@ _VENDORS: Final = {
         lines={"amd64": ("cx23", "cx33", "cx43", "cx53"), "arm64": ("cax11", "cax21", "cax31", "cax41")},
         settings={"provider": "hetzner", "kwokCatalogue": "hetzner"},
     ),
-    "linode": _linode("standard"),
-    "linode-enterprise": _linode("enterprise"),
+    "linode": _linode(linodeCluster="standard"),
+    "linode-enterprise": _linode(linodeCluster="enterprise"),
+    "linode-instances": _linode(linodeRegion=_LINODE_REGION),
 }
 _COMPARED: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "Gt": lambda number, bound: number > bound,

@@ -31,6 +31,7 @@ from growth.operator.settings import Settings
 from growth.providers.catalogues import builtin
 from growth.providers.kwok.kubelets import KubeletSettings
 from growth.providers.kwok.registrar import RegistrarSettings
+from growth.sim.clouds.linode import STANDARD
 from growth.sim.kernel import Kernel
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate
@@ -40,6 +41,7 @@ from growth.sim.world.cluster import SimCluster
 from growth.sim.world.half import Half
 from growth.sim.world.hetzner import HetznerHalf
 from growth.sim.world.linode import LinodeHalf
+from growth.sim.world.linode_instances import LinodeInstancesHalf
 from growth.sim.world.recording import Ground
 from growth.units import Duration
 
@@ -155,7 +157,8 @@ class World:
             self._vendor = HetznerHalf(ground)
         elif process.provider == LINODE:
             await self.admin.create(LINODE_NODE_CLASS, node_class)
-            self._vendor = LinodeHalf(ground, tier=process.linode_cluster)
+            half = LinodeInstancesHalf if process.linode_region else LinodeHalf
+            self._vendor = half(ground, tier=process.linode_cluster or STANDARD)
         if self._vendor is not None:
             self.seams.cloud(self._vendor)
             self._tasks.append(self._vendor.start())
