@@ -201,6 +201,27 @@ def test_a_place_of_which_nobody_knows_whose_it_is(late: int) -> None:
     assert on_stage(body).value == (["web-1", "web-2"], [])
 
 
+def test_a_move_whose_room_others_have_taken() -> None:
+    """Its pods are waited for some minutes, not as long as a machine may take; then it is taken back, and nobody is marked."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"}, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="3")
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        await add_pod(stage, "thief", node="node-of-new-1", owner="StatefulSet", containers=asks("3"))
+        await stage.start(Disruption(stage.env))
+        seen = []
+        for _ in range(2):
+            await asyncio.sleep(100)
+            seen.append(await tainted(stage))
+        return [*seen, sorted(await claims(stage))]
+
+    assert on_stage(body).value == [["node-of-web-1"], [], ["new-1", "web-1"]]
+
+
 @pytest.mark.parametrize("full", ["web-2", "web-3"])
 def test_room_elsewhere_is_found(full: str) -> None:
     """Whichever node that could take the pods is full by now, the other one is looked at too, and takes them."""

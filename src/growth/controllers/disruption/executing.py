@@ -48,6 +48,8 @@ LOOK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 5.0
 # A claim that we bought and the cache has not shown by now is asked for.
 SHOWN_SECONDS: Final = 10.0
+# Others have taken the room that was bought for a move, and after so long of it they are not about to give it back.
+HOMELESS_SECONDS: Final = 120.0
 # So often the nodes that are to take the pods are looked at before the move is given up, or waits.
 ROUNDS: Final = 8
 
@@ -311,7 +313,18 @@ class Execution:
             _log.warning("the last look at a disruption is taken again", error=str(error))
             return None
         waits = verdict.again and running.coming and not verdict.nodes
+        self._check_room(running, verdict)
         return None if waits else (looked, verdict)
+
+    def _check_room(self, running: Running, verdict: Verdict) -> None:
+        """`GaveUp` where its pods have had no place for too long."""
+        now = self._env.clock.monotonic()
+        if not verdict.homeless:
+            running.homeless_since = None
+        elif running.homeless_since is None:
+            running.homeless_since = now
+        elif now - running.homeless_since > HOMELESS_SECONDS:
+            raise GaveUp(verdict.why)
 
     async def _looked(self, running: Running) -> Seen | None:
         """The nodes as they are now; those that are leaving already are dropped from the move. None where it is not known of

@@ -50,7 +50,8 @@ class Running:
     """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it, and `requests` those of
     the NodeRequests that ask for them, where it is of growth pools.
 
-    `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods.
+    `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods. `homeless_since`: since
+    when none is found for them.
     """
 
     move: Move
@@ -64,6 +65,7 @@ class Running:
     number: int = 0
     resumed: bool = False
     sure_until: float = float("inf")
+    homeless_since: float | None = None
 
     @property
     def decision(self) -> str:
