@@ -5,9 +5,8 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 
 Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
-found at all, Karpenter's rule is tried. Where budgets let only some go, the
-search looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node
-that is to go next.
+found at all, Karpenter's rule is tried. Where budgets let only some go, the search looks where everything would end without
+them, and takes of that what budgets allow: so no pod is sent to a node that is to go next. Where pods are on their way out, it looks where everything would end without them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.parting import wait, when_gone
 from growth.planning.disruption.search.shop import Shop
 from growth.planning.disruption.search.sight import Sight
 from growth.planning.recent import Recent
@@ -59,7 +59,8 @@ def _searched(
     situation: Situation, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], options: SearchOptions
 ) -> Found:
     search = _Search(situation, candidates, options)
-    course = search.within(rooms)
+    soon = when_gone(situation)
+    course = search.within(rooms) if soon is None else search.towards_what_comes(soon, rooms)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
@@ -93,6 +94,22 @@ class _Search:
             return target
         towards = self._towards(target, rooms)
         return towards if towards.steps or not towards.complete else self._attempted(rooms)
+
+    def towards_what_comes(self, soon: Situation, rooms: Mapping[str, Room]) -> Course:
+        """As much as can be made now of what would be decided without the pods that are on their way out."""
+        later = _Search(soon, self._candidates, self._options)
+        target = later._best({pool: _opened(room) for pool, room in rooms.items()})
+        self.steps += later.steps
+        if not target.complete:
+            target.steps = []  # they are right for what comes, and perhaps not for what is
+            return target
+        course = self._towards(target, rooms)
+        waits = wait(course, soon)
+        if course.steps or waits or not course.complete:
+            return course
+        course = self.within(rooms)
+        wait(course, soon)
+        return course
 
     def _best(self, rooms: Mapping[str, Room]) -> Course:
         best = self._attempted(rooms)
