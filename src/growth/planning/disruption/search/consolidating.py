@@ -5,7 +5,7 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 
 Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
-found at all, Karpenter's rule is tried. Where budgets let only some go, the search looks where everything would end without
+found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search looks where everything would end without
 them, and takes of that what budgets allow: so no pod is sent to a node that is to go next. Where pods are on their way out, it looks where everything would end without them.
 """
 
@@ -31,6 +31,8 @@ from growth.planning.recent import Recent
 ATTEMPTS: Final = 4
 # So many steps are few enough to search once more: some hundred nodes. Where there are more, the next decision mends it.
 THOROUGH: Final = 20_000
+# Where nothing is found so many steps are tried each by itself: every one is rehearsed among all nodes.
+BY_ITSELF: Final = 16
 # A decision that moves more pods than another must leave so many percent less to be paid.
 MORE_PERCENT: Final = 3
 
@@ -119,8 +121,10 @@ class _Search:
             for other in [self._attempted(rooms, first=oversized)] if oversized else []:
                 best = other if other.complete and self._better(other, best) else best
         if best.complete and not best.steps:
-            other = self._by_prefix(rooms)
-            best = other if other.steps else best
+            for last in (self._by_prefix, self._by_itself):
+                other = last(rooms)
+                if other.steps or not other.complete:
+                    return other
         return best
 
     def _better(self, one: Course, other: Course) -> bool:
@@ -141,6 +145,23 @@ class _Search:
             if course.steps or not course.taken_back or not course.complete:
                 break
             doubted |= {name: course.why[name] for name in course.taken_back}
+        return course
+
+    def _by_itself(self, rooms: Mapping[str, Room]) -> Course:
+        """One step and no other: a node alone, else a prefix of Karpenter's order; what saves most for each pod it moves.
+
+        Steps that are tried together are taken back together.
+        """
+        course = self._course(self._candidates, rooms, {})
+        ways = Exchange(course).by_themselves(in_order(self._candidates), most=THOROUGH)
+        self._count(course)
+        for group in ways[:BY_ITSELF] if course.complete else ():
+            trial = self._course(self._candidates, rooms, {})
+            Exchange(trial).make(group)
+            rehearse(trial)
+            self._count(trial)
+            if trial.steps or not trial.complete:
+                return trial
         return course
 
     def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = ()) -> Course:
