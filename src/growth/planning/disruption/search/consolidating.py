@@ -5,8 +5,9 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 
 Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
-found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search looks where everything would end without
-them, and takes of that what budgets allow: so no pod is sent to a node that is to go next. Where pods are on their way out, it looks where everything would end without them.
+found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search
+looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node that is to
+go next. Where pods are on their way out, it looks where everything would end without them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
