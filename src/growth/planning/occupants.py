@@ -42,6 +42,11 @@ def reschedulable(pod: CachedPod) -> bool:
     return pod.deleting is None or (pod.owner is not None and pod.owner.kind == "StatefulSet")
 
 
+def leaves_room(pod: CachedPod) -> bool:
+    """Whether it is on its way out and nobody needs the place after it: neither a successor nor the node itself."""
+    return pod.deleting is not None and not (of_daemon_set(pod) or is_mirror(pod) or is_done(pod) or reschedulable(pod))
+
+
 def tolerates_disruption(pod: CachedPod) -> bool:
     """It would be bound to the node again at once."""
     return tolerates(pod.shape.spec.tolerations, DISRUPTED)

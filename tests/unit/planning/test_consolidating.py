@@ -10,7 +10,7 @@ from growth.api import names
 from growth.cluster.snapshot import NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
-from growth.planning.disruption.search import SearchOptions, believing
+from growth.planning.disruption.search import SearchOptions, believing, consolidating
 from growth.planning.disruption.search.course import Course
 from tests.unit.planning.builders import (
     EURO,
@@ -383,6 +383,21 @@ def test_where_all_moves_are_too_many_those_are_made_that_save_most(monkeypatch:
     nodes = [owned(name, *pods(1, name), price=price) for name, price in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
     made = found(*nodes, owned("d", *pods(1, "d"), of=LARGE), candidates="a b c")
     assert gone(made) == ["b"]
+
+
+def test_where_nothing_is_found_together_each_is_tried_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One move and no other, that which saves most for each pod that it moves; and only if it is believed."""
+
+    def nothing(search: Any, rooms: Any, **_: Any) -> Any:
+        return search._course(search._candidates, rooms, {})
+
+    monkeypatch.setattr(consolidating._Search, "_attempted", nothing)
+    monkeypatch.setattr(consolidating._Search, "_by_prefix", nothing)
+    few, many = owned("few", *pods(1, "x")), owned("many", *pods(2, "y"))
+    assert gone(found(few, many, sold=(SMALL, MEDIUM))) == ["few"]
+    assert only(found(many, sold=(SMALL, MEDIUM))).nodes == ("many",)
+    assert found(few, many, sold=(SMALL, MEDIUM), room=Room(0, 0)).moves == ()
+    assert found(*crowded(), candidates="a", room=Room(None, 0)).moves == ()
 
 
 def test_a_pod_that_waits_for_a_machine_may_take_the_room_of_one_that_is_bought_for_a_move() -> None:

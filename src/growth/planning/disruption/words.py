@@ -28,7 +28,10 @@ DRIFTED_WAITS: Final = "DriftedWaits"  # another drifted node of its pool goes f
 DESTINATION: Final = "Destination"  # pods of a node that goes come here
 RECENTLY_MOVED: Final = "RecentlyMoved"  # its pods were moved a moment ago
 PAID: Final = "PaidFor"  # it is empty, and ending it now would save nothing
-PASSING: Final = frozenset({NOMINATED, CONSOLIDATE_AFTER, BACK_OFF, DRIFTED_WAITS, DESTINATION, RECENTLY_MOVED, PAID})
+PODS_ENDING: Final = "PodsEnding"  # pods are on their way out whose room decides what is bought for its own
+PASSING: Final = frozenset(
+    {NOMINATED, CONSOLIDATE_AFTER, BACK_OFF, DRIFTED_WAITS, DESTINATION, RECENTLY_MOVED, PAID, PODS_ENDING}
+)
 
 # No room for more at the same time.
 BUDGET: Final = "Budget"

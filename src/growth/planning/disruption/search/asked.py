@@ -1,7 +1,7 @@
 """What a search is asked, with time taken out: two searches that are asked the same find the same.
 
 Time only matters by what it says now: whose protection has ended, where nothing has come or gone for long enough, who was
-moved a moment ago. So a situation that only grew older is the same question.
+moved a moment ago, whose pods will have ended soon. So a situation that only grew older is the same question.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from growth.planning.disruption.candidates import may_receive
 from growth.planning.disruption.model import OwnedNode, Room, Situation
 from growth.planning.disruption.search.ground import moving
 from growth.planning.disruption.search.options import SearchOptions
+from growth.planning.disruption.search.parting import parting
 from growth.planning.disruption.search.resting import Resting
 
 
@@ -45,6 +46,7 @@ class Asked:
     nodes: tuple[_Node, ...]
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
+    parting: frozenset[str]
     buffered: frozenset[str]
     pools: Mapping[str, NodePool]
     snapshot: Snapshot
@@ -76,6 +78,7 @@ def asked(
         nodes=tuple(map(seen, situation.nodes)),
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,
+        parting=frozenset(pod.uid for pods in parting(situation).values() for pod in pods),
         buffered=situation.buffered,
         pools=situation.pools,
         snapshot=dataclasses.replace(situation.snapshot, revision=0),

@@ -5,9 +5,9 @@ that they give. Then nodes that are too dear for what they hold are replaced. In
 and nodes come back until kube-scheduler would leave nobody over.
 
 Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
-found at all, Karpenter's rule is tried. Where budgets let only some go, the
-search looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node
-that is to go next.
+found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search
+looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node that is to
+go next. Where pods are on their way out, it looks where everything would end without them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
+from growth.planning.disruption.search.parting import wait, when_gone
 from growth.planning.disruption.search.shop import Shop
 from growth.planning.disruption.search.sight import Sight
 from growth.planning.recent import Recent
@@ -31,6 +32,8 @@ from growth.planning.recent import Recent
 ATTEMPTS: Final = 4
 # So many steps are few enough to search once more: some hundred nodes. Where there are more, the next decision mends it.
 THOROUGH: Final = 20_000
+# Where nothing is found so many steps are tried each by itself: every one is rehearsed among all nodes.
+BY_ITSELF: Final = 16
 # A decision that moves more pods than another must leave so many percent less to be paid.
 MORE_PERCENT: Final = 3
 
@@ -59,7 +62,8 @@ def _searched(
     situation: Situation, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], options: SearchOptions
 ) -> Found:
     search = _Search(situation, candidates, options)
-    course = search.within(rooms)
+    soon = when_gone(situation)
+    course = search.within(rooms) if soon is None else search.towards_what_comes(soon, rooms)
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
@@ -94,6 +98,22 @@ class _Search:
         towards = self._towards(target, rooms)
         return towards if towards.steps or not towards.complete else self._attempted(rooms)
 
+    def towards_what_comes(self, soon: Situation, rooms: Mapping[str, Room]) -> Course:
+        """As much as can be made now of what would be decided without the pods that are on their way out."""
+        later = _Search(soon, self._candidates, self._options)
+        target = later._best({pool: _opened(room) for pool, room in rooms.items()})
+        self.steps += later.steps
+        if not target.complete:
+            target.steps = []  # they are right for what comes, and perhaps not for what is
+            return target
+        course = self._towards(target, rooms)
+        waits = wait(course, soon)
+        if course.steps or waits or not course.complete:
+            return course
+        course = self.within(rooms)
+        wait(course, soon)
+        return course
+
     def _best(self, rooms: Mapping[str, Room]) -> Course:
         best = self._attempted(rooms)
         if best.complete and self.steps < THOROUGH:
@@ -102,8 +122,10 @@ class _Search:
             for other in [self._attempted(rooms, first=oversized)] if oversized else []:
                 best = other if other.complete and self._better(other, best) else best
         if best.complete and not best.steps:
-            other = self._by_prefix(rooms)
-            best = other if other.steps else best
+            for last in (self._by_prefix, self._by_itself):
+                other = last(rooms)
+                if other.steps or not other.complete:
+                    return other
         return best
 
     def _better(self, one: Course, other: Course) -> bool:
@@ -124,6 +146,23 @@ class _Search:
             if course.steps or not course.taken_back or not course.complete:
                 break
             doubted |= {name: course.why[name] for name in course.taken_back}
+        return course
+
+    def _by_itself(self, rooms: Mapping[str, Room]) -> Course:
+        """One step and no other: a node alone, else a prefix of Karpenter's order; what saves most for each pod it moves.
+
+        Steps that are tried together are taken back together.
+        """
+        course = self._course(self._candidates, rooms, {})
+        ways = Exchange(course).by_themselves(in_order(self._candidates), most=THOROUGH)
+        self._count(course)
+        for group in ways[:BY_ITSELF] if course.complete else ():
+            trial = self._course(self._candidates, rooms, {})
+            Exchange(trial).make(group)
+            rehearse(trial)
+            self._count(trial)
+            if trial.steps or not trial.complete:
+                return trial
         return course
 
     def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = ()) -> Course:

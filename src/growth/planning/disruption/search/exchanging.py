@@ -100,6 +100,42 @@ class Exchange:
             if not ground.takes(at) and self._goes_for_one((at,)):
                 self._make((at,), _Way())
 
+    def by_themselves(self, candidates: Sequence[OwnedNode], *, most: int) -> list[tuple[int, ...]]:
+        """Groups that would pay if nothing else were done: each node alone, then prefixes of the candidates' order; those
+        first that save most for each pod that they move. Ends after so many steps.
+        """
+        ground = self._ground
+        order = [
+            at for node in candidates if (at := ground.index.get(node.name)) in ground.owned and ground.evicted[at]
+        ]
+        until = ground.steps + most
+        found: list[tuple[int, ...]] = []
+        for groups in (
+            [(at,) for at in order],
+            [tuple(order[:size]) for size in range(2, min(PREFIX, len(order)) + 1)],
+        ):
+            worth: dict[tuple[int, ...], int] = {}
+            for group in groups:
+                if self._course.over() or ground.steps >= until:
+                    break
+                trial = ground.with_purchase(group)
+                bought = None if trial is None else self._bought(group, trial)
+                if bought is not None:
+                    evictions = sum(len(ground.evicted[at]) for at in group)
+                    worth[group] = self._course.saved(Step(group, bought)) // evictions
+            found += sorted(worth, key=lambda group: (-worth[group], group))
+        return found
+
+    def make(self, group: tuple[int, ...]) -> None:
+        """One of them goes, with machines added until kube-scheduler would find all places, where that is known to do.
+
+        Not while pods wait: for them somebody else buys, and then there is room again.
+        """
+        way = None
+        if not self._course.situation.demands:
+            way = self._believed(group, self._ground.with_purchase(group), _Way(), among_all=True)
+        self._make(group, _Way() if way is None else way[1])
+
     def _goes_for_one(self, group: tuple[int, ...]) -> bool:
         trial = self._ground.with_purchase(group)
         if trial is None:
