@@ -1,36 +1,9 @@
-"""Looks that do not trust the cache: what the server itself says now, whole."""
+"""Looks that do not trust the cache: the pods of a node as the server itself has them now."""
 
-from typing import TypeVar
-
-from growth.api.kinds import Kind
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod
 from growth.controllers.environment import Environment
-from growth.kube.api import Api
-from growth.kube.errors import Gone
-
-T = TypeVar("T")
-
-PAGE = 500
-
-
-async def every(api: Api, kind: Kind[T], *, fields: str = "", labels: str = "") -> list[T]:
-    """All objects of the kind that fields and labels select, of one revision; an error rather than a part of them."""
-    found: list[T] = []
-    limit, page = PAGE, ""
-    while True:
-        try:
-            answer = await api.list(kind, fields=fields, labels=labels, limit=limit, page=page)
-        except Gone:
-            if not page:
-                raise
-            # The pages' revision was compacted away while we read: ask for all in one answer.
-            found, limit, page = [], 0, ""
-            continue
-        found += answer.items
-        page = answer.next
-        if not page:
-            return found
+from growth.kube.whole import every
 
 
 async def pods_on(env: Environment, node: str) -> list[CachedPod]:

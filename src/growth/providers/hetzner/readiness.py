@@ -15,6 +15,7 @@ from growth.api.karpenter import NodeClassReference
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import NotFound
+from growth.kube.whole import every
 from growth.ports import Clock
 from growth.providers.hetzner import classes
 from growth.providers.hetzner.account import Account
@@ -28,7 +29,6 @@ from growth.providers.userdata import UserDataError
 LOOK_SECONDS: Final = 1.0
 # A refusal of the vendor that no check foresaw stands in the class' conditions for so long, and is then tried again.
 COMPLAINT_SECONDS: Final = 300.0
-PAGE: Final = 500
 
 USER_DATA_INVALID: Final = "UserDataInvalid"
 
@@ -58,17 +58,10 @@ class Readiness:
         self._listeners.append(listener)
 
     async def classes(self) -> Sequence[HetznerNodeClass]:
-        found: list[HetznerNodeClass] = []
-        page = ""
-        while True:
-            try:
-                answer = await self._api.list(HETZNER_NODE_CLASS, limit=PAGE, page=page)
-            except NotFound:
-                return ()  # the definition is not installed: there are none
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
+        try:
+            return await every(self._api, HETZNER_NODE_CLASS)
+        except NotFound:
+            return ()  # the definition is not installed: there are none
 
     async def found(self, uses: NodeClassReference) -> HetznerNodeClass | None:
         """The class; None where there is none, or it is another cloud's."""

@@ -13,9 +13,10 @@ from typing import Final
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import NODE
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, GateClosed, KubeError, NotFound
+from growth.kube.whole import every
 from growth.ports import Clock
 from growth.providers.catalogues.hetzner import CPU_KEPT, CSI_LOCATION_LABEL, PODS
 from growth.providers.hetzner import labels
@@ -32,7 +33,6 @@ _log = logger("standin")
 
 STAND_IN_LABEL: Final = "growth.dev/hetzner-stand-in"
 LOOK_SECONDS: Final = 5.0
-PAGE: Final = 500
 RUNNING: Final = "running"
 # Of the advertised memory: what the kernel shows, and what of it a kubelet leaves to pods.
 MEMORY_PERCENT: Final = 96
@@ -66,7 +66,7 @@ class StandIn:
 
     async def look(self) -> None:
         """Once: a Node for each machine that runs and has none, and none for a machine that is gone."""
-        nodes = {node.metadata.name: node for node in await self._nodes()}
+        nodes = {node.metadata.name: node for node in await every(self._api, NODE, labels=selector(self._cluster))}
         servers = await self._provider.machines.all(within=LOOK_SECONDS / 2)
         types = {kind.name: kind for kind in await self._provider.account.server_types()}
         for server in servers.values():
@@ -77,16 +77,6 @@ class StandIn:
             if number is not None and number not in servers and await self._is_gone(number):
                 with contextlib.suppress(NotFound):
                     await self._api.delete(NODE, node.metadata.name, uid=node.metadata.uid)
-
-    async def _nodes(self) -> list[Node]:
-        found: list[Node] = []
-        page = ""
-        while True:
-            answer = await self._api.list(NODE, labels=selector(self._cluster), limit=PAGE, page=page)
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
 
     async def _is_gone(self, number: int) -> bool:
         try:

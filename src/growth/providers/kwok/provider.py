@@ -31,6 +31,7 @@ from growth.api.kinds import Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS, KWOKNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, Conflict, GateClosed, KubeError, NotFound
+from growth.kube.whole import every
 from growth.ports import Clock, Random
 from growth.providers.choice import Choice, choices
 from growth.providers.kwok import records
@@ -39,7 +40,6 @@ from growth.providers.kwok.records import Record, State, Unreadable
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.units import Duration, UnitError
 
-PAGE: Final = 500
 # A write that somebody else forestalled is decided anew, but not for ever.
 ATTEMPTS: Final = 3
 # As Karpenter's KWOK provider: a kubelet that has been silent so long will not come back.
@@ -249,20 +249,8 @@ class KwokProvider:
         return item
 
     async def _records(self) -> Sequence[ConfigMap]:
-        found: list[ConfigMap] = []
-        page = ""
-        while True:
-            answer = await self._api.list(
-                CONFIG_MAP,
-                namespace=self._namespace,
-                labels=f"{names.KWOK_MACHINE_LABEL}={self._cluster}",
-                limit=PAGE,
-                page=page,
-            )
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
+        mine = f"{names.KWOK_MACHINE_LABEL}={self._cluster}"
+        return await every(self._api, CONFIG_MAP, namespace=self._namespace, labels=mine)
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[Faults]:

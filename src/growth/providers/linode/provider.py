@@ -29,6 +29,7 @@ from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.kube.whole import every
 from growth.ports import Clock, Random
 from growth.providers.choice import Choice, choices
 from growth.providers.http import CallError, NotSent, Refused
@@ -60,7 +61,6 @@ LOOK_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 60.0
 # What is sold is read so often.
 SOLD_SECONDS: Final = 300.0
-PAGE: Final = 500
 
 CLASS_DRIFTED: Final = "NodeClassDrifted"
 
@@ -276,14 +276,8 @@ class LinodeProvider:
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
         if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
             return {}
-        found: dict[str, str] = {}
-        page = ""
-        while True:
-            answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
-            found |= {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in answer.items}
-            page = answer.next
-            if not page:
-                return found
+        claims = await every(self._api, NODE_CLAIM)
+        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
 
     def _shown(self, instance: wire.Instance, sold: Catalogue, full: Mapping[str, str]) -> CloudMachine:
         kind = next((each for each in sold.types if each.name == instance.type), None)

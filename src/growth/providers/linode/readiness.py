@@ -14,6 +14,7 @@ from growth.api.karpenter import NodeClassReference
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass, LinodeNodeClassSpec
 from growth.kube.api import Api
 from growth.kube.errors import NotFound
+from growth.kube.whole import every
 from growth.ports import Clock
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
@@ -28,7 +29,6 @@ from growth.providers.userdata import UserDataError
 LOOK_SECONDS: Final = 1.0
 # A refusal of the vendor that no check foresaw stands in the class' conditions for so long, and is then tried again.
 COMPLAINT_SECONDS: Final = 300.0
-PAGE: Final = 500
 REFUSED: Final = "Refused"
 TOKEN_REFUSED: Final = "TokenRefused"  # noqa: S105 - a reason
 
@@ -55,17 +55,10 @@ class Readiness:
         self._token: tuple[float, Problem] | None = None
 
     async def classes(self) -> Sequence[LinodeNodeClass]:
-        found: list[LinodeNodeClass] = []
-        page = ""
-        while True:
-            try:
-                answer = await self._api.list(LINODE_NODE_CLASS, limit=PAGE, page=page)
-            except NotFound:
-                return ()  # the definition is not installed: there are none
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
+        try:
+            return await every(self._api, LINODE_NODE_CLASS)
+        except NotFound:
+            return ()  # the definition is not installed: there are none
 
     async def found(self, uses: NodeClassReference) -> LinodeNodeClass | None:
         """The class; None where there is none, or it is another cloud's."""

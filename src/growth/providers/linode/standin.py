@@ -14,9 +14,10 @@ from growth.api.clouds import CloudError
 from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.kinds import Json
-from growth.api.nodes import NODE, Node
+from growth.api.nodes import NODE
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, GateClosed, KubeError, NotFound
+from growth.kube.whole import every
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.joining import taints_of
@@ -30,7 +31,6 @@ _log = logger("standin")
 
 STAND_IN_LABEL: Final = "growth.dev/linode-stand-in"
 LOOK_SECONDS: Final = 5.0
-PAGE: Final = 500
 RUNNING: Final = "running"
 # Of the advertised memory: what the kernel shows, and what of it a kubelet leaves to pods.
 MEMORY_PERCENT: Final = 96
@@ -64,7 +64,7 @@ class StandIn:
     async def look(self) -> None:
         """Once: a Node for each machine that runs and has none, and none for a machine that is gone."""
         held = (await self._provider.parts()).held
-        nodes = {node.metadata.name: node for node in await self._nodes()}
+        nodes = {node.metadata.name: node for node in await every(self._api, NODE, labels=selector(self._cluster))}
         listed = await held.machines.since(self._clock.monotonic() - LOOK_SECONDS / 2)
         machines = {each.id: each for each in listed}
         types = {kind.name: kind for kind in (await self._provider.catalogue()).types}
@@ -76,16 +76,6 @@ class StandIn:
             if number is not None and number not in machines and await held.instance(number) is None:
                 with contextlib.suppress(NotFound):
                     await self._api.delete(NODE, node.metadata.name, uid=node.metadata.uid)
-
-    async def _nodes(self) -> list[Node]:
-        found: list[Node] = []
-        page = ""
-        while True:
-            answer = await self._api.list(NODE, labels=selector(self._cluster), limit=PAGE, page=page)
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
 
     async def _register(self, instance: wire.Instance, types: Mapping[str, InstanceType]) -> None:
         uid, kind = tags.uid_of(instance.tags), types.get(instance.type)
