@@ -33,11 +33,12 @@ from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
-from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import shown
 from growth.providers.hetzner.wire import Action, Image, Server
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
+from growth.providers.nodeclasses import REFUSED
 from growth.providers.shortages import Shortages
 from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
@@ -90,7 +91,7 @@ class Buying:
         groups: Groups,
         machines: Machines,
         credentials: Credentials,
-        readiness: Readiness,
+        readiness: HetznerReadiness,
         shortages: Shortages,
         deletions: Deletions,
         inventory: Inventory,
@@ -196,10 +197,10 @@ class Buying:
                 return None
             case Meaning.CONFIG:
                 self._account.forget()
-                self._readiness.complain(node_class, said)
+                self._readiness.complain(node_class, f"Hetzner refused a machine of this class: {said}")
                 raise CreateError(
                     f"Hetzner refuses a machine of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {said}",
-                    reason=failures.REASONS[Meaning.CONFIG],
+                    reason=REFUSED,
                     retryable=False,
                 ) from error
             case _:

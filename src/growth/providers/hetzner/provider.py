@@ -28,7 +28,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock, Random
-from growth.providers.hetzner import failures, inventory, labels, offerings
+from growth.providers.hetzner import inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.buying import Buying, Deletions
 from growth.providers.hetzner.classes import comparable, hash_of
@@ -37,11 +37,12 @@ from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory, owned_types
 from growth.providers.hetzner.machines import Machines
-from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import image_of, shown
 from growth.providers.hetzner.wire import Server
 from growth.providers.http import CallError, NotSent, Refused
 from growth.providers.joining import Credentials
+from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 
 # After a refusal that concerns the whole account nobody asks again for so long.
@@ -87,7 +88,7 @@ class HetznerProvider:
         self.machines = Machines(cloud, cluster=cluster, clock=clock)
         self.credentials = Credentials(api, namespace=namespace, clock=clock, random=random)
         self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
-        self.readiness = Readiness(api, self.account, self.credentials, clock=clock)
+        self.readiness = HetznerReadiness(api, self.account, self.credentials, clock=clock)
         self._shortages = Shortages(clock, seconds=refused_seconds)
         self._held: tuple[float, CloudError] | None = None
         self._deletions = Deletions(clock)
@@ -317,9 +318,9 @@ class HetznerProvider:
                 )
             case Meaning.FATAL:
                 self.readiness.token_refused(said)
-                return self._hold(CreateError(said, reason=failures.REASONS[Meaning.FATAL]))
+                return self._hold(CreateError(said, reason=TOKEN_REFUSED))
             case Meaning.CONFIG:
-                return CreateError(f"Hetzner refuses: {said}", reason=failures.REASONS[Meaning.CONFIG], retryable=False)
+                return CreateError(f"Hetzner refuses: {said}", reason=REFUSED, retryable=False)
             case _:
                 return CloudUnavailable(f"Hetzner cannot do it now: {said}")
 

@@ -46,7 +46,8 @@ from growth.providers.linode.finding import PROVISIONING, Order
 from growth.providers.linode.holdings import INSTANCES, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
-from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
+from growth.providers.linode.readiness import LinodeReadiness
+from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
@@ -121,7 +122,7 @@ class LinodeProvider:
         self._sold: Listing[Catalogue] = Listing(self._read_catalogue, clock=clock)
         self._found: Listing[Parts] = Listing(self._find, clock=clock)
         self._types: dict[str, str] = {}  # by the claim's UID: the type that was begun with
-        self.readiness = Readiness(api, cloud, self._home, credentials=self._credentials, clock=clock)
+        self.readiness = LinodeReadiness(api, cloud, self._home, credentials=self._credentials, clock=clock)
 
     async def parts(self) -> Parts:
         """The cluster at Linode is looked for once. Raises `CallError` and `CloudUnavailable`."""
@@ -210,7 +211,7 @@ class LinodeProvider:
                         self._shortages.add((option.key,))
                         self._types.pop(claim.metadata.uid, None)
                     case Meaning.CONFIG:
-                        self.readiness.complain(node_class, in_words(error))
+                        self.readiness.complain(node_class, f"Linode refuses machines of this class: {in_words(error)}")
                         raise
                     case _:
                         raise
