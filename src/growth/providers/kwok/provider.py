@@ -18,7 +18,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     NodeClassNotReady,
@@ -33,12 +32,12 @@ from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, Conflict, GateClosed, KubeError, NotFound
 from growth.kube.whole import every
 from growth.ports import Clock, Random
-from growth.providers.choice import Choice, choices
+from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
 from growth.providers.kwok.records import Record, State, Unreadable
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
-from growth.units import Duration, UnitError
+from growth.units import Duration
 
 # A write that somebody else forestalled is decided anew, but not for ever.
 ATTEMPTS: Final = 3
@@ -88,7 +87,7 @@ class KwokProvider:
             known = await self._existing(claim)
             if known is not None:
                 return records.machine(known)
-            options = self._options(claim)
+            options = to_be_had(claim, self._catalogue, self._shortages)
             for option in options:
                 if faults.lacks(option.key, now=self._clock.now()):
                     self._shortages.add((option.key,))
@@ -99,10 +98,7 @@ class KwokProvider:
                             continue
                         return await self._make(claim, option, node_class)
                 return await self._make(claim, option, node_class)
-            raise InsufficientCapacity(
-                f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
-                f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
-            )
+            raise none_left(claim, options)
 
     async def delete(self, claim: NodeClaim) -> None:
         name, uid = claim.metadata.name, claim.metadata.uid
@@ -163,15 +159,6 @@ class KwokProvider:
         return REPAIRS
 
     # Buying.
-
-    def _options(self, claim: NodeClaim) -> Sequence[Choice]:
-        try:
-            found = choices(claim, self._catalogue)
-        except UnitError as error:
-            raise CreateError(
-                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
-            ) from error
-        return [each for each in found if each.offering.available and each.key not in self._shortages]
 
     async def _make(self, claim: NodeClaim, option: Choice, node_class: KWOKNodeClass) -> CloudMachine:
         delay = Duration.parse(node_class.spec.node_registration_delay or "0s").timedelta

@@ -17,7 +17,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     QuotaExceeded,
@@ -31,7 +30,7 @@ from growth.kube.api import Api
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.whole import every
 from growth.ports import Clock, Random
-from growth.providers.choice import Choice, choices
+from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.http import CallError, NotSent, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import offerings, tags, wire
@@ -51,7 +50,6 @@ from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
-from growth.units import UnitError
 
 _log = logger("linode")
 
@@ -215,22 +213,12 @@ class LinodeProvider:
                         raise
                     case _:
                         raise
-        raise InsufficientCapacity(
-            f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
-            f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
-        )
+        raise none_left(claim, options)
 
     def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
         """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node."""
-        try:
-            found = choices(claim, sold)
-        except UnitError as error:
-            raise CreateError(
-                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
-            ) from error
         begun = self._types.get(claim.metadata.uid)
-        usable = [each for each in found if each.offering.available and each.key not in self._shortages]
-        return sorted(usable, key=lambda each: each.type.name != begun)
+        return sorted(to_be_had(claim, sold, self._shortages), key=lambda each: each.type.name != begun)
 
     # Ending.
 
