@@ -5,7 +5,6 @@ claimed is not shown: it is `ending`'s to collect, under the lock of its key.
 """
 
 import contextlib
-import copy
 import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -27,11 +26,11 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
-from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.kube.whole import every
 from growth.ports import Clock, Random
+from growth.providers.answering import Hold, in_our_words
 from growth.providers.choice import Choice, none_left, to_be_had
-from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import offerings, tags, wire
 from growth.providers.linode.booking import Late
@@ -53,8 +52,6 @@ from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
-# After a refusal that concerns the whole account nobody asks again for so long.
-HELD_SECONDS: Final = 60.0
 # How old a list may be that says that a machine is there.
 LOOK_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 60.0
@@ -116,7 +113,7 @@ class LinodeProvider:
         self._orphan_seconds = orphan_seconds
         self._parts: Parts | None = None
         self._shortages = Shortages(clock, seconds=refused_seconds)
-        self._held: tuple[float, CloudError] | None = None
+        self._hold = Hold(clock)
         self._sold: Listing[Catalogue] = Listing(self._read_catalogue, clock=clock)
         self._found: Listing[Parts] = Listing(self._find, clock=clock)
         self._types: dict[str, str] = {}  # by the claim's UID: the type that was begun with
@@ -181,7 +178,7 @@ class LinodeProvider:
     # Buying.
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
-        self._check_held()
+        self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             buying, sold = (await self.parts()).buying, await self._catalogue()
@@ -314,15 +311,6 @@ class LinodeProvider:
 
     # Errors in our words.
 
-    def _check_held(self) -> None:
-        if self._held is not None and self._held[0] > self._clock.monotonic():
-            raise copy.copy(self._held[1])  # without the way that the first one came
-
-    def _hold(self, error: CloudError) -> CloudError:
-        """Nobody buys for a while: the next would be refused as well, and calls are counted."""
-        self._held = (self._clock.monotonic() + HELD_SECONDS, error)
-        return error
-
     @contextlib.asynccontextmanager
     async def _answering(
         self,
@@ -330,21 +318,12 @@ class LinodeProvider:
         *,
         unanswered: Callable[[str], CloudError] = CloudUnavailable,
     ) -> AsyncIterator[None]:
-        """Nothing but errors of `growth.api.clouds` comes out. Whoever only reads learns nothing from a refusal."""
-        try:
-            yield
-        except Refused as error:
-            raise (words or self._unknown)(error) from error
-        except NotSent as error:
-            raise unanswered(f"Linode was not asked: {error}") from error
-        except CallError as error:
-            raise unanswered(f"Linode did not answer: {error}") from error
-        except Late as error:
-            raise unanswered(f"others are at work on {error}") from error
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            raise CloudUnavailable(f"what the cluster says of it cannot be read: {error}") from error
+        """Whoever only reads learns nothing from a refusal."""
+        async with in_our_words("Linode", words or self._unknown, unanswered=unanswered):
+            try:
+                yield
+            except Late as error:
+                raise unanswered(f"others are at work on {error}") from error
 
     def _provisioning(self, message: str) -> CloudError:
         return CreateError(message, reason=PROVISIONING)
@@ -359,7 +338,7 @@ class LinodeProvider:
         said = in_words(error)
         match meaning(error):
             case Meaning.QUOTA:
-                return self._hold(
+                return self._hold.begin(
                     QuotaExceeded(f"the account may hold no more: {said}; ask Linode for a higher limit, or buy less")
                 )
             case Meaning.FULL:
@@ -368,7 +347,7 @@ class LinodeProvider:
                 )
             case Meaning.FATAL:
                 self.readiness.token_refused(said)
-                return self._hold(CreateError(said, reason=TOKEN_REFUSED))
+                return self._hold.begin(CreateError(said, reason=TOKEN_REFUSED))
             case Meaning.CONFIG:
                 return CreateError(f"Linode refuses: {said}", reason=REFUSED, retryable=False)
             case _:
