@@ -19,6 +19,7 @@ from growth.api.nodeclasses import HetznerInventoryMachine, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.whole import every
+from growth.providers import numbered
 from growth.providers.catalogues import hetzner as listed
 from growth.providers.choice import Choice
 
@@ -115,8 +116,7 @@ class Inventory:
 
 
 def number_of(provider_id: str) -> int | None:
-    digits = provider_id.removeprefix(SCHEME) if provider_id.startswith(SCHEME) else ""
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+    return numbered.number_of(provider_id, scheme=SCHEME)
 
 
 def known_types() -> Mapping[str, InstanceType]:

@@ -4,7 +4,6 @@ Everything that a caller hears is an error of `growth.api.clouds`, or one that e
 cluster's label are shown or touched.
 """
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -27,6 +26,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.ports import Clock, Random
 from growth.providers.answering import Hold, in_our_words
+from growth.providers.contract import REPAIRS
 from growth.providers.hetzner import inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.buying import Buying, Deletions
@@ -53,11 +53,6 @@ NAME_CHARACTERS: Final = 63
 CLASS_DRIFTED: Final = "NodeClassDrifted"
 LOCATION_DRIFTED: Final = "LocationDrifted"
 IMAGE_DRIFTED: Final = "ImageDrifted"
-
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 class HetznerProvider:

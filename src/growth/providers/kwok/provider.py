@@ -8,7 +8,6 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
-import datetime as dt
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from growth.kube.errors import AlreadyExists, ConfigError, Conflict, GateClosed,
 from growth.kube.whole import every
 from growth.ports import Clock, Random
 from growth.providers.choice import Choice, none_left, to_be_had
+from growth.providers.contract import REPAIRS
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
 from growth.providers.kwok.records import Record, State, Unreadable
@@ -41,11 +41,6 @@ from growth.units import Duration
 
 # A write that somebody else forestalled is decided anew, but not for ever.
 ATTEMPTS: Final = 3
-# As Karpenter's KWOK provider: a kubelet that has been silent so long will not come back.
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 class KwokProvider:

@@ -6,7 +6,6 @@ claimed is not shown: it is `ending`'s to collect, under the lock of its key.
 
 import contextlib
 import dataclasses
-import datetime as dt
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from growth.kube.whole import every
 from growth.ports import Clock, Random
 from growth.providers.answering import Hold, in_our_words
 from growth.providers.choice import Choice, none_left, to_be_had
+from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import offerings, tags, wire
@@ -59,11 +59,6 @@ DRIFT_SECONDS: Final = 60.0
 SOLD_SECONDS: Final = 300.0
 
 CLASS_DRIFTED: Final = "NodeClassDrifted"
-
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
