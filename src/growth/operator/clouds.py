@@ -17,7 +17,7 @@ from growth.providers.catalogues.file import CatalogueError, load
 from growth.providers.hetzner.client import DIALECT, ENDPOINT, HetznerApi
 from growth.providers.hetzner.keeper import Keeper
 from growth.providers.hetzner.provider import HetznerProvider
-from growth.providers.hetzner.standin import StandIn, selector
+from growth.providers.hetzner.standin import StandIn
 from growth.providers.http import Client, EndpointError, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
@@ -144,8 +144,8 @@ def _hetzner(
         keeper = Keeper(api, provider, clock=clock, random=random)
         if not fake:
             return Cloud(provider, (keeper,))
-        stand_in = StandIn(api, cloud, provider, cluster=cluster, clock=clock)
-        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=selector(cluster))
+        stand_in = StandIn(api, cloud, provider, cluster=cluster)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=stand_in.selector)
         return Cloud(provider, (keeper, stand_in, kubelets))
 
     return make
@@ -190,8 +190,7 @@ def _linode(
         if not fake:
             return Cloud(provider, (keeper,))
         stand_in = linode_standin.StandIn(api, provider, cluster=cluster, clock=clock)
-        mine = linode_standin.selector(cluster)
-        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=mine)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=stand_in.selector)
         return Cloud(provider, (keeper, stand_in, kubelets))
 
     return make
