@@ -13,9 +13,9 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.ports import Clock, Random, Response, TransportError
-from growth.sim.clouds.frame import KEPT, Called, Dropped, Page
+from growth.sim.clouds.frame import KEPT, Called, Dropped, Page, draw
 from growth.sim.clouds.hetzner import resources
-from growth.sim.clouds.hetzner.faults import GOOD, Faults, draw
+from growth.sim.clouds.hetzner.faults import GOOD, REFUSALS, Faults
 from growth.sim.clouds.hetzner.market import Market, pricing
 from growth.sim.clouds.hetzner.objects import Server
 from growth.sim.clouds.hetzner.project import Limits, Project
@@ -112,7 +112,8 @@ class HetznerFake:
         now = self.project.now
         parts = urllib.parse.urlsplit(request.url)
         path, write = parts.path, request.method not in {"GET", "HEAD"}
-        fate = draw(self.faults, lambda rate: self._random.uniform(0.0, 1.0) < rate, write=write)
+        disturbed = self.faults.conflict if write else 0.0
+        fate = draw(self.faults, lambda rate: self._random.uniform(0.0, 1.0) < rate, disturbed=disturbed)
         headers = {
             "content-type": "application/json",
             "date": email.utils.format_datetime(now, usegmt=True),
@@ -135,8 +136,8 @@ class HetznerFake:
                 )
             if fate.page is not None:
                 raise fate.page
-            if fate.refusal is not None:
-                raise fate.refusal
+            if fate.trouble is not None:
+                raise Refusal(*REFUSALS[fate.trouble])
             if write and self.readonly:
                 raise Refusal(403, "token_readonly", "the token is only allowed to perform GET requests")
             reply = self._route(request.method, path, urllib.parse.parse_qs(parts.query), request.body)

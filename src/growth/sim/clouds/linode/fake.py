@@ -13,10 +13,10 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.ports import Clock, Random, Response, TransportError
-from growth.sim.clouds.frame import KEPT, Called, Dropped, Page
+from growth.sim.clouds.frame import KEPT, Called, Dropped, Page, draw
 from growth.sim.clouds.ledger import Ledger
 from growth.sim.clouds.linode.account import Account, Limits, Times
-from growth.sim.clouds.linode.faults import Faults, draw
+from growth.sim.clouds.linode.faults import REFUSALS, Faults
 from growth.sim.clouds.linode.instances import Instances
 from growth.sim.clouds.linode.lke import Lke
 from growth.sim.clouds.linode.market import REGIONS, Market
@@ -138,7 +138,7 @@ class LinodeFake:
         parts = urllib.parse.urlsplit(request.url)
         given = {name.lower(): value for name, value in request.headers.items()}
         write = request.method not in {"GET", "HEAD"}
-        fate = draw(self.faults, self.account.chance, write=write)
+        fate = draw(self.faults, self.account.chance, disturbed=self.faults.busy if write else 0.0)
         window = self._windows[_sort(request.method, parts.path)]
         headers = {"content-type": "application/json", "date": email.utils.format_datetime(now, usegmt=True)}
 
@@ -154,8 +154,8 @@ class LinodeFake:
                 raise Refusal(429, "Too many requests")
             if fate.page is not None:
                 raise fate.page
-            if fate.refusal is not None:
-                raise fate.refusal
+            if fate.trouble is not None:
+                raise Refusal(*REFUSALS[fate.trouble])
             if write and self.readonly:
                 raise Refusal(401, "Your OAuth token is not authorized to use this endpoint.")
             query = urllib.parse.parse_qs(parts.query)
