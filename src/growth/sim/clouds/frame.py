@@ -1,11 +1,13 @@
 """What every fake of a cloud has: how calls go wrong, what was called, and the words by which people set both."""
 
+import abc
 import dataclasses
 import datetime as dt
 import enum
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+from growth.api.kinds import Json
 from growth.sim.ports import Answer
 
 Chance = Callable[[float], bool]
@@ -13,6 +15,27 @@ Chance = Callable[[float], bool]
 SLOW_SECONDS: Final = 20.0
 # Of the calls that a fake remembers.
 KEPT: Final = 10_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reply:
+    """The call was performed. `body` None: there is none."""
+
+    status: int
+    body: Any = None
+
+
+class Refusal(Exception, abc.ABC):
+    """An answer with an error in it. `code` is for those who watch."""
+
+    def __init__(self, text: str, *, status: int, code: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+
+    @abc.abstractmethod
+    def body(self) -> Json:
+        """As the vendor writes it."""
 
 
 class Dropped(Exception):
@@ -68,13 +91,20 @@ class CallFaults:
 
 
 class Trouble(enum.Enum):
-    """Why a call is refused with nothing done. Each vendor says it in its own words."""
+    """Why a call is refused with nothing done, whatever it asks for. Each vendor says it in its own words."""
 
+    STRANGER = "stranger"
+    """Its token is missing or not known."""
+    SPENT = "spent"
+    """No calls are left."""
+    READONLY = "readonly"
+    """Of writes: the token may only read."""
+    # On purpose:
     LIMITED = "limited"
     BROKEN = "broken"
     DOWN = "down"
     DISTURBED = "disturbed"
-    """Only of writes: something else is at work on it."""
+    """Of writes: something else is at work on it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

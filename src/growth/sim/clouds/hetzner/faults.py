@@ -29,6 +29,8 @@ GOOD: Final = Faults()
 NAMES: Final = tuple(field.name.replace("_", "-") for field in dataclasses.fields(Faults))
 # In the vendor's words.
 REFUSALS: Final = {
+    Trouble.STRANGER: (401, "unauthorized", "unable to authenticate"),
+    Trouble.READONLY: (403, "token_readonly", "the token is only allowed to perform GET requests"),
     Trouble.LIMITED: (429, "rate_limit_exceeded", "limit of requests per hour reached"),
     Trouble.BROKEN: (500, "server_error", "internal server error"),
     Trouble.DOWN: (503, "service_error", "a service is not available"),

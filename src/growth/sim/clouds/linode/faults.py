@@ -28,6 +28,9 @@ NAMES: Final = tuple(field.name.replace("_", "-") for field in dataclasses.field
 LATE_SECONDS: Final = 30.0
 # In the vendor's words.
 REFUSALS: Final = {
+    Trouble.STRANGER: (401, "Invalid Token"),
+    Trouble.SPENT: (429, "Too many requests"),
+    Trouble.READONLY: (401, "Your OAuth token is not authorized to use this endpoint."),
     Trouble.LIMITED: (429, "Too many requests"),
     Trouble.BROKEN: (500, "Internal Server Error"),
     Trouble.DOWN: (503, "Service Unavailable"),
