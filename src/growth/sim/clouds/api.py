@@ -9,9 +9,10 @@ import collections
 import dataclasses
 import datetime as dt
 import email.utils
+import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +20,10 @@ from growth.ports import Clock, Random, Response, TransportError
 from growth.sim.clouds.frame import KEPT, Called, Dropped, Fate, Page, Refusal, Reply, Trouble
 from growth.sim.clouds.ledger import Ledger
 from growth.sim.ports import Answer, Request
+
+H = TypeVar("H")
+# By method and by the pattern of the path below the API's base.
+Routes = Mapping[tuple[str, str], H]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,6 +160,18 @@ class FakeApi(abc.ABC):
     def _answer(self, asked: Asked, status: int, body: Any, headers: Mapping[str, str]) -> Answer:
         limits = self._meter(asked).headers(self.now)
         return Answer(status, {**headers, **limits}, b"" if body is None else msgspec.json.encode(body))
+
+    def _routed(self, routes: Routes[H], path: str, asked: Asked) -> tuple[H, tuple[Any, ...]]:
+        """Who performs the call, and the numbers and names in its path."""
+        known = False
+        for (method, pattern), handler in routes.items():
+            match = re.fullmatch(pattern, path)
+            if match is None:
+                continue
+            known = True
+            if method == asked.method:
+                return handler, tuple(int(each) if each.isdigit() else each for each in match.groups())
+        raise self._refusal(Trouble.METHOD if known else Trouble.NOWHERE, asked)
 
     def _chance(self, rate: float) -> bool:
         return self._random.uniform(0.0, 1.0) < rate

@@ -91,7 +91,7 @@ class CallFaults:
 
 
 class Trouble(enum.Enum):
-    """Why a call is refused with nothing done, whatever it asks for. Each vendor says it in its own words."""
+    """Why a call is refused before it reaches what it is about. Each vendor says it in its own words."""
 
     STRANGER = "stranger"
     """Its token is missing or not known."""
@@ -99,6 +99,10 @@ class Trouble(enum.Enum):
     """No calls are left."""
     READONLY = "readonly"
     """Of writes: the token may only read."""
+    NOWHERE = "nowhere"
+    """There is no such path."""
+    METHOD = "method"
+    """The path is there for other methods."""
     # On purpose:
     LIMITED = "limited"
     BROKEN = "broken"

@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime as dt
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -10,7 +9,7 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.ports import Clock, Random
-from growth.sim.clouds.api import Asked, FakeApi
+from growth.sim.clouds.api import Asked, FakeApi, Routes
 from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
 from growth.sim.clouds.hetzner import resources
 from growth.sim.clouds.hetzner.faults import GOOD, REFUSALS, Faults
@@ -115,20 +114,10 @@ class HetznerFake(FakeApi):
         parts = asked.path.removeprefix(PREFIX).strip("/").split("/")
         if parts[0] in _REMOVED:
             raise Refusal(410, "deprecated_api_endpoint", "datacenters were removed, use locations")
-        known = False
-        for (verb, pattern), handler in self._routes.items():
-            match = re.fullmatch(pattern, "/".join(parts))
-            if match is None:
-                continue
-            known = True
-            if verb == asked.method:
-                numbers = [int(each) if each.isdigit() else each for each in match.groups()]
-                return handler(numbers, asked.query, _decoded(asked.body) if asked.method in {"POST", "PUT"} else {})
-        if known:
-            raise Refusal(405, "method_not_allowed", "method not allowed")
-        raise Refusal(404, "not_found", "no such resource")
+        handler, at = self._routed(self._routes, "/".join(parts), asked)
+        return handler(at, asked.query, _decoded(asked.body) if asked.method in {"POST", "PUT"} else {})
 
-    def _table(self) -> "Mapping[tuple[str, str], _Handler]":
+    def _table(self) -> "Routes[_Handler]":
         project, servers = self.project, self._servers
         table: dict[tuple[str, str], _Handler] = {
             ("GET", "servers"): lambda _, query, __: servers.listed(query),
@@ -158,7 +147,7 @@ class HetznerFake(FakeApi):
 
 
 class _Handler(Protocol):
-    def __call__(self, at: list[Any], query: Query, body: Json, /) -> Reply: ...
+    def __call__(self, at: tuple[Any, ...], query: Query, body: Json, /) -> Reply: ...
 
 
 def _action_routes(project: Project, plural: str, kind: str) -> dict[tuple[str, str], _Handler]:

@@ -31,6 +31,8 @@ NAMES: Final = tuple(field.name.replace("_", "-") for field in dataclasses.field
 REFUSALS: Final = {
     Trouble.STRANGER: (401, "unauthorized", "unable to authenticate"),
     Trouble.READONLY: (403, "token_readonly", "the token is only allowed to perform GET requests"),
+    Trouble.NOWHERE: (404, "not_found", "no such resource"),
+    Trouble.METHOD: (405, "method_not_allowed", "method not allowed"),
     Trouble.LIMITED: (429, "rate_limit_exceeded", "limit of requests per hour reached"),
     Trouble.BROKEN: (500, "server_error", "internal server error"),
     Trouble.DOWN: (503, "service_error", "a service is not available"),

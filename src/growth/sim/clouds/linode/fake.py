@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime as dt
-import re
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -11,7 +10,7 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.ports import Clock, Random
-from growth.sim.clouds.api import Asked, FakeApi
+from growth.sim.clouds.api import Asked, FakeApi, Routes
 from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
 from growth.sim.clouds.ledger import Ledger
 from growth.sim.clouds.linode.account import Account, Limits, Times
@@ -139,23 +138,12 @@ class LinodeFake(FakeApi):
     def _route(self, asked: Asked) -> Reply:
         base = next((each for each in (BETA, STABLE) if asked.path.startswith(f"{each}/")), None)
         if base is None:
-            raise not_found()
-        below = asked.path.removeprefix(base).strip("/")
-        known = False
-        for (verb, pattern), handler in self._routes.items():
-            match = re.fullmatch(pattern, below)
-            if match is None:
-                continue
-            known = True
-            if verb == asked.method:
-                at = tuple(int(each) if each.isdigit() else each for each in match.groups())
-                body = _decoded(asked.body) if asked.method in {"POST", "PUT"} else {}
-                return handler(_Order(at, asked.query, asked.headers.get("x-filter", ""), body, base == BETA))
-        if known:
-            raise Refusal(405, "Method Not Allowed")
-        raise not_found()
+            raise self._refusal(Trouble.NOWHERE, asked)
+        handler, at = self._routed(self._routes, asked.path.removeprefix(base).strip("/"), asked)
+        body = _decoded(asked.body) if asked.method in {"POST", "PUT"} else {}
+        return handler(_Order(at, asked.query, asked.headers.get("x-filter", ""), body, base == BETA))
 
-    def _table(self) -> Mapping[tuple[str, str], _Handler]:
+    def _table(self) -> Routes[_Handler]:
         lke, instances, market, account = self._lke, self._instances, self.market, self.account
         pool, node = r"lke/clusters/(\d+)/pools/(\d+)", r"lke/clusters/(\d+)/nodes/(\d+-[0-9a-f]+)"
         return {

@@ -31,6 +31,8 @@ REFUSALS: Final = {
     Trouble.STRANGER: (401, "Invalid Token"),
     Trouble.SPENT: (429, "Too many requests"),
     Trouble.READONLY: (401, "Your OAuth token is not authorized to use this endpoint."),
+    Trouble.NOWHERE: (404, "Not found"),
+    Trouble.METHOD: (405, "Method Not Allowed"),
     Trouble.LIMITED: (429, "Too many requests"),
     Trouble.BROKEN: (500, "Internal Server Error"),
     Trouble.DOWN: (503, "Service Unavailable"),
