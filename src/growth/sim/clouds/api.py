@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from growth.ports import Clock, Random, Response, TransportError
+from growth.sim.clouds.estate import Estate
 from growth.sim.clouds.frame import KEPT, Called, Dropped, Fate, Page, Refusal, Reply, Trouble
 from growth.sim.clouds.ledger import Ledger
 from growth.sim.ports import Answer, Request
@@ -66,11 +67,12 @@ class Meter(Protocol):
 class FakeApi(abc.ABC):
     """`await fake(request)` is the cloud of a `SimTransport`; `handle` is the same without waiting."""
 
-    def __init__(self, *, clock: Clock, random: Random, tokens: frozenset[str]) -> None:
-        """`tokens` empty: any token is accepted."""
+    def __init__(self, estate: Estate[Any], *, clock: Clock, random: Random, tokens: frozenset[str]) -> None:
+        """`estate` is what the API is about. `tokens` empty: any token is accepted."""
         self.readonly: bool = False
         """The token may only read from now on."""
         self.calls: collections.deque[Called] = collections.deque(maxlen=KEPT)
+        self._estate = estate
         self._clock = clock
         self._random = random
         self._tokens = tokens
@@ -78,18 +80,19 @@ class FakeApi(abc.ABC):
     # -- for those who watch and disturb --------------------------------------------------------------------------
 
     @property
-    @abc.abstractmethod
     def now(self) -> dt.datetime:
         """The moment that it was last brought up to."""
+        return self._estate.now
 
-    @abc.abstractmethod
     def advance(self) -> None:
         """Brings it up to the clock."""
+        self._estate.advance(self._clock.now())
 
     @property
-    @abc.abstractmethod
     def ledger(self) -> Ledger:
         """What was bought, up to now."""
+        self.advance()
+        return self._estate.ledger
 
     @abc.abstractmethod
     def spend(self, calls: int) -> None:
@@ -136,7 +139,7 @@ class FakeApi(abc.ABC):
             note(html.status, done=False)
             return html.answer(), fate.seconds
         if asked.writes:
-            self._validate()
+            self._estate.validate()
         note(0 if fate.lost_answer else reply.status)
         if fate.lost_answer:
             raise Dropped(done=True)
@@ -193,10 +196,6 @@ class FakeApi(abc.ABC):
     @abc.abstractmethod
     def _route(self, asked: Asked) -> Reply:
         """Performs the call. Raises `Refusal`."""
-
-    @abc.abstractmethod
-    def _validate(self) -> None:
-        """What holds after every write."""
 
     def _marks(self) -> Mapping[str, str]:
         """More headers of every answer."""

@@ -1,7 +1,6 @@
 """Hetzner's API: its calls, its limits and its words, on one project."""
 
 import dataclasses
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -19,7 +18,6 @@ from growth.sim.clouds.hetzner.project import Limits, Project
 from growth.sim.clouds.hetzner.rates import Bucket
 from growth.sim.clouds.hetzner.servers import Servers, Times
 from growth.sim.clouds.hetzner.wire import Query, Refusal
-from growth.sim.clouds.ledger import Ledger
 
 PREFIX: Final = "/v1"
 _REMOVED: Final = frozenset({"datacenters"})
@@ -41,11 +39,11 @@ class HetznerFake(FakeApi):
 
     def __init__(self, *, clock: Clock, random: Random, settings: FakeSettings | None = None) -> None:
         settings = settings or FakeSettings()
-        super().__init__(clock=clock, random=random, tokens=settings.tokens)
         self.faults: Faults = GOOD
         """May be exchanged at any time."""
         self.market = Market(settings.stock)
         self.project = Project(market=self.market, limits=settings.limits, now=clock.now())
+        super().__init__(self.project, clock=clock, random=random, tokens=settings.tokens)
         self._calls_per_hour = settings.calls_per_hour
         self._servers = Servers(self.project, random=random, times=settings.times)
         self._collections = resources.collections(self.project)
@@ -55,18 +53,6 @@ class HetznerFake(FakeApi):
         self._routes = self._table()
 
     # -- for those who watch and disturb --------------------------------------------------------------------------
-
-    @property
-    def now(self) -> dt.datetime:
-        return self.project.now
-
-    @property
-    def ledger(self) -> Ledger:
-        self.advance()
-        return self.project.ledger
-
-    def advance(self) -> None:
-        self.project.advance(self._clock.now())
 
     def machines(self) -> Sequence[Server]:
         """Every server there is now, with what the API does not show: a machine knows its user data."""
@@ -104,9 +90,6 @@ class HetznerFake(FakeApi):
             limit = f"limit of {self._calls_per_hour} requests per hour reached for token {shown}…"
             return Refusal(429, "rate_limit_exceeded", limit)
         return Refusal(*REFUSALS[why])
-
-    def _validate(self) -> None:
-        self.project.validate()
 
     def _route(self, asked: Asked) -> Reply:
         self._servers.faults = self.faults

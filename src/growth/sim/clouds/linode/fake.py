@@ -1,7 +1,6 @@
 """Linode's API: its calls, its limits and its words, on one account."""
 
 import dataclasses
-import datetime as dt
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,7 +11,6 @@ from growth.api.kinds import Json
 from growth.ports import Clock, Random
 from growth.sim.clouds.api import Asked, FakeApi, Routes
 from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
-from growth.sim.clouds.ledger import Ledger
 from growth.sim.clouds.linode.account import Account, Limits, Times
 from growth.sim.clouds.linode.faults import REFUSALS, Faults
 from growth.sim.clouds.linode.instances import Instances
@@ -61,11 +59,11 @@ class LinodeFake(FakeApi):
 
     def __init__(self, *, clock: Clock, random: Random, settings: FakeSettings | None = None) -> None:
         settings = settings or FakeSettings()
-        super().__init__(clock=clock, random=random, tokens=settings.tokens)
         self.market = Market(settings.stock)
         self.account = Account(
             market=self.market, limits=settings.limits, times=settings.times, random=random, now=clock.now()
         )
+        super().__init__(self.account, clock=clock, random=random, tokens=settings.tokens)
         self.cluster: Cluster = self.account.add_cluster(settings.cluster, region=settings.region, tier=settings.tier)
         self._windows = {
             "lists": Window(settings.rates.lists),
@@ -86,18 +84,6 @@ class LinodeFake(FakeApi):
     @faults.setter
     def faults(self, faults: Faults) -> None:
         self.account.faults = faults
-
-    @property
-    def now(self) -> dt.datetime:
-        return self.account.now
-
-    @property
-    def ledger(self) -> Ledger:
-        self.advance()
-        return self.account.ledger
-
-    def advance(self) -> None:
-        self.account.advance(self._clock.now())
 
     def machines(self) -> Sequence[Instance]:
         """Every instance there is now, with what the API does not show: a machine knows its user data."""
@@ -131,9 +117,6 @@ class LinodeFake(FakeApi):
             return answer
         wait = {"retry-after": str(self._meter(asked).retry_after(self.now))}
         return Answer(status, {**answer.headers, **wait}, answer.body)
-
-    def _validate(self) -> None:
-        self.account.validate()
 
     def _route(self, asked: Asked) -> Reply:
         base = next((each for each in (BETA, STABLE) if asked.path.startswith(f"{each}/")), None)
