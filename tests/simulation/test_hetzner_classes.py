@@ -238,7 +238,7 @@ def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> 
     """With the claim's taints, the provider ID and a little less memory than is advertised; gone with the machine."""
 
     async def body(world: HetznerWorld) -> None:
-        stand_in = StandIn(world.admin, world.cloud, world.provider, cluster=CLUSTER, clock=SimClock(world.kernel))
+        stand_in = StandIn(world.admin, world.cloud, world.provider, cluster=CLUSTER)
         raw: dict[str, Any] = {
             "metadata": {"name": "one"},
             "spec": {

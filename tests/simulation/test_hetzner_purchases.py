@@ -20,8 +20,8 @@ from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.providers.hetzner import labels
 from growth.providers.http import gauges
+from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
-from growth.sim.clouds.hetzner.wire import Reply
 from growth.telemetry.metrics import Metrics
 from tests.hetzner_provider import CLUSTER, HetznerWorld, claim, in_hetzner, launched
 

@@ -1,5 +1,6 @@
 """`growth fake`: a cloud's REST API on this machine, for trying a provider without an account."""
 
+import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -8,10 +9,10 @@ from cyclopts import Parameter
 from growth.cli.errors import RunFailed, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from growth.sim.clouds.ledger import Ledger
+    from growth.sim.clouds.api import FakeApi
 
 PORTS: Final = 65535
 
@@ -56,12 +57,12 @@ def fake(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Served:
-    """A fake of any vendor: what it is called, how to run against it, how it is served on a port, and its books."""
+    """A fake of any vendor: what it is called, how to run against it, and how it is served on a port."""
 
     called: str
     run: str
+    fake: "FakeApi"
     serving: "Callable[[int], AbstractAsyncContextManager[str]]"
-    ledger: "Callable[[], Ledger]"
 
 
 def _hetzner(stock: str, faults: str) -> _Served:
@@ -69,19 +70,12 @@ def _hetzner(stock: str, faults: str) -> _Served:
     from growth.sim.clouds.hetzner import FakeSettings, HetznerFake, parse_faults, parse_stock
     from growth.sim.clouds.hetzner.serving import serving
 
-    try:
+    with _given("--stock", stock):
         settings = FakeSettings(stock=parse_stock(stock))
         made = HetznerFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
-    except ValueError as error:
-        raise UsageError(f"--stock {stock}: {error}") from error
-    try:
+    with _given("--faults", faults):
         made.faults = parse_faults(faults)
-    except ValueError as error:
-        raise UsageError(f"--faults {faults}: {error}") from error
-
-    return _Served(
-        "Hetzner's API", "growth run --provider hetzner", lambda port: serving(made, port=port), lambda: made.ledger
-    )
+    return _Served("Hetzner's API", "growth run --provider hetzner", made, lambda port: serving(made, port=port))
 
 
 def _linode(stock: str, faults: str, tier: str) -> _Served:
@@ -89,22 +83,22 @@ def _linode(stock: str, faults: str, tier: str) -> _Served:
     from growth.sim.clouds.linode import FakeSettings, LinodeFake, parse_faults, parse_stock
     from growth.sim.clouds.linode.serving import serving
 
-    try:
+    with _given("--stock", stock):
         settings = FakeSettings(stock=parse_stock(stock), tier=tier)
         made = LinodeFake(clock=SystemClock(), random=SystemRandom(), settings=settings)
-    except ValueError as error:
-        raise UsageError(f"--stock {stock}: {error}") from error
-    try:
+    with _given("--faults", faults):
         made.faults = parse_faults(faults)
-    except ValueError as error:
-        raise UsageError(f"--faults {faults}: {error}") from error
+    run = f"growth run --provider linode --linode-cluster {made.cluster.label}"
+    return _Served("Linode's API", run, made, lambda port: serving(made, port=port))
 
-    return _Served(
-        "Linode's API",
-        f"growth run --provider linode --linode-cluster {made.cluster.label}",
-        lambda port: serving(made, port=port),
-        lambda: made.ledger,
-    )
+
+@contextlib.contextmanager
+def _given(option: str, text: str) -> "Iterator[None]":
+    """Around what reads the option: what is wrong with it is told by its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from error
 
 
 async def _serve(cloud: _Served, *, port: int) -> None:
@@ -118,5 +112,5 @@ async def _serve(cloud: _Served, *, port: int) -> None:
         print(f"{cloud.called}, a fake of it, is at {url}; Ctrl-C ends it.", flush=True)
         print(f"{cloud.run} --api-endpoint {url}", flush=True)
         await told.wait()
-    bought = cloud.ledger().purchases
-    print(f"Bought {len(bought)} machines, {len(cloud.ledger().standing)} of them still there.", flush=True)
+    ledger = cloud.fake.ledger
+    print(f"Bought {len(ledger.purchases)} machines, {len(ledger.standing)} of them still there.", flush=True)

@@ -1,5 +1,6 @@
 """The clouds that can be chosen, made from the settings."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,10 +15,11 @@ from growth.operator.wiring import Cloud, MakeCloud
 from growth.ports import Clock, Random, Transport
 from growth.providers.catalogues import builtin, currency_of
 from growth.providers.catalogues.file import CatalogueError, load
-from growth.providers.hetzner.client import DIALECT, ENDPOINT, HetznerApi
-from growth.providers.hetzner.keeper import Keeper
+from growth.providers.hetzner import client as hetzner_client
+from growth.providers.hetzner import keeper as hetzner_keeper
+from growth.providers.hetzner import standin as hetzner_standin
+from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.provider import HetznerProvider
-from growth.providers.hetzner.standin import StandIn, selector
 from growth.providers.http import Client, EndpointError, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
@@ -58,11 +60,11 @@ def chosen(
         case "kwok":
             return _kwok(settings, catalogue=kwok_catalogue(settings.process), clock=clock, random=random)
         case "hetzner":
-            assert transport is not None, "a cloud on the network needs a transport"
-            return _hetzner(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
+            remote = _remote(settings.process, hetzner_client.ENDPOINT, environ, transport=transport, metrics=metrics)
+            return _hetzner(settings, remote, clock=clock, random=random)
         case "linode":
-            assert transport is not None, "a cloud on the network needs a transport"
-            return _linode(settings, clock=clock, random=random, transport=transport, environ=environ, metrics=metrics)
+            remote = _remote(settings.process, linode_client.ENDPOINT, environ, transport=transport, metrics=metrics)
+            return _linode(settings, remote, clock=clock, random=random)
         case "":
             raise SettingError("--provider is missing: say where machines are bought, with --provider kwok")
         case other:
@@ -113,24 +115,47 @@ def _kwok(settings: Settings, *, catalogue: Catalogue, clock: Clock, random: Ran
     return make
 
 
-def _hetzner(
-    settings: Settings,
-    *,
-    clock: Clock,
-    random: Random,
-    transport: Transport,
-    environ: Mapping[str, str],
-    metrics: Metrics | None,
-) -> MakeCloud:
-    endpoint, fake = _endpoint(settings.process, ENDPOINT)
-    token = _token(settings.process, environ, needed=not fake)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Remote:
+    """A vendor's API as this process reaches it. `fake`: it is one on this machine."""
 
+    endpoint: str
+    fake: bool
+    token: Secret
+    transport: Transport
+    metrics: Metrics | None
+
+    def count(self, client: Client, *, provider: str) -> None:
+        if self.metrics is not None:
+            gauges.declare(self.metrics, client, provider=provider)
+
+
+def _remote(
+    process: ProcessSettings,
+    vendors: str,
+    environ: Mapping[str, str],
+    *,
+    transport: Transport | None,
+    metrics: Metrics | None,
+) -> _Remote:
+    assert transport is not None, "a cloud on the network needs a transport"
+    endpoint, fake = _endpoint(process, vendors)
+    token = _token(process, environ, needed=not fake)
+    return _Remote(endpoint=endpoint, fake=fake, token=token, transport=transport, metrics=metrics)
+
+
+def _hetzner(settings: Settings, remote: _Remote, *, clock: Clock, random: Random) -> MakeCloud:
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
         client = Client(
-            DIALECT, endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate
+            hetzner_client.DIALECT,
+            endpoint=remote.endpoint,
+            token=remote.token,
+            transport=remote.transport,
+            clock=clock,
+            random=random,
+            gate=gate,
         )
-        if metrics is not None:
-            gauges.declare(metrics, client, provider=settings.process.provider)
+        remote.count(client, provider=settings.process.provider)
         cloud = HetznerApi(client)
         provider = HetznerProvider(
             api,
@@ -141,28 +166,18 @@ def _hetzner(
             random=random,
             refused_seconds=settings.controllers.refused_ttl,
         )
-        keeper = Keeper(api, provider, clock=clock, random=random)
-        if not fake:
+        keeper = hetzner_keeper.Keeper(api, provider, clock=clock, random=random)
+        if not remote.fake:
             return Cloud(provider, (keeper,))
-        stand_in = StandIn(api, cloud, provider, cluster=cluster, clock=clock)
-        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=selector(cluster))
+        stand_in = hetzner_standin.StandIn(api, cloud, provider, cluster=cluster)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=stand_in.selector)
         return Cloud(provider, (keeper, stand_in, kubelets))
 
     return make
 
 
-def _linode(
-    settings: Settings,
-    *,
-    clock: Clock,
-    random: Random,
-    transport: Transport,
-    environ: Mapping[str, str],
-    metrics: Metrics | None,
-) -> MakeCloud:
+def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random) -> MakeCloud:
     process = settings.process
-    endpoint, fake = _endpoint(process, linode_client.ENDPOINT)
-    token = _token(process, environ, needed=not fake)
     if bool(process.linode_cluster) == bool(process.linode_region):
         raise SettingError(
             "--linode-cluster says how the LKE cluster is called at Linode, --linode-region where to buy instances that are no"
@@ -170,9 +185,15 @@ def _linode(
         )
 
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
-        cloud = LinodeApi(endpoint=endpoint, token=token, transport=transport, clock=clock, random=random, gate=gate)
-        if metrics is not None:
-            gauges.declare(metrics, cloud.lists, provider=process.provider)
+        cloud = LinodeApi(
+            endpoint=remote.endpoint,
+            token=remote.token,
+            transport=remote.transport,
+            clock=clock,
+            random=random,
+            gate=gate,
+        )
+        remote.count(cloud.lists, provider=process.provider)
         provider = LinodeProvider(
             api,
             cloud,
@@ -187,11 +208,10 @@ def _linode(
             orphan_seconds=process.lke_orphan_ttl,
         )
         keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock)
-        if not fake:
+        if not remote.fake:
             return Cloud(provider, (keeper,))
         stand_in = linode_standin.StandIn(api, provider, cluster=cluster, clock=clock)
-        mine = linode_standin.selector(cluster)
-        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=mine)
+        kubelets = Kubelets(api, clock=clock, random=random, settings=QUICK_KUBELETS, labels=stand_in.selector)
         return Cloud(provider, (keeper, stand_in, kubelets))
 
     return make

@@ -1,6 +1,6 @@
 """Which offering a cloud buys for a claim: the cheapest that the claim allows, given what a catalogue lists.
 
-Pure. A claim lists what planning found good; a cloud only picks among it, by values that are known, so each requirement
+A claim lists what planning found good; a cloud only picks among it, by values that are known, so each requirement
 is a question about one value and not about a set.
 """
 
@@ -8,8 +8,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from growth.api import names
+from growth.api.clouds import CreateError, InsufficientCapacity
 from growth.api.instance_types import Catalogue, InstanceType, Labels, Offering
 from growth.api.karpenter import NodeClaim, Requirement
+from growth.providers.shortages import Shortages
+from growth.units import UnitError
 from growth.units.errors import MoneyError
 from growth.units.money import Money
 from growth.units.resources import amounts, fits
@@ -87,6 +90,23 @@ def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
             if labels is not None:
                 found.append(Choice(kind, offering, labels))
     return tuple(sorted(found, key=lambda each: (each.offering.price or 0, each.key)))
+
+
+def to_be_had(claim: NodeClaim, catalogue: Catalogue, shortages: Shortages) -> Sequence[Choice]:
+    """Of the choices those that are in stock and were not refused lately. `CreateError` for a claim that is no order."""
+    try:
+        found = choices(claim, catalogue)
+    except UnitError as error:
+        raise CreateError(f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False) from error
+    return [each for each in found if each.offering.available and each.key not in shortages]
+
+
+def none_left(claim: NodeClaim, tried: Sequence[Choice]) -> InsufficientCapacity:
+    """What a caller hears when all that could be had was refused."""
+    return InsufficientCapacity(
+        f"none of the {len(tried)} offerings that claim {claim.metadata.name} allows can be had now"
+        f"{': ' + ', '.join(map(str, tried[:3])) if tried else ''}{', …' if len(tried) > 3 else ''}"
+    )
 
 
 def most_to_pay(claim: NodeClaim, currency: str) -> int | None:

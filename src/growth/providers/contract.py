@@ -5,13 +5,21 @@ Crash safety rests on three promises of an implementation: names and tags derive
 machine that is gone says `MachineNotFound`.
 """
 
+import datetime as dt
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from growth.api import names
 from growth.api.clouds import CloudMachine, RepairPolicy
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Kind
+
+# As Karpenter's KWOK provider: a kubelet that has been silent so long will not come back.
+REPAIRS: Final = (
+    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
+    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
+)
 
 
 class CloudProvider(Protocol):

@@ -21,9 +21,9 @@ from growth.controllers import disrupted
 from growth.controllers.collection.held import HeldBack
 from growth.controllers.denials import Denials
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import every
 from growth.controllers.ownership import serves
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
+from growth.kube.whole import every
 from growth.planning import collecting
 from growth.planning.collecting import Sweep
 from growth.providers.contract import CloudProvider

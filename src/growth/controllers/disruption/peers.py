@@ -14,7 +14,7 @@ from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import every
+from growth.kube.whole import every
 from growth.planning.selectors import compiled
 
 _EVERYWHERE: Final = ""

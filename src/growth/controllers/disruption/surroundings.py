@@ -18,8 +18,9 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done
 from growth.controllers.disruption.attempts import each
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import PAGE, every, good_until
+from growth.controllers.fresh import good_until
 from growth.kube.errors import NotFound
+from growth.kube.whole import PAGE, every
 
 # So many lists of single nodes are fewer bytes than one of a whole cluster, and no burden.
 FEW: Final = 20

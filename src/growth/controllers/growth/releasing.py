@@ -15,11 +15,11 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.reservations import Reservation, ReservationError
 from growth.cluster.reserved_names import ReservedNames
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import every
 from growth.controllers.growth.booking import types_of
 from growth.controllers.growth.claims import removal_body
 from growth.controllers.provisioning import books
 from growth.kube.errors import AlreadyExists, NotFound
+from growth.kube.whole import every
 from growth.telemetry.logs import logger
 
 _log = logger("scaledown")

@@ -16,7 +16,6 @@ from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import every
 from growth.controllers.growth.booking import Booked, Wanted, book
 from growth.controllers.ownership import marked_paused
 from growth.controllers.provisioning import books
@@ -24,6 +23,7 @@ from growth.controllers.provisioning.booking import Spending
 from growth.controllers.provisioning.books import Standing
 from growth.controllers.provisioning.reserving import PlanAgain, Reserving
 from growth.kube.errors import NotFound
+from growth.kube.whole import every
 
 ATTEMPTS: Final = 5
 

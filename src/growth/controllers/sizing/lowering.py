@@ -10,12 +10,13 @@ from typing import Final
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
 from growth.api.nodes import NODE, Node
-from growth.controllers import ending, fresh, tainting
+from growth.controllers import ending, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
 from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.story import Tell
 from growth.kube.errors import NotFound
+from growth.kube.whole import every
 from growth.planning.disruption.surplus import Held, excess
 from growth.telemetry.logs import logger
 
@@ -31,8 +32,8 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
         pool = await env.api.get(NODE_POOL, name)
     except NotFound:
         return None
-    claims = await fresh.every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={name}")
-    nodes = {node.spec.provider_id: node for node in await fresh.every(env.api, NODE) if node.spec.provider_id}
+    claims = await every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={name}")
+    nodes = {node.spec.provider_id: node for node in await every(env.api, NODE) if node.spec.provider_id}
     hosts = {claim.metadata.name: nodes.get(claim.status.provider_id) for claim in claims}
     marked = frozenset(each for each, node in hosts.items() if node is not None and tainting.tainted(node))
     found, bound = decide.standing(pool, claims, marked), decide.most(pool)

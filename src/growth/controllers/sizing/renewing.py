@@ -27,6 +27,7 @@ from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.story import Tell
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import NotFound
+from growth.kube.whole import every
 from growth.planning.budgets import allowance
 from growth.planning.disruption import room
 from growth.planning.disruption.candidates import empty, why_kept
@@ -188,7 +189,7 @@ class Renewing:
         again: float | None = None
         for claim, node in marked:
             pods = await fresh.pods_on(env, node.metadata.name)
-            rules = tuple(await fresh.every(env.api, POD_DISRUPTION_BUDGET))
+            rules = tuple(await every(env.api, POD_DISRUPTION_BUDGET))
             why = self._why_kept(pool, claim, pods, rules=rules) or await self._why_not(
                 pool, claim, by.get(claim.metadata.name)
             )
@@ -218,7 +219,7 @@ class Renewing:
             return "its pool is gone"
         if now.metadata.generation != pool.metadata.generation:
             return "its pool has changed"
-        claims = await fresh.every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool.metadata.name}")
+        claims = await every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool.metadata.name}")
         told = next((each for each in claims if each.metadata.name == claim.metadata.name), None)
         if told is None or find(told.status.conditions, names.DRIFTED) is None:
             return "it has not drifted any more"

@@ -9,7 +9,6 @@ from growth.api.nodes import Node
 from growth.api.volumes import VolumeAttachment
 from growth.cluster.shapes import CachedPod
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import every
 from growth.controllers.ownership import serves
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.tainting import NodeReplaced
@@ -18,6 +17,7 @@ from growth.controllers.termination.endings import Endings
 from growth.controllers.termination.evictions import Evictions
 from growth.kube.errors import NotFound
 from growth.kube.store import Change, Deleted
+from growth.kube.whole import every
 from growth.telemetry.logs import logger
 
 _log = logger("termination")

@@ -8,7 +8,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     classes     what a node class asks for: problems in words, the hash by which drift is seen
     client      calls of the vendor's API, page by page and in batches
     account     what the account holds beside machines: images, networks, firewalls, keys, resolved and remembered
-    readiness   node classes as they are used
+    readiness   what keeps machines of a node class from being made
     groups      placement groups, counted, ten machines each
     machines    machines of this cluster, listed once for all who ask
     buying      how a claim gets its machine; inventory: dedicated machines that people own

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from growth.api.nodeclasses import HetznerImage, HetznerNodeClassSpec, NumberOrName
 from growth.ports import Clock
-from growth.providers.hetzner.classes import DEFAULT_IMAGE, Problem
+from growth.providers.hetzner.classes import DEFAULT_IMAGE
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.offerings import ARCHITECTURES, vendors_word
 from growth.providers.hetzner.wire import Image, Named, Pricing, ServerType
+from growth.providers.nodeclasses import Problem
 
 # People make images and networks by hand; what they made is seen after so long at the latest.
 KEPT_SECONDS: Final = 300.0

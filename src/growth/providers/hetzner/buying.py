@@ -13,7 +13,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     NodeClassNotReady,
     QuotaExceeded,
@@ -23,7 +22,7 @@ from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.ports import Clock
-from growth.providers.choice import Choice, choices
+from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.hetzner import failures, labels
 from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.actions import Actions, StillRunning, failed
@@ -33,15 +32,15 @@ from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
-from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import shown
 from growth.providers.hetzner.wire import Action, Image, Server
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
+from growth.providers.nodeclasses import REFUSED
 from growth.providers.shortages import Shortages
 from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
-from growth.units import UnitError
 
 _log = logger("hetzner")
 
@@ -90,7 +89,7 @@ class Buying:
         groups: Groups,
         machines: Machines,
         credentials: Credentials,
-        readiness: Readiness,
+        readiness: HetznerReadiness,
         shortages: Shortages,
         deletions: Deletions,
         inventory: Inventory,
@@ -110,7 +109,7 @@ class Buying:
     async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
         """`sold` is what machines of the class are."""
         name = claim.metadata.name
-        options = self._options(claim, sold)
+        options = to_be_had(claim, sold, self._shortages)
         tried = 0
         unfit: list[str] = []
         for option in options[:MOST_OFFERINGS]:
@@ -134,19 +133,7 @@ class Buying:
                 f"the {tried} cheapest offerings of claim {name} cannot be had now: the next are tried soon",
                 reason="InsufficientCapacity",
             )
-        raise InsufficientCapacity(
-            f"none of the {len(options)} offerings that claim {name} allows can be had now"
-            f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
-        )
-
-    def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
-        try:
-            found = choices(claim, sold)
-        except UnitError as error:
-            raise CreateError(
-                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
-            ) from error
-        return [each for each in found if each.offering.available and each.key not in self._shortages]
+        raise none_left(claim, options)
 
     async def _had(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue
@@ -196,10 +183,10 @@ class Buying:
                 return None
             case Meaning.CONFIG:
                 self._account.forget()
-                self._readiness.complain(node_class, said)
+                self._readiness.complain(node_class, f"Hetzner refused a machine of this class: {said}")
                 raise CreateError(
                     f"Hetzner refuses a machine of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {said}",
-                    reason=failures.REASONS[Meaning.CONFIG],
+                    reason=REFUSED,
                     retryable=False,
                 ) from error
             case _:

@@ -1,7 +1,6 @@
 """What a HetznerNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
 import contextlib
-import dataclasses
 import hashlib
 import re
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ import msgspec
 
 from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
 from growth.providers.catalogues.hetzner import DEDICATED
+from growth.providers.nodeclasses import Problem
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, amounts
 
@@ -27,14 +27,6 @@ INVALID_LABELS: Final = "InvalidLabels"
 NO_NETWORK: Final = "NoNetwork"
 NO_IMAGE: Final = "ImageMissing"
 INVALID_INVENTORY: Final = "InvalidInventory"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
-    """`reason` for programs, `message` for people: what, where, what to do."""
-
-    reason: str
-    message: str
 
 
 def hash_of(spec: HetznerNodeClassSpec) -> str:

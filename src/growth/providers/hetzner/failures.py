@@ -83,15 +83,6 @@ _NOT_SOLD_THERE: Final = re.compile(r"(?is)(?=.*\b(?:location|datacenter)\b)(?=.
 # A full placement group has been seen under two codes.
 GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 
-# For conditions, in one word.
-REASONS: Final = {
-    Meaning.CAPACITY: "InsufficientCapacity",
-    Meaning.QUOTA: "QuotaExceeded",
-    Meaning.TRANSIENT: "TryAgain",
-    Meaning.TAKEN: "NameTaken",
-    Meaning.CONFIG: "Refused",
-    Meaning.FATAL: "TokenRefused",
-}
 _OF_TOKENS: Final = {
     "unauthorized": "Hetzner does not know the token: make another in the project and give it to Growth",
     "forbidden": "the token may not do this: make one with the rights Read & Write",

@@ -18,6 +18,8 @@ from growth.api.karpenter import NodeClaim
 from growth.api.nodeclasses import HetznerInventoryMachine, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, NotFound
+from growth.kube.whole import every
+from growth.providers import numbered
 from growth.providers.catalogues import hetzner as listed
 from growth.providers.choice import Choice
 
@@ -25,7 +27,6 @@ from growth.providers.choice import Choice
 SCHEME: Final = "hrobot://"
 LABEL: Final = "growth.dev/hetzner-inventory"
 PREFIX: Final = "hetzner-robot-"
-PAGE: Final = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +52,8 @@ class Inventory:
 
     async def bookings(self) -> Sequence[Booking]:
         """All of this cluster."""
-        found: list[ConfigMap] = []
-        page = ""
-        while True:
-            answer = await self._api.list(
-                CONFIG_MAP, namespace=self._namespace, labels=f"{LABEL}={self._cluster}", limit=PAGE, page=page
-            )
-            found += answer.items
-            page = answer.next
-            if not page:
-                return [booking for booking in map(_read, found) if booking is not None]
+        found = await every(self._api, CONFIG_MAP, namespace=self._namespace, labels=f"{LABEL}={self._cluster}")
+        return [booking for booking in map(_read, found) if booking is not None]
 
     async def of_claim(self, claim: NodeClaim) -> Booking | None:
         """The machine that the claim has already."""
@@ -123,8 +116,7 @@ class Inventory:
 
 
 def number_of(provider_id: str) -> int | None:
-    digits = provider_id.removeprefix(SCHEME) if provider_id.startswith(SCHEME) else ""
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+    return numbered.number_of(provider_id, scheme=SCHEME)
 
 
 def known_types() -> Mapping[str, InstanceType]:

@@ -9,9 +9,7 @@ import contextlib
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, set_ready
-from growth.api.edits import set_condition
-from growth.api.kinds import Json
+from growth.api.conditions import TRUE
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.api.nodes import NODE, Node
 from growth.kube.api import Api
@@ -25,14 +23,12 @@ from growth.ports import Clock, Random
 from growth.providers.hetzner import labels, learning
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.http import CallError
+from growth.providers.readiness import JUDGED_SECONDS, UNREADY_SECONDS
 from growth.telemetry.logs import about, logger
 
 _log = logger("nodeclass")
 
 RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=300.0, jitter=0.2)
-# How often a class is judged again, and how often one that is not ready.
-JUDGED_SECONDS: Final = 300.0
-UNREADY_SECONDS: Final = 30.0
 # How often empty placement groups are looked for.
 TIDY_SECONDS: Final = 900.0
 # How old a list of machines may be that says by which class a Node's machine was made.
@@ -40,7 +36,6 @@ MACHINES_SECONDS: Final = 60.0
 WORKERS: Final = 4
 CLASS: Final = "class"
 NODE_: Final = "node"
-NOT_JUDGED: Final = "NotJudged"
 
 
 class Keeper:
@@ -49,7 +44,6 @@ class Keeper:
     def __init__(self, api: Api, provider: HetznerProvider, *, clock: Clock, random: Random) -> None:
         self._api = api
         self._provider = provider
-        self._clock = clock
         self._informers = Informers(api, clock=clock, random=random)
         self._classes = self._informers.watch(HETZNER_NODE_CLASS, optional=True)
         self._nodes = self._informers.watch(NODE)
@@ -119,50 +113,8 @@ class Keeper:
         known = self._classes.store.get(name)
         if known is None or known.metadata.deletion_timestamp is not None:
             return None
-        try:
-            problems = await self._provider.readiness.problems(known)
-        except CallError as error:
-            await self._tell_unknown(known, str(error))
-            raise
-        first = problems[0] if problems else None
-        message = "; ".join(each.message for each in problems)
-        now = self._clock.now()
-
-        def edit(draft: Json) -> None:
-            if draft["metadata"].get("generation") != known.metadata.generation:
-                raise Conflict(f"{HETZNER_NODE_CLASS.kind} {name} has changed")
-            set_condition(
-                draft,
-                names.VALIDATION_SUCCEEDED,
-                status=TRUE if first is None else FALSE,
-                reason="" if first is None else first.reason,
-                message=message,
-                now=now,
-            )
-            set_ready(draft, (names.VALIDATION_SUCCEEDED,), now=now)
-            if first is not None:
-                set_condition(draft, names.READY, status=FALSE, reason=first.reason, message=message, now=now)
-
-        await change(self._api, HETZNER_NODE_CLASS, name, edit, subresource="status")
-        if first is not None:
-            _log.warning("no machines can be made of a node class", HetznerNodeClass=name, error=message)
-        return JUDGED_SECONDS if first is None else UNREADY_SECONDS
-
-    async def _tell_unknown(self, known: HetznerNodeClass, error: str) -> None:
-        """Of a class that was never judged; what was said of others stands."""
-        told = find(known.status.conditions, names.VALIDATION_SUCCEEDED)
-        if told is not None and told.status != UNKNOWN:
-            return
-        now = self._clock.now()
-
-        def edit(draft: Json) -> None:
-            message = f"the account cannot be asked: {error}"
-            set_condition(
-                draft, names.VALIDATION_SUCCEEDED, status=UNKNOWN, reason=NOT_JUDGED, message=message, now=now
-            )
-            set_ready(draft, (names.VALIDATION_SUCCEEDED,), now=now)
-
-        await change(self._api, HETZNER_NODE_CLASS, known.metadata.name, edit, subresource="status")
+        ready = await self._provider.readiness.judge(known)
+        return JUDGED_SECONDS if ready else UNREADY_SECONDS
 
     # What machines hold.
 

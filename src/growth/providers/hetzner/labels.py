@@ -6,6 +6,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.karpenter import NodeClaim
+from growth.providers import numbered
 from growth.providers.hetzner.classes import LABEL_CHARACTERS
 
 SCHEME: Final = "hcloud://"
@@ -59,5 +60,4 @@ def provider_id(number: int) -> str:
 
 def number_of(provider_id_: str) -> int | None:
     """The machine's number; None where the ID is another cloud's."""
-    digits = provider_id_.removeprefix(SCHEME) if provider_id_.startswith(SCHEME) else ""
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+    return numbered.number_of(provider_id_, scheme=SCHEME)

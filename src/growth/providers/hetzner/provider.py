@@ -4,10 +4,8 @@ Everything that a caller hears is an error of `growth.api.clouds`, or one that e
 cluster's label are shown or touched.
 """
 
-import contextlib
-import copy
-import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from growth.api import names
@@ -26,9 +24,10 @@ from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Kind
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
-from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock, Random
-from growth.providers.hetzner import failures, inventory, labels, offerings
+from growth.providers.answering import Hold, in_our_words
+from growth.providers.contract import REPAIRS
+from growth.providers.hetzner import inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.buying import Buying, Deletions
 from growth.providers.hetzner.classes import comparable, hash_of
@@ -37,15 +36,14 @@ from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory, owned_types
 from growth.providers.hetzner.machines import Machines
-from growth.providers.hetzner.readiness import Readiness
+from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import image_of, shown
 from growth.providers.hetzner.wire import Server
-from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.http import Refused
 from growth.providers.joining import Credentials
+from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 
-# After a refusal that concerns the whole account nobody asks again for so long.
-HELD_SECONDS: Final = 60.0
 # How old a list may be that says that a machine is there.
 LOOK_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 60.0
@@ -55,11 +53,6 @@ NAME_CHARACTERS: Final = 63
 CLASS_DRIFTED: Final = "NodeClassDrifted"
 LOCATION_DRIFTED: Final = "LocationDrifted"
 IMAGE_DRIFTED: Final = "ImageDrifted"
-
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 class HetznerProvider:
@@ -88,9 +81,9 @@ class HetznerProvider:
         self.machines = Machines(cloud, cluster=cluster, clock=clock)
         self.credentials = Credentials(api, namespace=namespace, clock=clock, random=random)
         self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
-        self.readiness = Readiness(api, self.account, self.credentials, clock=clock)
+        self.readiness = HetznerReadiness(api, self.account, self.credentials, clock=clock)
         self._shortages = Shortages(clock, seconds=refused_seconds)
-        self._held: tuple[float, CloudError] | None = None
+        self._hold = Hold(clock)
         self._deletions = Deletions(clock)
         self._buying = Buying(
             cloud,
@@ -152,13 +145,13 @@ class HetznerProvider:
                 reason="InvalidClaim",
                 retryable=False,
             )
-        self._check_held()
+        self._hold.check()
         async with self._answering(self._not_bought):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             try:
                 return await self._buying.buy(claim, node_class, await self._for_class(node_class))
             except QuotaExceeded as error:
-                raise self._hold(error) from error.__cause__
+                raise self._hold.begin(error) from error.__cause__
 
     # Ending.
 
@@ -278,30 +271,9 @@ class HetznerProvider:
 
     # Errors in our words.
 
-    def _check_held(self) -> None:
-        if self._held is not None and self._held[0] > self._clock.monotonic():
-            raise copy.copy(self._held[1])  # without the way that the first one came
-
-    def _hold(self, error: CloudError) -> CloudError:
-        """Nobody buys for a while: the next would be refused as well, and calls are counted."""
-        self._held = (self._clock.monotonic() + HELD_SECONDS, error)
-        return error
-
-    @contextlib.asynccontextmanager
-    async def _answering(self, words: Callable[[Refused], CloudError] | None = None) -> AsyncIterator[None]:
-        """Nothing but errors of `growth.api.clouds` comes out. Whoever only reads learns nothing from a refusal."""
-        try:
-            yield
-        except Refused as error:
-            raise (words or self._unknown)(error) from error
-        except NotSent as error:
-            raise CloudUnavailable(f"Hetzner was not asked: {error}") from error
-        except CallError as error:
-            raise CloudUnavailable(f"Hetzner did not answer: {error}") from error
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            raise CloudUnavailable(f"what the cluster says of it cannot be read: {error}") from error
+    def _answering(self, words: Callable[[Refused], CloudError] | None = None) -> AbstractAsyncContextManager[None]:
+        """Whoever only reads learns nothing from a refusal."""
+        return in_our_words("Hetzner", words or self._unknown)
 
     def _unknown(self, error: Refused) -> CloudError:
         said = in_words(error.code, error.message)
@@ -313,14 +285,14 @@ class HetznerProvider:
         said = in_words(error.code, error.message)
         match meaning(error.code, error.message):
             case Meaning.QUOTA:
-                return self._hold(
+                return self._hold.begin(
                     QuotaExceeded(f"the project may hold no more: {said}; ask Hetzner for a higher limit, or buy less")
                 )
             case Meaning.FATAL:
                 self.readiness.token_refused(said)
-                return self._hold(CreateError(said, reason=failures.REASONS[Meaning.FATAL]))
+                return self._hold.begin(CreateError(said, reason=TOKEN_REFUSED))
             case Meaning.CONFIG:
-                return CreateError(f"Hetzner refuses: {said}", reason=failures.REASONS[Meaning.CONFIG], retryable=False)
+                return CreateError(f"Hetzner refuses: {said}", reason=REFUSED, retryable=False)
             case _:
                 return CloudUnavailable(f"Hetzner cannot do it now: {said}")
 

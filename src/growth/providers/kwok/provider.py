@@ -8,7 +8,6 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
-import datetime as dt
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     NodeClassNotReady,
@@ -31,22 +29,18 @@ from growth.api.kinds import Kind
 from growth.api.nodeclasses import KWOK_NODE_CLASS, KWOKNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, ConfigError, Conflict, GateClosed, KubeError, NotFound
+from growth.kube.whole import every
 from growth.ports import Clock, Random
-from growth.providers.choice import Choice, choices
+from growth.providers.choice import Choice, none_left, to_be_had
+from growth.providers.contract import REPAIRS
 from growth.providers.kwok import records
 from growth.providers.kwok.faults import LOOK_SECONDS, FaultBook, Faults
 from growth.providers.kwok.records import Record, State, Unreadable
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
-from growth.units import Duration, UnitError
+from growth.units import Duration
 
-PAGE: Final = 500
 # A write that somebody else forestalled is decided anew, but not for ever.
 ATTEMPTS: Final = 3
-# As Karpenter's KWOK provider: a kubelet that has been silent so long will not come back.
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 class KwokProvider:
@@ -89,7 +83,7 @@ class KwokProvider:
             known = await self._existing(claim)
             if known is not None:
                 return records.machine(known)
-            options = self._options(claim)
+            options = to_be_had(claim, self._catalogue, self._shortages)
             for option in options:
                 if faults.lacks(option.key, now=self._clock.now()):
                     self._shortages.add((option.key,))
@@ -100,10 +94,7 @@ class KwokProvider:
                             continue
                         return await self._make(claim, option, node_class)
                 return await self._make(claim, option, node_class)
-            raise InsufficientCapacity(
-                f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
-                f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
-            )
+            raise none_left(claim, options)
 
     async def delete(self, claim: NodeClaim) -> None:
         name, uid = claim.metadata.name, claim.metadata.uid
@@ -164,15 +155,6 @@ class KwokProvider:
         return REPAIRS
 
     # Buying.
-
-    def _options(self, claim: NodeClaim) -> Sequence[Choice]:
-        try:
-            found = choices(claim, self._catalogue)
-        except UnitError as error:
-            raise CreateError(
-                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
-            ) from error
-        return [each for each in found if each.offering.available and each.key not in self._shortages]
 
     async def _make(self, claim: NodeClaim, option: Choice, node_class: KWOKNodeClass) -> CloudMachine:
         delay = Duration.parse(node_class.spec.node_registration_delay or "0s").timedelta
@@ -250,20 +232,8 @@ class KwokProvider:
         return item
 
     async def _records(self) -> Sequence[ConfigMap]:
-        found: list[ConfigMap] = []
-        page = ""
-        while True:
-            answer = await self._api.list(
-                CONFIG_MAP,
-                namespace=self._namespace,
-                labels=f"{names.KWOK_MACHINE_LABEL}={self._cluster}",
-                limit=PAGE,
-                page=page,
-            )
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
+        mine = f"{names.KWOK_MACHINE_LABEL}={self._cluster}"
+        return await every(self._api, CONFIG_MAP, namespace=self._namespace, labels=mine)
 
     @contextlib.asynccontextmanager
     async def _answering(self) -> AsyncIterator[Faults]:

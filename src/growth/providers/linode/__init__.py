@@ -16,7 +16,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     claiming    how a claim gets its machine: claim or scale
     ending      deletion of one node, and of capacity that nobody claims
     direct      the same for instances that are no nodes of LKE
-    readiness   node classes as they are used
+    readiness   what keeps machines of a node class from being made
     provider    `CloudProvider`
     keeper      conditions of node classes, tags of machines, orphans
     standin     the kubelets of machines that a fake sells

@@ -1,6 +1,5 @@
 """What a LinodeNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -9,6 +8,7 @@ import msgspec
 
 from growth.api.linodeclasses import LinodeNodeClassSpec
 from growth.providers.linode import tags
+from growth.providers.nodeclasses import Problem
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v1"
@@ -20,15 +20,6 @@ VERSION_MISMATCH: Final = "LKEK8sVersionControlPlaneMismatch"
 FIREWALL_UNSUPPORTED: Final = "FirewallUnsupported"
 NOT_FOUND: Final = "NotFoundAtLinode"
 UNSUPPORTED: Final = "FieldUnsupported"
-USER_DATA_INVALID: Final = "UserDataInvalid"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
-    """`reason` for programs, `message` for people: what, where, what to do."""
-
-    reason: str
-    message: str
 
 
 def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:

@@ -10,14 +10,9 @@ from typing import Final
 
 import msgspec
 
-from growth.api import names
 from growth.api.clouds import CloudError
-from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, set_ready
-from growth.api.edits import set_condition
-from growth.api.kinds import Json
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
-from growth.kube.changes import change
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
 from growth.ports import Clock
 from growth.providers.http import CallError
@@ -25,17 +20,15 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.holdings import Holdings
 from growth.providers.linode.provider import LinodeProvider
+from growth.providers.readiness import JUDGED_SECONDS, UNREADY_SECONDS
 from growth.telemetry.logs import about, logger
 
 _log = logger("nodeclass")
 
-# How often classes are looked at, and how often one that has not changed is judged again.
+# How often classes are looked at: whether one changed, or is due.
 LOOK_SECONDS: Final = 5.0
-JUDGED_SECONDS: Final = 300.0
-UNREADY_SECONDS: Final = 30.0
 # How often capacity that nobody claims is looked for.
 COLLECT_SECONDS: Final = 30.0
-NOT_JUDGED: Final = "NotJudged"
 APPLIED_ANNOTATION: Final = "growth.dev/applied-tags"
 
 
@@ -82,60 +75,13 @@ class Keeper:
                 continue
             with about(reconciler="nodeclass", key=name):
                 try:
-                    ready = await self._judge(each)
+                    ready = await self._provider.readiness.judge(each)
                     if ready:
                         await self._retag(each)
                 except (Conflict, NotFound):
                     continue
             again = JUDGED_SECONDS if ready else UNREADY_SECONDS
             self._judged[name] = (generation, self._clock.monotonic() + again)
-
-    async def _judge(self, known: LinodeNodeClass) -> bool:
-        name = known.metadata.name
-        try:
-            problems = await self._provider.readiness.problems(known)
-        except (CallError, CloudError) as error:
-            await self._tell_unknown(known, str(error))
-            raise
-        first = problems[0] if problems else None
-        message = "; ".join(each.message for each in problems)
-        now = self._clock.now()
-
-        def edit(draft: Json) -> None:
-            if draft["metadata"].get("generation") != known.metadata.generation:
-                raise Conflict(f"{LINODE_NODE_CLASS.kind} {name} has changed")
-            set_condition(
-                draft,
-                names.VALIDATION_SUCCEEDED,
-                status=TRUE if first is None else FALSE,
-                reason="" if first is None else first.reason,
-                message=message,
-                now=now,
-            )
-            set_ready(draft, (names.VALIDATION_SUCCEEDED,), now=now)
-            if first is not None:
-                set_condition(draft, names.READY, status=FALSE, reason=first.reason, message=message, now=now)
-
-        await change(self._api, LINODE_NODE_CLASS, name, edit, subresource="status")
-        if first is not None:
-            _log.warning("no machines can be made of a node class", LinodeNodeClass=name, error=message)
-        return first is None
-
-    async def _tell_unknown(self, known: LinodeNodeClass, error: str) -> None:
-        """Of a class that was never judged; what was said of others stands."""
-        told = find(known.status.conditions, names.VALIDATION_SUCCEEDED)
-        if told is not None and told.status != UNKNOWN:
-            return
-        now = self._clock.now()
-
-        def edit(draft: Json) -> None:
-            message = f"the account cannot be asked: {error}"
-            set_condition(
-                draft, names.VALIDATION_SUCCEEDED, status=UNKNOWN, reason=NOT_JUDGED, message=message, now=now
-            )
-            set_ready(draft, (names.VALIDATION_SUCCEEDED,), now=now)
-
-        await change(self._api, LINODE_NODE_CLASS, known.metadata.name, edit, subresource="status")
 
     # Tags in place.
 

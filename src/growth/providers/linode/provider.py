@@ -5,9 +5,7 @@ claimed is not shown: it is `ending`'s to collect, under the lock of its key.
 """
 
 import contextlib
-import copy
 import dataclasses
-import datetime as dt
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,7 +15,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     QuotaExceeded,
@@ -28,10 +25,12 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
-from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.kube.whole import every
 from growth.ports import Clock, Random
-from growth.providers.choice import Choice, choices
-from growth.providers.http import CallError, NotSent, Refused
+from growth.providers.answering import Hold, in_our_words
+from growth.providers.choice import Choice, none_left, to_be_had
+from growth.providers.contract import REPAIRS
+from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import offerings, tags, wire
 from growth.providers.linode.booking import Late
@@ -45,29 +44,21 @@ from growth.providers.linode.finding import PROVISIONING, Order
 from growth.providers.linode.holdings import INSTANCES, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
-from growth.providers.linode.readiness import REFUSED, TOKEN_REFUSED, Readiness
+from growth.providers.linode.readiness import LinodeReadiness
+from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
 from growth.telemetry.logs import logger
-from growth.units import UnitError
 
 _log = logger("linode")
 
-# After a refusal that concerns the whole account nobody asks again for so long.
-HELD_SECONDS: Final = 60.0
 # How old a list may be that says that a machine is there.
 LOOK_SECONDS: Final = 5.0
 DRIFT_SECONDS: Final = 60.0
 # What is sold is read so often.
 SOLD_SECONDS: Final = 300.0
-PAGE: Final = 500
 
 CLASS_DRIFTED: Final = "NodeClassDrifted"
-
-REPAIRS: Final = (
-    RepairPolicy(names.READY, "False", dt.timedelta(minutes=10)),
-    RepairPolicy(names.READY, "Unknown", dt.timedelta(minutes=10)),
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,11 +109,11 @@ class LinodeProvider:
         self._orphan_seconds = orphan_seconds
         self._parts: Parts | None = None
         self._shortages = Shortages(clock, seconds=refused_seconds)
-        self._held: tuple[float, CloudError] | None = None
+        self._hold = Hold(clock)
         self._sold: Listing[Catalogue] = Listing(self._read_catalogue, clock=clock)
         self._found: Listing[Parts] = Listing(self._find, clock=clock)
         self._types: dict[str, str] = {}  # by the claim's UID: the type that was begun with
-        self.readiness = Readiness(api, cloud, self._home, credentials=self._credentials, clock=clock)
+        self.readiness = LinodeReadiness(api, cloud, self._home, credentials=self._credentials, clock=clock)
 
     async def parts(self) -> Parts:
         """The cluster at Linode is looked for once. Raises `CallError` and `CloudUnavailable`."""
@@ -184,7 +175,7 @@ class LinodeProvider:
     # Buying.
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
-        self._check_held()
+        self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             buying, sold = (await self.parts()).buying, await self._catalogue()
@@ -212,26 +203,16 @@ class LinodeProvider:
                         self._shortages.add((option.key,))
                         self._types.pop(claim.metadata.uid, None)
                     case Meaning.CONFIG:
-                        self.readiness.complain(node_class, in_words(error))
+                        self.readiness.complain(node_class, f"Linode refuses machines of this class: {in_words(error)}")
                         raise
                     case _:
                         raise
-        raise InsufficientCapacity(
-            f"none of the {len(options)} offerings that claim {claim.metadata.name} allows can be had now"
-            f"{': ' + ', '.join(map(str, options[:3])) if options else ''}{', …' if len(options) > 3 else ''}"
-        )
+        raise none_left(claim, options)
 
     def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
         """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node."""
-        try:
-            found = choices(claim, sold)
-        except UnitError as error:
-            raise CreateError(
-                f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False
-            ) from error
         begun = self._types.get(claim.metadata.uid)
-        usable = [each for each in found if each.offering.available and each.key not in self._shortages]
-        return sorted(usable, key=lambda each: each.type.name != begun)
+        return sorted(to_be_had(claim, sold, self._shortages), key=lambda each: each.type.name != begun)
 
     # Ending.
 
@@ -278,14 +259,8 @@ class LinodeProvider:
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
         if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
             return {}
-        found: dict[str, str] = {}
-        page = ""
-        while True:
-            answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
-            found |= {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in answer.items}
-            page = answer.next
-            if not page:
-                return found
+        claims = await every(self._api, NODE_CLAIM)
+        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
 
     def _shown(self, instance: wire.Instance, sold: Catalogue, full: Mapping[str, str]) -> CloudMachine:
         kind = next((each for each in sold.types if each.name == instance.type), None)
@@ -333,15 +308,6 @@ class LinodeProvider:
 
     # Errors in our words.
 
-    def _check_held(self) -> None:
-        if self._held is not None and self._held[0] > self._clock.monotonic():
-            raise copy.copy(self._held[1])  # without the way that the first one came
-
-    def _hold(self, error: CloudError) -> CloudError:
-        """Nobody buys for a while: the next would be refused as well, and calls are counted."""
-        self._held = (self._clock.monotonic() + HELD_SECONDS, error)
-        return error
-
     @contextlib.asynccontextmanager
     async def _answering(
         self,
@@ -349,21 +315,12 @@ class LinodeProvider:
         *,
         unanswered: Callable[[str], CloudError] = CloudUnavailable,
     ) -> AsyncIterator[None]:
-        """Nothing but errors of `growth.api.clouds` comes out. Whoever only reads learns nothing from a refusal."""
-        try:
-            yield
-        except Refused as error:
-            raise (words or self._unknown)(error) from error
-        except NotSent as error:
-            raise unanswered(f"Linode was not asked: {error}") from error
-        except CallError as error:
-            raise unanswered(f"Linode did not answer: {error}") from error
-        except Late as error:
-            raise unanswered(f"others are at work on {error}") from error
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            raise CloudUnavailable(f"what the cluster says of it cannot be read: {error}") from error
+        """Whoever only reads learns nothing from a refusal."""
+        async with in_our_words("Linode", words or self._unknown, unanswered=unanswered):
+            try:
+                yield
+            except Late as error:
+                raise unanswered(f"others are at work on {error}") from error
 
     def _provisioning(self, message: str) -> CloudError:
         return CreateError(message, reason=PROVISIONING)
@@ -378,7 +335,7 @@ class LinodeProvider:
         said = in_words(error)
         match meaning(error):
             case Meaning.QUOTA:
-                return self._hold(
+                return self._hold.begin(
                     QuotaExceeded(f"the account may hold no more: {said}; ask Linode for a higher limit, or buy less")
                 )
             case Meaning.FULL:
@@ -387,7 +344,7 @@ class LinodeProvider:
                 )
             case Meaning.FATAL:
                 self.readiness.token_refused(said)
-                return self._hold(CreateError(said, reason=TOKEN_REFUSED))
+                return self._hold.begin(CreateError(said, reason=TOKEN_REFUSED))
             case Meaning.CONFIG:
                 return CreateError(f"Linode refuses: {said}", reason=REFUSED, retryable=False)
             case _:

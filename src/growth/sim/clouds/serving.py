@@ -1,36 +1,100 @@
-"""A fake over HTTP on loopback, without TLS. The vendor's API is at its own paths; what only a fake has is below /fake."""
+"""A fake over HTTP on loopback, without TLS. The vendor's API is at its own paths; what only a fake has is below /fake.
 
+GET  /fake/machines                      every machine with its user data, which the API never shows
+GET  /fake/ledger                        what was bought, from when to when, and what it costs so far
+GET  /fake/calls                         the last requests and how they ended
+PUT  /fake/stock   {"TYPE@PLACE": 2}     how many can be bought from now on; null: as many as anybody wants
+PUT  /fake/faults  {"lost-answer": 0.1}  all rates; what is not named is 0
+PUT  /fake/token   {"readonly": true}    whether the token may only read
+POST /fake/spend   {"calls": 200}        somebody else uses the account's calls
+"""
+
+import abc
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterator
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
 
 from growth.api.kinds import Json
-from growth.ports import Response
+from growth.sim.clouds.api import FakeApi
 from growth.sim.clouds.frame import Dropped
+from growth.sim.clouds.ledger import Purchase
 from growth.sim.ports import Request
+
+F = TypeVar("F", bound=FakeApi)
 
 LOOPBACK: Final = "127.0.0.1"
 CONTROL: Final = "/fake/"
 
-Call = Callable[[Request], Awaitable[Response]]
-# Method, path below /fake and body; the status and the body of the answer. `ValueError` says what is wrong with the body.
-Control = Callable[[str, str, Json], tuple[int, Json]]
 
-NOTHING_THERE: Final = (404, {"error": "there is no such thing here"})
+class Control(abc.ABC, Generic[F]):
+    """What only a fake has, below /fake; a vendor says it in its own words."""
+
+    def __init__(self, fake: F) -> None:
+        self.fake: Final = fake
+
+    def answer(self, method: str, path: str, body: Json) -> tuple[int, Json]:
+        """Status and body, for a path below /fake. `ValueError` says what is wrong with the body."""
+        match method, path:
+            case "GET", "machines":
+                return 200, {"machines": self.machines()}
+            case "GET", "ledger":
+                return 200, self._ledger()
+            case "GET", "calls":
+                return 200, {"calls": [msgspec.to_builtins(each) for each in self.fake.calls]}
+            case "PUT", "stock":
+                for place, number in body.items():
+                    self.stock(place, number)
+            case "PUT", "faults":
+                self.faults(",".join(f"{name}={rate}" for name, rate in body.items()))
+            case "PUT", "token":
+                self.fake.readonly = bool(body.get("readonly"))
+            case "POST", "spend":
+                self.fake.spend(int(body.get("calls", 0)))
+            case _:
+                return 404, {"error": "there is no such thing here"}
+        return 200, {}
+
+    def _ledger(self) -> Json:
+        books, now = self.fake.ledger, self.fake.now
+        return {
+            "purchases": [
+                {**self.purchase(each), "hours": each.hours(now), "cost": f"{each.cost(now):.4f}"}
+                for each in books.purchases
+            ],
+            "standing": len(books.standing),
+            "hours": books.hours(now),
+            "cost": f"{books.cost(now):.4f}",
+        }
+
+    @abc.abstractmethod
+    def machines(self) -> list[Json]:
+        """What machines know of themselves."""
+
+    @abc.abstractmethod
+    def purchase(self, each: Purchase) -> Json:
+        """What was bought, where, and from when to when."""
+
+    @abc.abstractmethod
+    def stock(self, place: str, number: int | None) -> None:
+        """Of `TYPE@PLACE`."""
+
+    @abc.abstractmethod
+    def faults(self, text: str) -> None:
+        """From now on, `NAME=RATE,…`."""
 
 
 @contextlib.asynccontextmanager
-async def serving(call: Call, control: Control, *, base: str, port: int = 0) -> AsyncIterator[str]:
+async def serving(control: Control[F], *, base: str, port: int = 0) -> AsyncIterator[str]:
     """Serves while the block runs; gives the address of the API, with its `base`. Port 0 takes any free one."""
     application = web.Application()
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.startswith(CONTROL):
             return await _controlled(control, request)
-        return await _answer(call, request)
+        return await _answer(control.fake, request)
 
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
@@ -44,7 +108,7 @@ async def serving(call: Call, control: Control, *, base: str, port: int = 0) -> 
         await runner.cleanup()
 
 
-async def _answer(call: Call, request: web.Request) -> web.StreamResponse:
+async def _answer(fake: FakeApi, request: web.Request) -> web.StreamResponse:
     asked = Request(
         request.method,
         str(request.rel_url),
@@ -52,7 +116,7 @@ async def _answer(call: Call, request: web.Request) -> web.StreamResponse:
         await request.read() if request.can_read_body else None,
     )
     try:
-        answer = await call(asked)
+        answer = await fake(asked)
     except Exception as error:
         if not isinstance(error.__cause__, Dropped):
             raise
@@ -62,10 +126,10 @@ async def _answer(call: Call, request: web.Request) -> web.StreamResponse:
     return web.Response(status=answer.status, headers=dict(answer.headers), body=answer.body)
 
 
-async def _controlled(control: Control, request: web.Request) -> web.StreamResponse:
+async def _controlled(control: Control[F], request: web.Request) -> web.StreamResponse:
     body: Json = msgspec.json.decode(await request.read() or b"{}", type=dict[str, Any])
     try:
-        status, told = control(request.method, request.path.removeprefix(CONTROL), body)
+        status, told = control.answer(request.method, request.path.removeprefix(CONTROL), body)
     except ValueError as error:
         status, told = 422, {"error": str(error)}
     return web.Response(status=status, body=msgspec.json.encode(told), content_type="application/json")

@@ -4,28 +4,13 @@ import dataclasses
 from typing import Final
 
 from growth.sim.clouds import frame
-from growth.sim.clouds.frame import SLOW_SECONDS, Chance, Page
-from growth.sim.clouds.hetzner.wire import Refusal
+from growth.sim.clouds.frame import CallFaults, Trouble
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
-    """Rates from 0 to 1. Of every call: the first seven. Of writes: conflict. Of new servers: the last five."""
+class Faults(CallFaults):
+    """Of writes: conflict. Of new servers: the others."""
 
-    rate_limit: float = 0.0
-    """429 although the project has calls left."""
-    server_error: float = 0.0
-    """500 or 503, nothing done."""
-    bad_gateway: float = 0.0
-    """502 or 504 with an HTML page by something in between, nothing done."""
-    half_done: float = 0.0
-    """The call is performed and answered 504."""
-    lost_request: float = 0.0
-    """The connection breaks before the call is performed."""
-    lost_answer: float = 0.0
-    """The call is performed, and the connection breaks."""
-    slow: float = 0.0
-    """The answer takes 20 seconds."""
     conflict: float = 0.0
     """409: something else has changed it meanwhile; nothing done."""
     unavailable: float = 0.0
@@ -42,45 +27,17 @@ class Faults:
 
 GOOD: Final = Faults()
 NAMES: Final = tuple(field.name.replace("_", "-") for field in dataclasses.fields(Faults))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Draw:
-    """What happens to one call. All are drawn for every call, in one order: changing a rate shifts no other."""
-
-    refusal: Refusal | None
-    page: Page | None
-    half_done: bool
-    lost_request: bool
-    lost_answer: bool
-    seconds: float
-
-
-def draw(faults: Faults, chance: Chance, *, write: bool) -> Draw:
-    """For the next call."""
-    limited, broken, gateway = chance(faults.rate_limit), chance(faults.server_error), chance(faults.bad_gateway)
-    half, lost_request = chance(faults.half_done), chance(faults.lost_request)
-    lost_answer, slow, conflict = chance(faults.lost_answer), chance(faults.slow), chance(faults.conflict)
-    first, second = chance(0.5), chance(0.5)
-    refusal: Refusal | None = None
-    if limited:
-        refusal = Refusal(429, "rate_limit_exceeded", "limit of requests per hour reached")
-    elif broken:
-        refusal = (
-            Refusal(500, "server_error", "internal server error")
-            if first
-            else Refusal(503, "service_error", "a service is not available")
-        )
-    elif conflict and write:
-        refusal = Refusal(409, "conflict", "the resource has changed during the request, please retry")
-    return Draw(
-        refusal=refusal,
-        page=Page(502 if second else 504) if gateway else None,
-        half_done=half,
-        lost_request=lost_request,
-        lost_answer=lost_answer,
-        seconds=SLOW_SECONDS if slow else 0.0,
-    )
+# In the vendor's words.
+REFUSALS: Final = {
+    Trouble.STRANGER: (401, "unauthorized", "unable to authenticate"),
+    Trouble.READONLY: (403, "token_readonly", "the token is only allowed to perform GET requests"),
+    Trouble.NOWHERE: (404, "not_found", "no such resource"),
+    Trouble.METHOD: (405, "method_not_allowed", "method not allowed"),
+    Trouble.LIMITED: (429, "rate_limit_exceeded", "limit of requests per hour reached"),
+    Trouble.BROKEN: (500, "server_error", "internal server error"),
+    Trouble.DOWN: (503, "service_error", "a service is not available"),
+    Trouble.DISTURBED: (409, "conflict", "the resource has changed during the request, please retry"),
+}
 
 
 def parse_faults(text: str) -> Faults:

@@ -1,16 +1,13 @@
-"""One project: what it holds and what is under way in it.
-
-`advance` brings it up to a moment: every end of an action until then happens in order, each at its own time.
-"""
+"""One project: what it holds, and the actions that are under way in it."""
 
 import dataclasses
 import datetime as dt
-import heapq
 import ipaddress
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
+from growth.sim.clouds.estate import Due, Estate
 from growth.sim.clouds.hetzner.market import Market
 from growth.sim.clouds.hetzner.objects import (
     FULL_GROUP,
@@ -23,7 +20,6 @@ from growth.sim.clouds.hetzner.objects import (
     SshKey,
 )
 from growth.sim.clouds.hetzner.wire import Refusal
-from growth.sim.clouds.ledger import Ledger
 
 T = TypeVar("T")
 
@@ -50,20 +46,13 @@ class Limits:
     ssh_keys: int = 50
 
 
-Ended = Callable[[dt.datetime], None]
-Told = Callable[[str, Server], None]
-"""Hears what becomes of a server, at the moment when it does: bought, running, deleting or gone."""
-
-
-class Project:
-    """`now` is the moment that it was last brought up to."""
+class Project(Estate[Server]):
+    """`told` hears of servers: bought, running, deleting, gone."""
 
     def __init__(self, *, market: Market, limits: Limits, now: dt.datetime) -> None:
+        super().__init__(now=now)
         self.market = market
         self.limits = limits
-        self.now = now
-        self.ledger = Ledger()
-        self.told: list[Told] = []
         self.servers: dict[int, Server] = {}
         self.actions: dict[int, Action] = {}
         self.images: dict[int, Image] = {}
@@ -72,8 +61,6 @@ class Project:
         self.networks: dict[int, Network] = {}
         self.firewalls: dict[int, Firewall] = {}
         self._ids = itertools.count(_FIRST_ID)
-        self._due: list[tuple[dt.datetime, int, Ended]] = []
-        self._order = itertools.count()
         self._addresses = itertools.count(1)
         for name, (flavor, version) in SYSTEM_IMAGES.items():
             for arm in (False, True):
@@ -89,17 +76,6 @@ class Project:
     def new_id(self) -> int:
         return next(self._ids)
 
-    def advance(self, now: dt.datetime) -> None:
-        """Nothing happens where the clock went back."""
-        while self._due and self._due[0][0] <= now:
-            at, _, ended = heapq.heappop(self._due)
-            self.now = max(at, self.now)
-            ended(self.now)
-        self.now = max(now, self.now)
-
-    def later(self, at: dt.datetime, what: Ended) -> None:
-        heapq.heappush(self._due, (at, next(self._order), what))
-
     def act(
         self,
         command: str,
@@ -108,7 +84,7 @@ class Project:
         begins: dt.datetime | None = None,
         seconds: float | None,
         error: tuple[str, str] | None = None,
-        then: Ended | None = None,
+        then: Due | None = None,
     ) -> Action:
         """A new action. `then` follows where it ends well; `seconds` None: it never ends."""
         begins = begins or self.now
@@ -136,12 +112,7 @@ class Project:
             self.later(ends, end)
         return action
 
-    def tell(self, what: str, server: Server) -> None:
-        for each in self.told:
-            each(what, server)
-
     def validate(self) -> None:
-        """`AssertionError` where the project contradicts itself or its ledger."""
         names = [server.name for server in self.servers.values()]
         assert len(set(names)) == len(names), "a name was given twice"
         standing = {each.server for each in self.ledger.standing}

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import labels
 from growth.sim.clouds.hetzner.market import LOCATIONS, location_json
 from growth.sim.clouds.hetzner.objects import Firewall, Network, PlacementGroup, SshKey
 from growth.sim.clouds.hetzner.project import Project, admitted
-from growth.sim.clouds.hetzner.wire import Query, Refusal, Reply, first, invalid, not_found, ordered, page, taken
+from growth.sim.clouds.hetzner.wire import Query, Refusal, first, invalid, not_found, ordered, page, taken
 
 _SORTED: Final = ("id", "name", "created")
 _IMAGE_WORDS: Final = {

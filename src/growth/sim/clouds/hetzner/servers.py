@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from growth.api.kinds import Json
 from growth.ports import Random
+from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import labels
 from growth.sim.clouds.hetzner.doings import Doings, attaches, known, unlocked
 from growth.sim.clouds.hetzner.faults import Faults
@@ -22,7 +23,7 @@ from growth.sim.clouds.hetzner.market import (
 )
 from growth.sim.clouds.hetzner.objects import Action, Image, Network, PlacementGroup, Server
 from growth.sim.clouds.hetzner.project import Project, admitted, free_address
-from growth.sim.clouds.hetzner.wire import Query, Refusal, Reply, first, invalid, not_found, ordered, page, taken
+from growth.sim.clouds.hetzner.wire import Query, Refusal, first, invalid, not_found, ordered, page, taken
 from growth.sim.clouds.ledger import Purchase
 
 LARGEST_USER_DATA: Final = 32 * 1024

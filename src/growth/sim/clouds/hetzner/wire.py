@@ -1,12 +1,13 @@
 """How this API answers: bodies, errors and pages."""
 
-import dataclasses
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.sim.clouds import frame
+from growth.sim.clouds.frame import Reply
 
 PAGE: Final = 25
 LONGEST_PAGE: Final = 50
@@ -14,13 +15,11 @@ LONGEST_PAGE: Final = 50
 Query = Mapping[str, Sequence[str]]
 
 
-class Refusal(Exception):
+class Refusal(frame.Refusal):
     """An answer with an error in it."""
 
     def __init__(self, status: int, code: str, message: str, *, details: Json | None = None) -> None:
-        super().__init__(f"{status} {code}: {message}")
-        self.status = status
-        self.code = code
+        super().__init__(f"{status} {code}: {message}", status=status, code=code)
         self.message = message
         self.details = details
 
@@ -45,12 +44,6 @@ def not_found(what: str, which: object) -> Refusal:
 def taken(field: str, message: str) -> Refusal:
     """Something that can be given only once is given already."""
     return Refusal(409, "uniqueness_error", message, details={"fields": [{"name": field}]})
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    body: Json | None = None
 
 
 def text_time(moment: dt.datetime | None) -> str | None:

@@ -1,14 +1,14 @@
-"""One account: what exists in it, and what is under way. Every change has its moment; `advance` brings it up to now."""
+"""One account: its clusters, pools and instances, and what is under way with them."""
 
 import dataclasses
 import datetime as dt
-import heapq
 import itertools
 from collections.abc import Callable
 from typing import Final
 
 from growth.ports import Random
-from growth.sim.clouds.ledger import Ledger, Purchase
+from growth.sim.clouds.estate import Estate
+from growth.sim.clouds.ledger import Purchase
 from growth.sim.clouds.linode.faults import GOOD, LATE_SECONDS, Faults
 from growth.sim.clouds.linode.market import KINDS, REGIONS, Kind, Market
 from growth.sim.clouds.linode.objects import ENTERPRISE, STANDARD, Cluster, Instance, Node, Pool
@@ -43,36 +43,25 @@ class Limits:
     instances: int = 1000
 
 
-class Account:
-    """`told` hears what becomes of instances: bought, running, tagged, deleting, gone."""
+class Account(Estate[Instance]):
+    """`told` hears of instances: bought, running, tagged, deleting, gone."""
 
     def __init__(self, *, market: Market, limits: Limits, times: Times, random: Random, now: dt.datetime) -> None:
+        super().__init__(now=now)
         self.market = market
         self.limits = limits
         self.times = times
-        self.now = now
         self.faults: Faults = GOOD
-        self.ledger = Ledger()
         self.clusters: dict[int, Cluster] = {}
         self.pools: dict[int, Pool] = {}
         self.instances: dict[int, Instance] = {}
         self.tags: set[str] = set()
         self.firewalls: dict[int, str] = {}
         self.images: dict[str, str] = {"linode/ubuntu22.04": "Ubuntu 22.04 LTS", "linode/ubuntu24.04": "Ubuntu 24.04"}
-        self.told: list[Callable[[str, Instance], None]] = []
         self._random = random
         self._numbers = itertools.count(100_001)
-        self._due: list[tuple[dt.datetime, int, Callable[[], None]]] = []
-        self._order = itertools.count()
 
-    # -- time ---------------------------------------------------------------------------------------------------
-
-    def advance(self, now: dt.datetime) -> None:
-        while self._due and self._due[0][0] <= now:
-            at, _, happens = heapq.heappop(self._due)
-            self.now = max(self.now, at)
-            happens()
-        self.now = max(self.now, now)
+    # -- time and chance ------------------------------------------------------------------------------------------
 
     def number(self) -> int:
         return next(self._numbers)
@@ -82,11 +71,7 @@ class Account:
 
     def _in(self, span: Span, happens: Callable[[], None], *, more: float = 0.0) -> None:
         at = self.now + dt.timedelta(seconds=self._random.uniform(*span) + more)
-        heapq.heappush(self._due, (at, next(self._order), happens))
-
-    def _tell(self, what: str, instance: Instance) -> None:
-        for listener in self.told:
-            listener(what, instance)
+        self.later(at, lambda _: happens())
 
     # -- clusters and pools -------------------------------------------------------------------------------------
 
@@ -207,14 +192,14 @@ class Account:
                 monthly=monthly,
             )
         )
-        self._tell("bought", instance)
+        self.tell("bought", instance)
 
         def runs() -> None:
             if instance.status == "provisioning":
                 instance.status, instance.running_since = "running", self.now
                 for each in self.pools[instance.pool].nodes if instance.pool in self.pools else ():
                     each.ready = each.ready or each.instance == instance.id
-                self._tell("running", instance)
+                self.tell("running", instance)
 
         self._in(self.times.boot, runs)
         return instance
@@ -224,14 +209,14 @@ class Account:
         instance.tags = tags
         instance.tags_from = self.now + dt.timedelta(seconds=self.times.tags)
         self.tags |= set(tags)
-        self._tell("tagged", instance)
+        self.tell("tagged", instance)
 
     def take_down(self, instance: Instance) -> None:
         """It goes, after a while; an LKE node whose machine was taken from it gets another."""
         if instance.status == "deleting":
             return
         instance.status = "deleting"
-        self._tell("deleting", instance)
+        self.tell("deleting", instance)
         pool = self.pools.get(instance.pool) if instance.pool is not None else None
         for node in pool.nodes if pool is not None else ():
             if pool is not None and node.instance == instance.id:
@@ -249,12 +234,11 @@ class Account:
         del self.instances[number]
         self.market.give_back(instance.kind.id, instance.region)
         self.ledger.ended(number, self.now)
-        self._tell("gone", instance)
+        self.tell("gone", instance)
 
     # -- truth --------------------------------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """What holds after every request."""
         standing = {each.server for each in self.ledger.standing}
         assert standing == set(self.instances), "the ledger and the account differ"
         for pool in self.pools.values():

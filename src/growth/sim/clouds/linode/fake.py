@@ -1,10 +1,6 @@
-"""The API as one function: a request comes in, an answer goes out, or the connection breaks."""
+"""Linode's API: its calls, its limits and its words, on one account."""
 
-import asyncio
-import collections
 import dataclasses
-import email.utils
-import re
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,18 +8,18 @@ from typing import Any, Final
 import msgspec
 
 from growth.api.kinds import Json
-from growth.ports import Clock, Random, Response, TransportError
-from growth.sim.clouds.frame import KEPT, Called, Dropped, Page
-from growth.sim.clouds.ledger import Ledger
+from growth.ports import Clock, Random
+from growth.sim.clouds.api import Asked, FakeApi, Routes
+from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
 from growth.sim.clouds.linode.account import Account, Limits, Times
-from growth.sim.clouds.linode.faults import Faults, draw
+from growth.sim.clouds.linode.faults import REFUSALS, Faults
 from growth.sim.clouds.linode.instances import Instances
 from growth.sim.clouds.linode.lke import Lke
 from growth.sim.clouds.linode.market import REGIONS, Market
 from growth.sim.clouds.linode.objects import STANDARD, Cluster, Instance
 from growth.sim.clouds.linode.rates import Rates, Window
-from growth.sim.clouds.linode.wire import Query, Refusal, Reply, filtered, not_found, page
-from growth.sim.ports import Answer, Request
+from growth.sim.clouds.linode.wire import Query, Refusal, filtered, not_found, page
+from growth.sim.ports import Answer
 
 STABLE: Final = "/v4"
 BETA: Final = "/v4beta"
@@ -45,8 +41,8 @@ class FakeSettings:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
-    """One request, taken apart."""
+class _Order:
+    """What a route makes of a request."""
 
     at: tuple[Any, ...]
     query: Query
@@ -55,25 +51,20 @@ class _Asked:
     beta: bool
 
 
-_Handler = Callable[[_Asked], Reply]
+_Handler = Callable[[_Order], Reply]
 
 
-class LinodeFake:
-    """One account. `await fake(request)` is the cloud of a `SimTransport`; `handle` is the same without waiting."""
+class LinodeFake(FakeApi):
+    """One account."""
 
     def __init__(self, *, clock: Clock, random: Random, settings: FakeSettings | None = None) -> None:
         settings = settings or FakeSettings()
-        self.readonly: bool = False
-        """The token may only read from now on."""
         self.market = Market(settings.stock)
         self.account = Account(
             market=self.market, limits=settings.limits, times=settings.times, random=random, now=clock.now()
         )
+        super().__init__(self.account, clock=clock, random=random, tokens=settings.tokens)
         self.cluster: Cluster = self.account.add_cluster(settings.cluster, region=settings.region, tier=settings.tier)
-        self.calls: collections.deque[Called] = collections.deque(maxlen=KEPT)
-        self._clock = clock
-        self._random = random
-        self._settings = settings
         self._windows = {
             "lists": Window(settings.rates.lists),
             "purchases": Window(settings.rates.purchases),
@@ -94,16 +85,6 @@ class LinodeFake:
     def faults(self, faults: Faults) -> None:
         self.account.faults = faults
 
-    @property
-    def ledger(self) -> Ledger:
-        """What was bought, up to now."""
-        self.advance()
-        return self.account.ledger
-
-    def advance(self) -> None:
-        """Brings the account up to the clock."""
-        self.account.advance(self._clock.now())
-
     def machines(self) -> Sequence[Instance]:
         """Every instance there is now, with what the API does not show: a machine knows its user data."""
         self.advance()
@@ -115,135 +96,77 @@ class LinodeFake:
         self.account.end(number)
 
     def spend(self, calls: int) -> None:
-        """Somebody else uses the account's calls, of every sort."""
+        """Of every sort."""
         for window in self._windows.values():
             window.spend(self._clock.now(), calls=calls)
 
     # -- the API --------------------------------------------------------------------------------------------------
 
-    async def __call__(self, request: Request) -> Response:
-        """`TransportError` where the connection breaks."""
-        try:
-            answer, seconds = self.handle(request)
-        except Dropped as error:
-            raise TransportError(f"{request.method} {request.url}: the connection broke") from error
-        if seconds:
-            await asyncio.sleep(seconds)
-        return answer
+    def _fate(self, asked: Asked) -> Fate:
+        return draw(self.faults, self._chance, disturbed=self.faults.busy if asked.writes else 0.0)
 
-    def handle(self, request: Request) -> tuple[Answer, float]:
-        """The answer, and how long it takes. Raises `Dropped`."""
-        self.advance()
-        now = self.account.now
-        parts = urllib.parse.urlsplit(request.url)
-        given = {name.lower(): value for name, value in request.headers.items()}
-        write = request.method not in {"GET", "HEAD"}
-        fate = draw(self.faults, self.account.chance, write=write)
-        window = self._windows[_sort(request.method, parts.path)]
-        headers = {"content-type": "application/json", "date": email.utils.format_datetime(now, usegmt=True)}
+    def _meter(self, asked: Asked) -> Window:
+        return self._windows[_sort(asked.method, asked.path)]
 
-        def note(status: int, code: str = "", *, done: bool = True) -> None:
-            self.calls.append(Called(now, request.method, parts.path, status, code, done))
+    def _refusal(self, why: Trouble, asked: Asked) -> Refusal:  # noqa: ARG002 - the words are fixed
+        return Refusal(*REFUSALS[why])
 
-        if fate.lost_request:
-            note(0, done=False)
-            raise Dropped(done=False)
-        try:
-            self._authorize(given.get("authorization", ""))
-            if not window.spend(now):
-                raise Refusal(429, "Too many requests")
-            if fate.page is not None:
-                raise fate.page
-            if fate.refusal is not None:
-                raise fate.refusal
-            if write and self.readonly:
-                raise Refusal(401, "Your OAuth token is not authorized to use this endpoint.")
-            query = urllib.parse.parse_qs(parts.query)
-            reply = self._route(request.method, parts.path, query, given.get("x-filter", ""), request.body)
-        except Refusal as refusal:
-            note(0 if fate.lost_answer else refusal.status, refusal.code, done=False)
-            if fate.lost_answer:
-                raise Dropped(done=False) from None
-            limits = window.headers(now, refused=refusal.status == 429)
-            body = msgspec.json.encode(refusal.body())
-            return Answer(refusal.status, {**headers, **limits}, body), fate.seconds
-        except Page as html:
-            note(html.status, done=False)
-            return html.answer(), fate.seconds
-        if write:
-            self.account.validate()
-        note(0 if fate.lost_answer else reply.status)
-        if fate.lost_answer:
-            raise Dropped(done=True)
-        if fate.half_done:
-            return Page(504).answer(), fate.seconds
-        return Answer(reply.status, {**headers, **window.headers(now)}, msgspec.json.encode(reply.body)), fate.seconds
+    def _answer(self, asked: Asked, status: int, body: Any, headers: Mapping[str, str]) -> Answer:
+        answer = super()._answer(asked, status, body, headers)
+        if status != 429:
+            return answer
+        wait = {"retry-after": str(self._meter(asked).retry_after(self.now))}
+        return Answer(status, {**answer.headers, **wait}, answer.body)
 
-    def _authorize(self, given: str) -> None:
-        word, _, token = given.partition(" ")
-        if word != "Bearer" or not token or (self._settings.tokens and token not in self._settings.tokens):
-            raise Refusal(401, "Invalid Token")
-
-    def _route(self, method: str, path: str, query: Query, filter_: str, raw: bytes | None) -> Reply:
-        base = next((each for each in (BETA, STABLE) if path.startswith(f"{each}/")), None)
+    def _route(self, asked: Asked) -> Reply:
+        base = next((each for each in (BETA, STABLE) if asked.path.startswith(f"{each}/")), None)
         if base is None:
-            raise not_found()
-        below = path.removeprefix(base).strip("/")
-        known = False
-        for (verb, pattern), handler in self._routes.items():
-            match = re.fullmatch(pattern, below)
-            if match is None:
-                continue
-            known = True
-            if verb == method:
-                at = tuple(int(each) if each.isdigit() else each for each in match.groups())
-                body = _decoded(raw) if method in {"POST", "PUT"} else {}
-                return handler(_Asked(at, query, filter_, body, base == BETA))
-        if known:
-            raise Refusal(405, "Method Not Allowed")
-        raise not_found()
+            raise self._refusal(Trouble.NOWHERE, asked)
+        handler, at = self._routed(self._routes, asked.path.removeprefix(base).strip("/"), asked)
+        body = _decoded(asked.body) if asked.method in {"POST", "PUT"} else {}
+        return handler(_Order(at, asked.query, asked.headers.get("x-filter", ""), body, base == BETA))
 
-    def _table(self) -> Mapping[tuple[str, str], _Handler]:
+    def _table(self) -> Routes[_Handler]:
         lke, instances, market, account = self._lke, self._instances, self.market, self.account
         pool, node = r"lke/clusters/(\d+)/pools/(\d+)", r"lke/clusters/(\d+)/nodes/(\d+-[0-9a-f]+)"
         return {
-            ("GET", "lke/clusters"): lambda asked: lke.clusters(asked.query, asked.filter, beta=asked.beta),
-            ("GET", r"lke/clusters/(\d+)"): lambda asked: lke.cluster(asked.at[0], beta=asked.beta),
-            ("POST", r"lke/clusters/(\d+)/recycle"): lambda asked: lke.recycle(asked.at[0]),
-            ("GET", "lke/versions"): lambda asked: lke.versions(STANDARD, asked.query),
-            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda asked: lke.versions(asked.at[0], asked.query),
-            ("GET", r"lke/clusters/(\d+)/pools"): lambda asked: lke.pools(
-                asked.at[0], asked.query, asked.filter, beta=asked.beta
+            ("GET", "lke/clusters"): lambda order: lke.clusters(order.query, order.filter, beta=order.beta),
+            ("GET", r"lke/clusters/(\d+)"): lambda order: lke.cluster(order.at[0], beta=order.beta),
+            ("POST", r"lke/clusters/(\d+)/recycle"): lambda order: lke.recycle(order.at[0]),
+            ("GET", "lke/versions"): lambda order: lke.versions(STANDARD, order.query),
+            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(order.at[0], order.query),
+            ("GET", r"lke/clusters/(\d+)/pools"): lambda order: lke.pools(
+                order.at[0], order.query, order.filter, beta=order.beta
             ),
-            ("POST", r"lke/clusters/(\d+)/pools"): lambda asked: lke.create_pool(
-                asked.at[0], asked.body, beta=asked.beta
+            ("POST", r"lke/clusters/(\d+)/pools"): lambda order: lke.create_pool(
+                order.at[0], order.body, beta=order.beta
             ),
-            ("GET", pool): lambda asked: lke.pool(asked.at[0], asked.at[1], beta=asked.beta),
-            ("PUT", pool): lambda asked: lke.update_pool(asked.at[0], asked.at[1], asked.body, beta=asked.beta),
-            ("DELETE", pool): lambda asked: lke.delete_pool(asked.at[0], asked.at[1]),
-            ("POST", f"{pool}/recycle"): lambda asked: lke.recycle(asked.at[0], asked.at[1]),
-            ("GET", node): lambda asked: lke.node(asked.at[0], asked.at[1]),
-            ("DELETE", node): lambda asked: lke.delete_node(asked.at[0], asked.at[1]),
-            ("POST", f"{node}/recycle"): lambda asked: lke.recycle(asked.at[0], node=asked.at[1]),
-            ("GET", "linode/instances"): lambda asked: instances.listed(asked.query, asked.filter),
-            ("POST", "linode/instances"): lambda asked: instances.create(asked.body),
-            ("GET", r"linode/instances/(\d+)"): lambda asked: instances.shown(asked.at[0]),
-            ("PUT", r"linode/instances/(\d+)"): lambda asked: instances.update(asked.at[0], asked.body),
-            ("DELETE", r"linode/instances/(\d+)"): lambda asked: instances.delete(asked.at[0]),
-            ("GET", "tags"): lambda asked: instances.tags(asked.query),
-            ("POST", "tags"): lambda asked: instances.add_tag(asked.body),
-            ("GET", "linode/types"): lambda asked: page(market.types(), asked.query),
-            ("GET", r"linode/types/([a-z0-9-]+)"): lambda asked: _one(market.types(), asked.at[0]),
-            ("GET", "regions"): lambda asked: page(_regions(), asked.query),
-            ("GET", "regions/availability"): lambda asked: page(
-                filtered(market.availability(), asked.filter, by=("region", "plan", "available")), asked.query
+            ("GET", pool): lambda order: lke.pool(order.at[0], order.at[1], beta=order.beta),
+            ("PUT", pool): lambda order: lke.update_pool(order.at[0], order.at[1], order.body, beta=order.beta),
+            ("DELETE", pool): lambda order: lke.delete_pool(order.at[0], order.at[1]),
+            ("POST", f"{pool}/recycle"): lambda order: lke.recycle(order.at[0], order.at[1]),
+            ("GET", node): lambda order: lke.node(order.at[0], order.at[1]),
+            ("DELETE", node): lambda order: lke.delete_node(order.at[0], order.at[1]),
+            ("POST", f"{node}/recycle"): lambda order: lke.recycle(order.at[0], node=order.at[1]),
+            ("GET", "linode/instances"): lambda order: instances.listed(order.query, order.filter),
+            ("POST", "linode/instances"): lambda order: instances.create(order.body),
+            ("GET", r"linode/instances/(\d+)"): lambda order: instances.shown(order.at[0]),
+            ("PUT", r"linode/instances/(\d+)"): lambda order: instances.update(order.at[0], order.body),
+            ("DELETE", r"linode/instances/(\d+)"): lambda order: instances.delete(order.at[0]),
+            ("GET", "tags"): lambda order: instances.tags(order.query),
+            ("POST", "tags"): lambda order: instances.add_tag(order.body),
+            ("GET", "linode/types"): lambda order: page(market.types(), order.query),
+            ("GET", r"linode/types/([a-z0-9-]+)"): lambda order: _one(market.types(), order.at[0]),
+            ("GET", "regions"): lambda order: page(_regions(), order.query),
+            ("GET", "regions/availability"): lambda order: page(
+                filtered(market.availability(), order.filter, by=("region", "plan", "available")), order.query
             ),
-            ("GET", r"regions/([a-z-]+)"): lambda asked: _one(_regions(), asked.at[0]),
-            ("GET", r"regions/([a-z-]+)/availability"): lambda asked: Reply(200, market.availability(asked.at[0])),
-            ("GET", "networking/firewalls"): lambda asked: page(_named(account.firewalls), asked.query),
-            ("GET", r"networking/firewalls/(\d+)"): lambda asked: _one(_named(account.firewalls), asked.at[0]),
-            ("GET", "images"): lambda asked: page(_named(account.images), asked.query),
-            ("GET", r"images/(.+)"): lambda asked: _one(_named(account.images), urllib.parse.unquote(asked.at[0])),
+            ("GET", r"regions/([a-z-]+)"): lambda order: _one(_regions(), order.at[0]),
+            ("GET", r"regions/([a-z-]+)/availability"): lambda order: Reply(200, market.availability(order.at[0])),
+            ("GET", "networking/firewalls"): lambda order: page(_named(account.firewalls), order.query),
+            ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
+            ("GET", "images"): lambda order: page(_named(account.images), order.query),
+            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), urllib.parse.unquote(order.at[0])),
         }
 
 

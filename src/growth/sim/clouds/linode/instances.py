@@ -6,10 +6,11 @@ import re
 from typing import Final
 
 from growth.api.kinds import Json
+from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.linode.account import NO_CAPACITY, Account, kind_of, region_of
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.clouds.linode.tags import checked
-from growth.sim.clouds.linode.wire import Query, Refusal, Reply, filtered, invalid, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not_found, page
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-_.]?[A-Za-z0-9])*", re.ASCII)
 MOST_USER_DATA: Final = 16_384

@@ -3,10 +3,11 @@
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.linode.account import VERSIONS, Account, kind_of
 from growth.sim.clouds.linode.objects import Cluster, Node, Pool
 from growth.sim.clouds.linode.tags import checked
-from growth.sim.clouds.linode.wire import Query, Refusal, Reply, filtered, invalid, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not_found, page
 
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 STRATEGIES: Final = ("rolling_update", "on_recycle")

@@ -39,12 +39,14 @@ class Window:
         self._left = max(self._left - calls, 0)
         return True
 
-    def headers(self, now: dt.datetime, *, refused: bool = False) -> dict[str, str]:
-        ends = self._ends or now
-        wait = max((ends - now).total_seconds(), 0.0) if self._left < 1 else 0.0
+    def headers(self, now: dt.datetime) -> dict[str, str]:
         return {
             "x-ratelimit-limit": str(self._rate.calls),
             "x-ratelimit-remaining": str(self._left),
-            "x-ratelimit-reset": str(math.ceil(ends.timestamp())),
-            **({"retry-after": str(max(math.ceil(wait), 1))} if refused else {}),
+            "x-ratelimit-reset": str(math.ceil((self._ends or now).timestamp())),
         }
+
+    def retry_after(self, now: dt.datetime) -> int:
+        """Seconds, for a call that was refused."""
+        wait = max(((self._ends or now) - now).total_seconds(), 0.0) if self._left < 1 else 0.0
+        return max(math.ceil(wait), 1)

@@ -1,6 +1,5 @@
 """How this API answers: errors, pages and filters."""
 
-import dataclasses
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from growth.api.kinds import Json
+from growth.sim.clouds import frame
+from growth.sim.clouds.frame import Reply
 
 PAGE: Final = 100
 SHORTEST_PAGE: Final = 25
@@ -17,15 +18,13 @@ LONGEST_PAGE: Final = 500
 Query = Mapping[str, Sequence[str]]
 
 
-class Refusal(Exception):
+class Refusal(frame.Refusal):
     """An answer with an error in it. `code` is for those who watch: the API itself has none."""
 
     def __init__(self, status: int, reason: str, *, field: str = "", code: str = "") -> None:
-        super().__init__(f"{status}: {reason}")
-        self.status = status
+        super().__init__(f"{status}: {reason}", status=status, code=code or reason)
         self.reason = reason
         self.field = field
-        self.code = code or reason
 
     def body(self) -> Json:
         return {"errors": [{"reason": self.reason, **({"field": self.field} if self.field else {})}]}
@@ -37,12 +36,6 @@ def not_found() -> Refusal:
 
 def invalid(field: str, reason: str) -> Refusal:
     return Refusal(400, reason, field=field)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    body: Any = None
 
 
 def text_time(moment: dt.datetime | None) -> str | None:
