@@ -10,7 +10,7 @@ from growth.api import names
 from growth.cluster.snapshot import NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
-from growth.planning.disruption.search import SearchOptions, believing, consolidating
+from growth.planning.disruption.search import Found, SearchOptions, believing, consolidating
 from growth.planning.disruption.search.course import Course
 from tests.unit.planning.builders import (
     EURO,
@@ -351,6 +351,23 @@ def test_where_few_may_go_those_go_first_that_save_much_and_move_little() -> Non
     large = owned("z", *pods(1, "x"), of=LARGE)
     room = owned("b", *pods(1, "y"), of=LARGE)
     assert gone(found(*nodes, large, room, candidates="n0 n1 n2 n3 z", room=Room(1, 1))) == ["z"]
+
+
+def test_a_move_is_believed_only_if_an_older_kube_scheduler_finds_the_places_too() -> None:
+    """Before 1.36 it binds the small pod to the node whose balance is best, and that is the only place of the large one."""
+    even, lean = kind("even", 4, "8Gi", price=9.0), kind("lean", 4, "32Gi", price=9.0)
+
+    def made(cpu: str, memory: str) -> Found:
+        return found(
+            owned("old", pod("web", cpu="500m"), pod("store", cpu="1", memory="2Gi")),
+            owned("even", pod("x", cpu=cpu, memory=memory), of=even),
+            owned("lean", pod("y", cpu="3500m", memory="3584Mi"), of=lean),
+            candidates="old",
+            sold=(MEDIUM,),
+        )
+
+    assert (gone(made("3", "6Gi")), why(made("3", "6Gi")).get("old")) == ([], words.NO_PLACE)
+    assert gone(made("2500m", "5Gi")) == ["old"]  # there is room for both
 
 
 def test_machines_are_bought_such_that_kube_scheduler_can_fill_them() -> None:

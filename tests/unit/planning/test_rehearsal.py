@@ -168,6 +168,18 @@ def test_a_profile_may_have_no_default_spread() -> None:
     assert {place for _, place in stage.rehearse_nodes(machines).order} == {0}
 
 
+def test_before_1_36_the_balance_of_a_node_counted_and_not_what_changes() -> None:
+    """The even node stays even whoever comes; the lean one becomes a little less so, and only the older one minds."""
+    even = node("even", pod("x", cpu="3", memory="6Gi"), memory="8Gi")
+    lean = node("lean", pod("y", cpu="3500m", memory="3584Mi"), memory="32Gi")
+    snapshot = Snapshot(currency="EUR", namespaces={"default": {}}, nodes=(even, lean))
+    stage = Stage(snapshot, [Demand("default/web", SHAPES.shape(pod("web", cpu="500m")))])
+    older = stage.before_1_36()
+    for _ in range(2):  # neither disturbs the other
+        assert on(stage.rehearse(())) == {"web": "lean"}
+        assert on(older.rehearse(())) == {"web": "even"}
+
+
 def test_hard_spread_counts_only_machines_that_are_there() -> None:
     """One by one the first zone takes what it can before the second exists; at once both are even."""
     waiting = pods(4, labels={"app": "web"}, spread=[spread(ZONE, app="web")])

@@ -4,7 +4,8 @@ kube-scheduler binds pods, not Growth, and it spreads where a plan packs; a mach
 a fast and deterministic model of kube-scheduler 1.36 with its default profile. Its filters are the facts that planning
 plans with (labels, taints, room, ports, volumes, rules among pods); its scores are NodeResourcesFit (LeastAllocated),
 NodeResourcesBalancedAllocation, PodTopologySpread, InterPodAffinity, NodeAffinity and TaintToleration with the weights and
-the integer arithmetic of the original.
+the integer arithmetic of the original. Before 1.36 NodeResourcesBalancedAllocation scored the balance that a node would
+have, and not what the pod changes: `Stage.before_1_36` plays that.
 
 What it does not know:
 

@@ -54,6 +54,7 @@ class Binding:
         pending: Iterable[Kind],
         csi: Mapping[str, CSINode],
         ports: Mapping[int, frozenset[Port]],
+        by_change: bool = True,
     ) -> None:
         self._nodes = nodes
         number = len(nodes.nodes)
@@ -68,7 +69,7 @@ class Binding:
                 for resource in (0, 1):
                     kind = placed[shape]
                     unsaid[resource, at] += (kind.scored[resource] - kind.asked[resource]) * pods
-        self._room = scores.Room(allocatable, asked, asked + unsaid)
+        self._room = scores.Room(allocatable, asked, asked + unsaid, by_change=by_change)
         self._present: Bools = np.zeros(number, dtype=np.bool_)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._start = 0

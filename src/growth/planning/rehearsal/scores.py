@@ -21,11 +21,13 @@ SPREAD: Final = 2
 class Room:
     """cpu and memory of all nodes: what there is, what is asked for, and what scores take for asked for.
 
-    A resource that a node has none of takes no part in its scores.
+    A resource that a node has none of takes no part in its scores. `by_change`: since 1.36 kube-scheduler scores what a pod
+    does to the balance of a node, before that the balance that the node would have.
     """
 
-    def __init__(self, allocatable: Ints, asked: Ints, scored: Ints) -> None:
+    def __init__(self, allocatable: Ints, asked: Ints, scored: Ints, *, by_change: bool) -> None:
         """All of shape (2, nodes): cpu, then memory."""
+        self._by_change = by_change
         self._has = allocatable > 0
         self._parts = np.maximum(self._has.sum(axis=0), 1)
         self._both: Bools = np.asarray(self._has.all(axis=0))
@@ -61,7 +63,9 @@ class Room:
     def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
         """LeastAllocated + BalancedAllocation of each node for such a pod."""
         total = self._least(scored)
-        if asked != (0, 0):
+        if asked != (0, 0) and not self._by_change:
+            total += self._balanced(*asked)
+        elif asked != (0, 0):
             # What the pod does to the balance: 75 is nothing, 100 the best, 50 the worst.
             total += MOST // 2 + (MOST // 2 + self._balanced(*asked) - self._balance) // 2
         return total

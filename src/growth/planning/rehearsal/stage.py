@@ -77,12 +77,20 @@ class Stage:
         self._by_shape = by_shape
         self._queue = self._queued(demands)
         self._there = tuple(sorted(snapshot.nodes, key=lambda node: (not node.initialized, node.name)))
+        self._by_change = True
         self._scenes = _Scenes()
 
     def queued(self, demands: Sequence[Demand]) -> "Stage":
         """The same stage with its pods in another order; nothing is compiled anew."""
         other = copy.copy(self)
         other._queue = self._queued(demands)  # noqa: SLF001 - our own copy
+        return other
+
+    def before_1_36(self) -> "Stage":
+        """The same stage with an older kube-scheduler, which weighs the balance of nodes differently; nothing is compiled anew."""
+        other = copy.copy(self)
+        other._by_change = False  # noqa: SLF001 - our own copy
+        other._scenes = _Scenes()  # noqa: SLF001 - and books of its own
         return other
 
     def _queued(self, demands: Iterable[Demand]) -> tuple[tuple[str, Kind], ...]:
@@ -181,6 +189,7 @@ class Stage:
             pending=self._kinds,
             csi=volumes.csi_nodes,
             ports=self._daemon_ports(found),
+            by_change=self._by_change,
         )
         return found.nodes, binding
 

@@ -32,8 +32,8 @@ FEW: Final = 1500
 SHAPES: Final = 4
 # So many orders, in which pods of one shape are alike, are all tried.
 ALL: Final = 24
-# Which defaults kube-scheduler's profile has, nobody tells us: moves of so few pods must do with and without them. More
-# pods are spread by their number alone.
+# Which defaults kube-scheduler's profile has, and whether it is older than 1.36, nobody tells us: moves of so few pods must
+# do with and without them, and with both. More pods are spread by their number alone.
 ANY_PROFILE: Final = 100
 
 
@@ -81,7 +81,8 @@ class Departure:
         self.crowded = False  # of those who wait somebody took room when last somebody else was left over
 
     def left_over(self, evicted: Sequence[Demand], waiting: frozenset[str]) -> list[str]:
-        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults.
+        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults, and
+        with one before 1.36.
 
         `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they
         take.
@@ -113,10 +114,14 @@ class Departure:
         return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in own]
 
     def _stages(self) -> Iterator[Stage]:
-        """One for each profile of kube-scheduler."""
+        """One for each profile and each age of kube-scheduler."""
         yield self._by_default
-        if self._any_profile and self._by_default.spreads_by_default:
+        if not self._any_profile:
+            return
+        yield self._older_by_default
+        if self._by_default.spreads_by_default:
             yield self._without_defaults
+            yield self._older_without_defaults
 
     @functools.cached_property
     def _by_default(self) -> Stage:
@@ -125,6 +130,14 @@ class Departure:
     @functools.cached_property
     def _without_defaults(self) -> Stage:
         return self._stage(by_default=False)
+
+    @functools.cached_property
+    def _older_by_default(self) -> Stage:
+        return self._by_default.before_1_36()
+
+    @functools.cached_property
+    def _older_without_defaults(self) -> Stage:
+        return self._without_defaults.before_1_36()
 
     @functools.cached_property
     def _as_now(self) -> Stage:
