@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from growth.api import names
-from growth.api.karpenter import NODE_CLAIM
+from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodePool
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
@@ -315,6 +315,17 @@ def test_pods_that_left_a_third_node_while_the_watch_is_silent(*, left: bool) ->
     assert on_stage(body, api=api).value == left
 
 
+async def launch_in_b(stage: Stage, name: str, *, pool: NodePool) -> tuple[NodeClaim, str]:
+    """A claim whose machine is made and has no Node yet, with the machine's provider ID."""
+    zone = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-b"]}
+    kind = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}
+    claim = await stage.add_claim(name, pool=pool, requirements=[zone, kind])
+    machine = await stage.cloud.create(claim)
+    status = {"status": {"providerID": machine.provider_id}}
+    await stage.admin.patch(NODE_CLAIM, name, status, subresource="status")
+    return claim, machine.provider_id
+
+
 @pytest.mark.parametrize("registered", [True, False])
 def test_a_node_that_is_not_up_yet_is_a_zone_without_pods(*, registered: bool) -> None:
     """As for kube-scheduler, from when it registers: those who spread may not go elsewhere until it takes some of them."""
@@ -332,20 +343,47 @@ def test_a_node_that_is_not_up_yet_is_a_zone_without_pods(*, registered: bool) -
         await mark(stage, "web-1")
         await add_replacement(stage, "new-1", pool=pool)
         await bring_up(stage, "new-1")
-        zone = {"key": names.ZONE_LABEL, "operator": "In", "values": ["test-zone-b"]}
-        kind = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}
-        claim = await stage.add_claim("web-3", pool=pool, requirements=[zone, kind])
-        machine = await stage.cloud.create(claim)
-        status = {"status": {"providerID": machine.provider_id}}
-        await stage.admin.patch(NODE_CLAIM, "web-3", status, subresource="status")
+        claim, provider_id = await launch_in_b(stage, "web-3", pool=pool)
         if registered:
             labels = {**claim.metadata.labels, names.ZONE_LABEL: "test-zone-b"}
-            await stage.join("node-of-web-3", provider_id=machine.provider_id, ready=False, labels=labels)
+            await stage.join("node-of-web-3", provider_id=provider_id, ready=False, labels=labels)
         await stage.start(Disruption(stage.env))
         await asyncio.sleep(120)
         return "web-1" in await claims(stage)
 
     assert on_stage(body).value == registered
+
+
+def test_who_waits_for_a_machine_without_a_node_may_take_the_place_that_a_move_frees() -> None:
+    """A pod has none for its spread until one like it leaves: then kube-scheduler binds it there, and the one that left would
+    wait in its stead for the machine that comes in a zone of which nobody has heard.
+    """
+    spread: dict[str, Any] = {"containers": asks("1"), "topologySpreadConstraints": [SPREAD]}
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for name, zone, full in (("web-1", "a", 0), ("web-2", "a", 0), ("web-3", "c", 1)):
+            await add_large(stage, name, pool=pool, pods=full, cpu="14")
+            labels = {names.ZONE_LABEL: f"test-zone-{zone}"}
+            await stage.admin.patch(NODE, f"node-of-{name}", {"metadata": {"labels": labels}})
+            await add_pod(
+                stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", labels={"app": "web"}, **spread
+            )
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        await launch_in_b(stage, "web-4", pool=pool)
+        waits = {"metadata": {"name": "waits", "labels": {"app": "web"}}, "spec": spread}
+        await stage.admin.create(POD, waits, namespace="default")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        seen = ["web-1" in await claims(stage)]
+        await stage.admin.delete(POD, "waits", namespace="default", grace_seconds=0)
+        await asyncio.sleep(60)
+        return [*seen, "web-1" in await claims(stage)]
+
+    assert on_stage(body).value == [True, False]
 
 
 def test_whom_a_machine_will_hold_that_is_not_up_yet_does_not_count() -> None:

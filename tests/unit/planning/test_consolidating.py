@@ -450,6 +450,21 @@ def test_a_node_of_another_move_is_a_place_with_its_pods_until_it_is_gone() -> N
     assert made(node("b", *last, zone="b"), pending=last, ending=frozenset({"default/z-00"})) == ["a"]
 
 
+def test_who_waits_for_a_machine_without_a_node_takes_the_place_of_one_like_it_that_leaves() -> None:
+    """Its zone is none yet, so that whoever left would have to wait in its stead; a node that is up takes it."""
+    even = {"spread": [spread(app="x")], "labels": {"app": "x"}}
+    near = kind("near", 4, "16Gi", zones="a")
+    nodes = [owned(name, *pods(1, f"x{name}", **even), of=near) for name in ("a", "c")]
+    full = node("f", *pods(1, "xf", **even), zone="f", cpu="1")
+
+    def made(*, up: bool) -> list[str]:
+        others = (full, node("z", zone="z", initialized=up))
+        return gone(found(*nodes, candidates="a", sold=(near,), others=others, pending=pods(1, "w", **even)))
+
+    assert made(up=True) == ["a"]
+    assert made(up=False) == []
+
+
 def test_pods_that_nobody_can_place_block_no_move() -> None:
     """A pod that fits on no node and no machine waits with the move and without it."""
     nodes = (owned("a", *pods(1, "x")), owned("b", *pods(1, "y")))

@@ -207,7 +207,8 @@ def _housed(
     Machines that are to be bought stand there as the smallest that they may become. Pods without a place come first, and
     may wait for machines that are not up yet; those of the move may not, nor may they count on whom those will hold. But
     once its Node is there, such a machine is a place without pods to those who spread. Those of buffers take what the others
-    leave. Nodes on their way out are asked about twice: as if they were gone, and as they stand there until they are.
+    leave. Where nodes go or machines come it is asked twice: as if they were gone and there, and as it stands at this moment,
+    when whoever waits takes what a pod of the move leaves rather than wait.
     """
     own = frozenset(move.nodes)
     strict = move.reason == names.UNDERUTILIZED and not bought
@@ -224,11 +225,10 @@ def _housed(
     ]
     if not moving:
         return "", frozenset()
-    registered = {each.node for each in situation.others}
 
     def offered(before: NodeView, filled: NodeView) -> NodeView:
         if not filled.initialized:
-            return dataclasses.replace(_full(before), initialized=before.name in registered)
+            return dataclasses.replace(_full(before), initialized=before.name in situation.registered)
         shut = filled.name in closed or (known is not None and filled.name not in known)
         return _full(filled) if shut else filled
 
@@ -243,9 +243,10 @@ def _housed(
         return homeless, places.keys() & {view.name for view in others.nodes} | taken
 
     homeless, places = housed(others, situation.waiting)
-    if not homeless and situation.closing and any(each.shape.spec.topology_spread_constraints for each in moving):
-        standing = dataclasses.replace(others, nodes=(*others.nodes, *situation.closing))
-        homeless, more = housed(standing, situation.adrift)
+    spread = any(each.shape.spec.topology_spread_constraints for each in (*moving, *situation.adrift))
+    if not homeless and situation.unsettled and spread:
+        standing = tuple(view for view in situation.standing if view.name not in own)
+        homeless, more = housed(dataclasses.replace(others, nodes=standing), situation.adrift)
         places |= more
     why = f"{len(homeless)} of their pods would have no place, {homeless[0]} for one" if homeless else ""
     if not why and (situation.buffered or move.reason == names.UNDERUTILIZED):

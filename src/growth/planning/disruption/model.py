@@ -95,6 +95,30 @@ class Situation:
         return tuple(each for each in self.waiting if each.key not in self.ending)
 
     @functools.cached_property
+    def registered(self) -> frozenset[str]:
+        """The nodes that are there and not up yet."""
+        there = {each.node for each in self.others}
+        return frozenset(view.name for view in self.snapshot.nodes if not view.initialized and view.name in there)
+
+    @functools.cached_property
+    def standing(self) -> tuple[NodeView, ...]:
+        """The nodes as kube-scheduler sees them at this moment: those on their way out stand there, nobody may come to those
+        that are not up yet, and machines without a Node are not there.
+        """
+        there = (
+            view if view.initialized else dataclasses.replace(view, allocatable=view.requested, initialized=True)
+            for view in self.snapshot.nodes
+            if view.initialized or view.name in self.registered
+        )
+        return (*there, *self.closing)
+
+    @functools.cached_property
+    def unsettled(self) -> bool:
+        """Whether what stands now is another thing to those who wait than what will: nodes go, or machines come for them."""
+        coming = any(not view.initialized for view in self.snapshot.nodes)
+        return bool(self.closing) or (coming and bool(self.adrift))
+
+    @functools.cached_property
     def of_buffers(self) -> tuple[Demand, ...]:
         """The pods that buffers stand for."""
         return tuple(each for each in self.demands if each.key in self.buffered)

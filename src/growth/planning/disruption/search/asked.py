@@ -43,6 +43,7 @@ class Asked:
     demands: tuple[Demand, ...]
     closing: tuple[NodeView, ...]
     ending: frozenset[str]
+    registered: frozenset[str]
     nodes: tuple[_Node, ...]
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
@@ -75,6 +76,7 @@ def asked(
         demands=situation.demands,
         closing=situation.closing,
         ending=situation.ending,
+        registered=situation.registered,
         nodes=tuple(map(seen, situation.nodes)),
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,

@@ -67,14 +67,12 @@ class Departure:
         spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
         self._situation = situation
         self._claims = claims
-        self._nodes = tuple(
-            _drained(node) if node.name in names else node
-            for node in situation.snapshot.nodes
-            if node.name not in names or spread
-        )
+        self._nodes = tuple(_without(names, situation.snapshot.nodes, drained=spread))
         self._demands = (*situation.waiting, *evicted)
-        # Until they are gone nodes on their way out are places to those who spread, whoever has them ended.
-        self._closing = situation.closing if spread and evicted else ()
+        # Until they are gone nodes on their way out are places to those who spread, whoever has them ended; and machines that
+        # come are none until they are there.
+        now = spread and bool(evicted) and situation.unsettled
+        self._standing = tuple(_without(names, situation.standing, drained=True)) if now else ()
         self._any_profile = 0 < len(evicted) <= ANY_PROFILE
         self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
         self._buffers: dict[object, list[str]] = {}
@@ -100,14 +98,16 @@ class Departure:
             return [key for key in found if key not in waiting]
         found = self._left_now(evicted)
         if not waiting.issuperset(found):
-            self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone
+            self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone, or there
             return [key for key in found if key not in waiting]
         self._fine.add(known)
         return []
 
     def _left_now(self, evicted: Sequence[Demand]) -> list[str]:
-        """Who of the evicted has no place while the nodes that are on their way out still stand, with those who run there."""
-        if not self._closing:
+        """Who of the evicted has no place while the nodes that are on their way out still stand, with those who run there, and
+        who waits for machines that are not up may take what there is.
+        """
+        if not self._standing:
             return []
         stage = self._as_now.queued((*self._situation.adrift, *evicted))
         own = {demand.key for demand in evicted}
@@ -125,11 +125,11 @@ class Departure:
 
     @functools.cached_property
     def _by_default(self) -> Stage:
-        return self._stage(by_default=True)
+        return self._stage(self._nodes, by_default=True)
 
     @functools.cached_property
     def _without_defaults(self) -> Stage:
-        return self._stage(by_default=False)
+        return self._stage(self._nodes, by_default=False)
 
     @functools.cached_property
     def _older_by_default(self) -> Stage:
@@ -141,10 +141,10 @@ class Departure:
 
     @functools.cached_property
     def _as_now(self) -> Stage:
-        return self._stage(by_default=True, closing=self._closing)
+        return self._stage(self._standing, by_default=True)
 
-    def _stage(self, *, by_default: bool, closing: Sequence[NodeView] = ()) -> Stage:
-        after = dataclasses.replace(self._situation.snapshot, nodes=(*self._nodes, *closing))
+    def _stage(self, nodes: tuple[NodeView, ...], *, by_default: bool) -> Stage:
+        after = dataclasses.replace(self._situation.snapshot, nodes=nodes)
         return Stage(after, self._demands, spread_by_default=by_default)
 
     def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
@@ -181,6 +181,15 @@ def _full(
     for key, place in bound.order:
         pods.setdefault(place if isinstance(place, str) else planned_name(place), []).append(shapes[key])
     return holding((*nodes, *machines), pods)
+
+
+def _without(gone: Collection[str], nodes: Iterable[NodeView], *, drained: bool) -> Iterator[NodeView]:
+    """The nodes after some are gone, or while they go."""
+    for node in nodes:
+        if node.name not in gone:
+            yield node
+        elif drained:
+            yield _drained(node)
 
 
 def _drained(node: NodeView) -> NodeView:
