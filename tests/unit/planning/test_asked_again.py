@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from growth.api import names
-from growth.planning.disruption import search
-from growth.planning.disruption.model import Room, Situation
+from growth.planning.disruption import search, words
+from growth.planning.disruption.model import Kept, Room, Situation
 from growth.planning.disruption.search import consolidating
 from growth.planning.disruption.search.asked import Asked, asked
-from tests.unit.planning.builders import pods
+from tests.unit.planning.builders import node, pods
 from tests.unit.planning.searching import FREELY, NOW, gone, owned, situation
 
 HOUR = dt.timedelta(hours=1)
@@ -44,6 +44,13 @@ def test_a_situation_that_only_grew_older_is_the_same_question() -> None:
 def test_a_node_that_has_become_quiet_makes_another_question() -> None:
     """Moved pods may go there now."""
     assert question(two(quiet_seconds=3_599.0)) != question(two(quiet_seconds=3_600.0))
+
+
+def test_a_machine_whose_node_has_come_makes_another_question() -> None:
+    """From then on it is a zone without pods to those who spread."""
+    before = situation(owned("a", *pods(1, "x")), others=[node("b", initialized=False)])
+    there = Kept("b", "default", words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
+    assert question(before) != question(dataclasses.replace(before, others=(there,)))
 
 
 def test_the_end_of_a_protection_makes_another_question() -> None:
