@@ -222,6 +222,28 @@ def test_a_move_whose_room_others_have_taken() -> None:
     assert on_stage(body).value == [["node-of-web-1"], [], ["new-1", "web-1"]]
 
 
+def test_what_is_given_back_is_marked_though_the_cache_has_not_seen_its_node() -> None:
+    """Its claim says which Node it has: that one is closed before the claim goes, so that no pod comes in between."""
+    holder, api = deafened("Node")
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"}, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="3")
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        await stage.admin.patch(NODE, "node-of-web-1", PROTECTED)
+        await add_replacement(stage, "new-1", pool=pool)
+        await stage.start()
+        await asyncio.sleep(1)
+        holder[0].deaf = True
+        await bring_up(stage, "new-1")
+        stage.tasks.append(asyncio.create_task(Disruption(stage.env).run()))
+        await asyncio.sleep(60)
+        return await tainted(stage), sorted(await claims(stage))
+
+    assert on_stage(body, api=api).value == (["node-of-new-1"], ["web-1"])
+
+
 @pytest.mark.parametrize("full", ["web-2", "web-3"])
 def test_room_elsewhere_is_found(full: str) -> None:
     """Whichever node that could take the pods is full by now, the other one is looked at too, and takes them."""

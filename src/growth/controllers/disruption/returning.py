@@ -1,6 +1,7 @@
 """What was bought for a move that is not made: it goes again while it is empty, or is a machine like any other."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from growth.api.conditions import is_true
 from growth.api.edits import set_annotations
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
 from growth.cluster.shapes import CachedPod
 from growth.controllers import tainting
 from growth.controllers.disruption.attempts import each
@@ -98,12 +100,12 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
     if _is_initialized(claim) and not budgeted:
         await settled(env, name)
         return
-    nodes = env.state.nodes.store.find("provider", claim.status.provider_id) if claim.status.provider_id else ()
+    nodes = await _nodes_of(env, claim)
     for node in nodes:  # no pod may come between the look and the end
         await tainting.mark(env.api, node)
     if nodes:
         await asyncio.sleep(SETTLE_SECONDS)
-    if await _in_use(env, claim):
+    if await _in_use(env, claim, nodes):
         await settled(env, name)
         for node in nodes:
             await tainting.unmark(env.api, node)
@@ -127,13 +129,24 @@ async def settled(env: Environment, name: str) -> None:
         return
 
 
-async def _in_use(env: Environment, claim: NodeClaim) -> bool:
-    """Whether pods are on the claim's machine. A machine whose Node we cannot tell is in use."""
-    provider_id = claim.status.provider_id
+async def _nodes_of(env: Environment, claim: NodeClaim) -> list[Node]:
+    """The Nodes of the claim's machine; the one that it names is asked for, since the cache may not know it yet."""
+    provider_id, named = claim.status.provider_id, claim.status.node_name
     if not provider_id:
+        return []
+    nodes = list(env.state.nodes.store.find("provider", provider_id))
+    if named and all(node.metadata.name != named for node in nodes):
+        with contextlib.suppress(NotFound):
+            found = await env.api.get(NODE, named)
+            nodes += [found] if found.spec.provider_id == provider_id else []
+    return nodes
+
+
+async def _in_use(env: Environment, claim: NodeClaim, nodes: Sequence[Node]) -> bool:
+    """Whether pods are on the claim's machine. A machine whose Node we cannot tell is in use."""
+    if not claim.status.provider_id:
         return False
     pods: list[CachedPod] = []
-    nodes = env.state.nodes.store.find("provider", provider_id)
     for name in {claim.status.node_name or claim.metadata.name, *(node.metadata.name for node in nodes)}:
         pods += await pods_on(env, name)
     return not empty(pods)
