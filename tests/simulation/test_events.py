@@ -146,6 +146,19 @@ def test_trouble_of_the_server_is_waited_out_and_refusals_are_not() -> None:
     assert sim.run(main, seed=1).value == (2, 1, False)
 
 
+def test_an_event_whose_answer_is_lost_is_told_once() -> None:
+    """Whether the request arrived or not: it is sent again under its own name, so that it is there and not there twice."""
+
+    async def main(kernel: Kernel) -> list[str]:
+        world = World(kernel, faults=Faults(lost_request=0.3, lost_answer=0.3))
+        for number in range(8):
+            world.recorder.event(renamed(POD, name=f"pod-{number}"), "Once", "x")
+        await asyncio.sleep(1200)
+        return [event.involved_object.name for event in await world.told()]
+
+    assert sim.run(main, seed=1).value == [f"pod-{number}" for number in range(8)]
+
+
 def test_an_event_that_the_server_forgot_is_made_again() -> None:
     """When the count of a vanished Event is due, a new Event with the whole count takes its place."""
 

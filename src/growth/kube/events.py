@@ -15,7 +15,7 @@ from typing import Any, Final
 from growth.api.events import EVENT, NORMAL
 from growth.api.meta import ObjectReference
 from growth.kube.api import Api
-from growth.kube.errors import GateClosed, KubeError, NotFound, OutcomeUnknown, TooManyRequests
+from growth.kube.errors import AlreadyExists, GateClosed, KubeError, NotFound, TooManyRequests
 from growth.ports import Clock, Random
 from growth.telemetry.redaction import redacted_text
 from growth.units import print_time
@@ -181,13 +181,15 @@ class Recorder:
                     await self._create(known, count)
                 known.told = count
                 return
-            except (GateClosed, OutcomeUnknown):
-                # Not ours to write any more, or perhaps written already: an Event is not worth a second one.
+            except GateClosed:  # not ours to write any more
                 known.told = count
                 break
+            except AlreadyExists:  # an earlier try was written, and its answer lost: the name is its own
+                known.told = count
+                return
             except NotFound:
                 # The server forgets Events after an hour; a namespace may be gone too, and then this fails again.
-                known.told = 0
+                known.told, known.name = 0, ""
                 continue
             except TooManyRequests as error:
                 await asyncio.sleep(error.pause(self._settings.retry_seconds * attempt))
@@ -200,7 +202,7 @@ class Recorder:
 
     async def _create(self, known: _Known, count: int) -> None:
         about = known.about
-        known.name = f"{about.name[:NAME_CHARACTERS]}.{self._random.uuid().replace('-', '')[:16]}"
+        known.name = known.name or f"{about.name[:NAME_CHARACTERS]}.{self._random.uuid().replace('-', '')[:16]}"
         body: dict[str, Any] = {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
