@@ -78,6 +78,16 @@ def test_an_idle_cluster_is_not_written_to() -> None:
         assert len(judged(idle, history)) == said
 
 
+@pytest.mark.parametrize(("before", "said"), [(2000.0, 0), (3300.0, 1)])
+def test_one_move_after_a_long_rest_is_no_unrest(before: float, said: int) -> None:
+    """What was bought for the move before it may not go earlier; moves one after the other are another matter."""
+    idle = liveness.Idle()
+    history = running(idle, "one", "two")
+    history.put(CLAIMS, going(claim("one")), by=GROWTH, verb="delete", at=before)
+    history.put(CLAIMS, going(claim("two")), by=GROWTH, verb="delete", at=3500.0)
+    assert len(judged(idle, history)) == said
+
+
 def test_what_waits_and_what_stays_has_a_reason() -> None:
     """An event, or the newest Decision, says why."""
     for told, said in ((False, 2), (True, 0)):

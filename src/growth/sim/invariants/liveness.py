@@ -1,6 +1,7 @@
 """Liveness: what must be true in the end, when load and faults have been over for a while. Each class is one promise."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ from growth.units.resources import amount_of
 REST_SECONDS: Final = 600.0
 # Nothing was written in the last minutes of an idle cluster.
 IDLE_SECONDS: Final = 240.0
+# After so long without a move a single one is no unrest.
+RESTED_SECONDS: Final = 600.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,24 +153,33 @@ class Calm(AtTheEnd):
 
 
 class Idle(AtTheEnd):
+    """A machine that was bought for a move rests for a quarter of an hour before it may go itself: one such move, long after
+    the one before it, may come so late.
+    """
+
     name = "idle"
     promise = "an idle cluster is not written to"
 
     def __init__(self) -> None:
         self._last: tuple[float, str] = (0.0, "")
         self._before: tuple[float, str] = (0.0, "")
+        self._moves: list[float] = [0.0]  # when nodes were chosen to go
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         # A NodeRequest that was fulfilled is forgotten an hour later, whatever else happens.
         forgotten = step.which == ("growth.dev", "noderequests") and step.verb == "delete"
         if step.actor.is_growth and step.which != ("coordination.k8s.io", "leases") and not forgotten:
             self._before, self._last = self._last, (case.now, f"{step.verb} {step.which[1]} {step.key[1]}")
+        if voluntary(step, case.books) is not None:
+            self._moves.append(case.now)
         yield from ()
 
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         del ending
         at, what = self._last
-        if case.now - at < IDLE_SECONDS:
+        late = [before for before in itertools.pairwise(self._moves) if case.now - before[1] < IDLE_SECONDS]
+        rested = len(late) == 1 and late[0][1] - late[0][0] > RESTED_SECONDS
+        if case.now - at < IDLE_SECONDS and not rested:
             yield Complaint(f"{what} {case.now - at:.0f} s before the end, {self._before[1]} before that")
 
 
