@@ -43,8 +43,9 @@ from growth.units.resources import amount_of
 REST_SECONDS: Final = 600.0
 # Nothing was written in the last minutes of an idle cluster.
 IDLE_SECONDS: Final = 240.0
-# After so long without a move a single one is no unrest.
+# After so long without a move, so many of them are no unrest.
 RESTED_SECONDS: Final = 600.0
+FEW_MOVES: Final = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +154,8 @@ class Calm(AtTheEnd):
 
 
 class Idle(AtTheEnd):
-    """A machine that was bought for a move rests for a quarter of an hour before it may go itself: one such move, long after
-    the one before it, may come so late.
+    """A machine that was bought for a move, and pods that were moved, rest for a quarter of an hour: what is decided then, a few
+    moves long after those before them, may come so late.
     """
 
     name = "idle"
@@ -177,10 +178,14 @@ class Idle(AtTheEnd):
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         del ending
         at, what = self._last
-        late = [before for before in itertools.pairwise(self._moves) if case.now - before[1] < IDLE_SECONDS]
-        rested = len(late) == 1 and late[0][1] - late[0][0] > RESTED_SECONDS
-        if case.now - at < IDLE_SECONDS and not rested:
+        if case.now - at < IDLE_SECONDS and not self._rested_before(case.now):
             yield Complaint(f"{what} {case.now - at:.0f} s before the end, {self._before[1]} before that")
+
+    def _rested_before(self, now: float) -> bool:
+        """Whether what happens now is a few moves after a long rest."""
+        rests = [later for earlier, later in itertools.pairwise(self._moves) if later - earlier > RESTED_SECONDS]
+        moves = [at for at in self._moves if rests and at >= rests[-1]]
+        return 0 < len(moves) <= FEW_MOVES and now - moves[-1] < IDLE_SECONDS
 
 
 class Reasons(AtTheEnd):
