@@ -44,7 +44,9 @@ class Terminal:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="tmux-", dir="/tmp"))
         command, more = tmux()
         self._tmux = (command, "-u", "-S", str(self._folder / "socket"), "-f", os.devnull)
-        self._environment = {**environment, **more}
+        # How large somebody else's terminal is: programs believe it rather than look at their own.
+        kept = {name: value for name, value in environment.items() if name not in {"COLUMNS", "LINES"}}
+        self._environment = {**kept, **more}
         self._patience = patience_seconds
         columns, lines = (str(each) for each in size)
         # The window stays when the program ends, so that its last words and its exit code can be read.
