@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+from growth.api.clouds import CloudMachine
+from growth.api.karpenter import NodeClaim
 from growth.providers.linode import wire
 from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.provider import LinodeProvider
 from growth.sim.runs import run
 from growth.sim.scenario.oddities import claim
 from growth.sim.world.linode import TOKEN
@@ -59,16 +62,17 @@ def test_instances_are_bought_for_claims_and_not_through_pools(monkeypatch: pyte
     assert outcome.scale_ups == len(asked) >= 2
 
 
-def test_a_provider_that_claims_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judges see the machines that the API sold, whatever the provider believes: this one forgets what it claimed."""
-    real = LinodeApi.retag
-    before: list[list[str]] = []
+def test_a_provider_that_gives_one_machine_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judges see the machines that the API sold, whatever the provider believes: this one answers with what it has."""
+    real = LinodeProvider.create
+    bought: list[CloudMachine] = []
 
-    async def careless(self: LinodeApi, number: int, tags: list[str]) -> wire.Instance:
-        before.append(list(tags))
-        return await real(self, number, before[0])
+    async def careless(self: LinodeProvider, asked: NodeClaim) -> CloudMachine:
+        if not bought:
+            bought.append(await real(self, asked))
+        return bought[0]
 
-    monkeypatch.setattr(LinodeApi, "retag", careless)
+    monkeypatch.setattr(LinodeProvider, "create", careless)
     assert run(order("linode", 0)).violations
 
 
