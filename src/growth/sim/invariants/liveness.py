@@ -178,14 +178,14 @@ class Idle(AtTheEnd):
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         del ending
         at, what = self._last
-        if case.now - at < IDLE_SECONDS and not self._rested_before(case.now):
+        if case.now - at < IDLE_SECONDS and not self._rested_before(at):
             yield Complaint(f"{what} {case.now - at:.0f} s before the end, {self._before[1]} before that")
 
-    def _rested_before(self, now: float) -> bool:
-        """Whether what happens now is a few moves after a long rest."""
+    def _rested_before(self, write: float) -> bool:
+        """Whether a write then belongs to a few moves after a long rest: events are counted up to minutes later."""
         rests = [later for earlier, later in itertools.pairwise(self._moves) if later - earlier > RESTED_SECONDS]
         moves = [at for at in self._moves if rests and at >= rests[-1]]
-        return 0 < len(moves) <= FEW_MOVES and now - moves[-1] < IDLE_SECONDS
+        return 0 < len(moves) <= FEW_MOVES and write - moves[-1] < IDLE_SECONDS
 
 
 class Reasons(AtTheEnd):
