@@ -49,11 +49,14 @@ class Terminal:
         self._environment = {**kept, **more}
         self._patience = patience_seconds
         columns, lines = (str(each) for each in size)
-        # The window stays when the program ends, so that its last words and its exit code can be read.
+        # tmux does not always hear that a program has ended: a shell writes down its exit code.
+        self._code = self._folder / "code"
+        shell = ("sh", "-c", '"$@"; printf %s "$?" > "$0"', str(self._code))
+        # The window stays when the program ends, so that its last words can be read.
         self._call(
             *("set-option", "-wg", "remain-on-exit", "on", ";"),
             *("set-option", "-g", "default-terminal", "screen-256color", ";"),
-            *("new-session", "-d", "-x", columns, "-y", lines, *program),
+            *("new-session", "-d", "-x", columns, "-y", lines, *shell, *program),
         )
 
     def screen(self) -> str:
@@ -86,10 +89,9 @@ class Terminal:
         """Waits for the program's end; its exit code."""
         end = time.monotonic() + self._patience
         while True:
-            # The window may be known as dead a moment before the code is.
-            status, signal = self._call("display-message", "-p", "#{pane_dead_status}/#{pane_dead_signal}").split("/")
-            if status or signal.strip():
-                return int(status) if status else -int(signal)
+            code = self._code.read_text() if self._code.exists() else ""
+            if code:
+                return int(code)
             if time.monotonic() >= end:
                 raise NotShown(f"it never ended; the screen:\n{self.screen()}")
             time.sleep(LOOK_SECONDS)
