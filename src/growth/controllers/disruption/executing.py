@@ -10,36 +10,30 @@ is taken off (`mending`), and a claim that replaces names its move, with which a
 import asyncio
 import dataclasses
 import functools
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.growthpools import GROWTH_POOL, GrowthPool
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
-from growth.api.pools import PoolRef
+from growth.api.karpenter import NODE_CLAIM
 from growth.cluster.wanting import key_of
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
+from growth.controllers.disruption.confirming import Confirming
 from growth.controllers.disruption.looking import Fresh, Looking
 from growth.controllers.disruption.memory import Memory
-from growth.controllers.disruption.moving import VALIDATED, Moves, Running, Stage, Target
+from growth.controllers.disruption.moving import VALIDATED, GaveUp, Moves, Running, Stage, Target
 from growth.controllers.disruption.orders import ordered
-from growth.controllers.disruption.peers import agreed
-from growth.controllers.disruption.question import Verdict, confirmed, validated
+from growth.controllers.disruption.question import validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
 from growth.controllers.disruption.returning import SETTLE_SECONDS, Returning, settled
-from growth.controllers.disruption.surroundings import Surroundings, look
-from growth.controllers.disruption.targets import Seen, seen
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.provisioning.purchases import Purchases
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
 from growth.telemetry.logs import logger
-
-T = TypeVar("T")
 
 _log = logger("disruption")
 
@@ -48,24 +42,6 @@ LOOK_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 5.0
 # A claim that we bought and the cache has not shown by now is asked for.
 SHOWN_SECONDS: Final = 10.0
-# Others have taken the room that was bought for a move, and after so long of it they are not about to give it back.
-HOMELESS_SECONDS: Final = 120.0
-# So often the nodes that are to take the pods are looked at before the move is given up, or waits.
-ROUNDS: Final = 8
-
-
-class Judged(Protocol):
-    """What becomes of a move with what was seen around it; only nodes that are `known` take its pods, None: any."""
-
-    async def __call__(self, around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict: ...
-
-
-class GaveUp(Exception):
-    """The move will not be made; the message says why. `failed`: what it was to buy is not to be had."""
-
-    def __init__(self, why: str, *, failed: bool = False) -> None:
-        super().__init__(why)
-        self.failed = failed
 
 
 class Execution:
@@ -90,6 +66,7 @@ class Execution:
         self._report = report
         self._purchases = Purchases(env)
         self._growth = GrowthMoves(env, requesting)
+        self._confirming = Confirming(env, moves, looking, self._growth)
 
     async def carry_out(self, running: Running) -> None:
         """Until the claims are deleted or everything is taken back. A closed gate ends it where it is."""
@@ -246,7 +223,7 @@ class Execution:
             for name in running.coming:
                 claim = env.state.claims.store.get(name)
                 if claim is None and env.clock.monotonic() - asked >= SHOWN_SECONDS:
-                    (claim,) = await each((name,), functools.partial(self._asked_for, running), attempts=1)
+                    (claim,) = await each((name,), functools.partial(self._confirming.asked_for, running), attempts=1)
                 if claim is not None and claim.metadata.deletion_timestamp is not None:
                     raise GaveUp(f"the replacement {name} was deleted", failed=True)
                 if claim is not None and name not in told:
@@ -261,17 +238,6 @@ class Execution:
         claim = self._env.state.claims.store.get(name)
         return claim is not None and is_true(claim.status.conditions, names.INITIALIZED)
 
-    async def _asked_for(self, running: Running, name: str) -> NodeClaim | None:
-        """None where the server says that it is gone and the cache that it is not: one of the two is late. And while the
-        claim may yet come of its request.
-        """
-        try:
-            return await self._env.api.get(NODE_CLAIM, name)
-        except NotFound:
-            if self._env.state.claims.store.get(name) is not None or await self._growth.is_asked_for(running, name):
-                return None
-            raise GaveUp(f"the replacement {name} was deleted", failed=True) from None
-
     # The last look, and the end.
 
     async def _last_look(self, running: Running) -> dict[str, Fresh]:
@@ -281,7 +247,7 @@ class Execution:
         itself: those of which it does not tell stay, and hold up no other.
         """
         await self._synced(running)
-        while (found := await self._judgement(running)) is None:
+        while (found := await self._confirming.judgement(running)) is None:
             self._check_time(running)
             for name in (*running.coming, *running.move.destinations):
                 self._env.state.nominate(name, seconds=self._env.settings.nomination)
@@ -299,114 +265,6 @@ class Execution:
             await self._unmark(running, stays, why=why)
             running.keep(verdict.nodes)
         return {name: looked.fresh[name] for name in running.targets}
-
-    async def _judgement(self, running: Running) -> tuple[Seen, Verdict] | None:
-        """None where the server did not say enough, or where what was bought can be waited with."""
-        try:
-            looked = await self._looked(running)
-            if looked is None:
-                return None
-            verdict = await self._confirmed(running, looked.fresh)
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            _log.warning("the last look at a disruption is taken again", error=str(error))
-            return None
-        waits = verdict.again and running.coming and not verdict.nodes
-        self._check_room(running, verdict)
-        return None if waits else (looked, verdict)
-
-    def _check_room(self, running: Running, verdict: Verdict) -> None:
-        """`GaveUp` where its pods have had no place for too long."""
-        now = self._env.clock.monotonic()
-        if not verdict.homeless:
-            running.homeless_since = None
-        elif running.homeless_since is None:
-            running.homeless_since = now
-        elif now - running.homeless_since > HOMELESS_SECONDS:
-            raise GaveUp(verdict.why)
-
-    async def _looked(self, running: Running) -> Seen | None:
-        """The nodes as they are now; those that are leaving already are dropped from the move. None where it is not known of
-        all of them, or of what replaces them, and the move is made as a whole.
-        """
-        for name in running.coming:
-            new = await self._asked_for(running, name)
-            if new is None:
-                return None
-            if new.metadata.deletion_timestamp is not None or not is_true(new.status.conditions, names.INITIALIZED):
-                raise GaveUp(f"the replacement {name} is on its way out", failed=True)
-        found = await seen(self._env, running.targets)
-        if found.leaving:  # whoever let them go: their pods may be on their way to what was bought
-            running.stage = Stage.LEAVING
-        running.keep([name for name in running.targets if name not in found.leaving])
-        if running.move.reason != names.EMPTY:
-            for why in found.wrong.values():
-                raise GaveUp(why)
-            if found.unsure:
-                return None
-        return found
-
-    async def _confirmed(self, running: Running, fresh: Mapping[str, Fresh]) -> Verdict:
-        move = running.move
-        pools: dict[str, NodePool] = {}
-        growth_pools: dict[str, GrowthPool] = {}
-        for ref in map(PoolRef.parse, move.pools):
-            try:
-                if ref.group == names.GROWTH:
-                    growth_pools[ref.name] = await self._env.api.get(GROWTH_POOL, ref.name)
-                else:
-                    pools[ref.name] = await self._env.api.get(NODE_POOL, ref.name)
-            except NotFound:
-                if running.targets:
-                    raise GaveUp(f"NodePool {ref} is gone") from None
-        asked = dataclasses.replace(
-            move,
-            nodes=tuple(name for name in move.nodes if name in fresh),
-            replacements=(),
-        )
-        judge = confirmed if running.coming else validated
-        acting = self._moves.nodes(but=running)
-
-        async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:
-            question = self._looking.question(
-                acting, fresh=fresh, pools=pools, growth_pools=growth_pools, around=around
-            )
-            return await self._env.compute.run(judge, question, asked, known)
-
-        if move.reason == names.EMPTY:
-            return await judged(None)
-        if not await agreed(self._env, (pod for looked in fresh.values() for pod in looked.pods)):
-            why = "where pods are that theirs keep apart from or together with is not known yet"
-            return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
-        return await self._with_room(running, judged)
-
-    async def _with_room(self, running: Running, judged: "Judged") -> Verdict:
-        """What is judged of the move when the nodes that take its pods are looked at afresh; nobody else takes any."""
-        env = self._env
-        places = {*running.move.destinations, *self._nodes_of(running.coming)}
-        around: Surroundings | None = None
-        for _ in range(ROUNDS):
-            if around is None:
-                around = await look(env, places)
-                continue
-            verdict = await judged(around, known=places)
-            if verdict.homeless:  # there may be room elsewhere
-                verdict = await judged(around)
-            beyond = verdict.places - places
-            if verdict.nodes and (beyond or env.clock.monotonic() > around.until):
-                places |= beyond
-                before, around = around, await look(env, places)
-                if beyond or around is None or not around.holds_after(before):
-                    continue
-            running.sure_until = around.until
-            return verdict
-        why = "what the nodes that are to take their pods hold changes all the time, or the API server does not tell"
-        return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
-
-    def _nodes_of(self, claims: Collection[str]) -> set[str]:
-        found = (self._env.state.claims.store.get(name) for name in claims)
-        return {claim.status.node_name for claim in found if claim is not None and claim.status.node_name}
 
     def _leave(self, running: Running) -> None:
         """From now on the pods are on their way."""

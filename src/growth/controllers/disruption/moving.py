@@ -87,6 +87,14 @@ class Running:
         self.targets = {name: self.targets[name] for name in kept}
 
 
+class GaveUp(Exception):
+    """The move will not be made; the message says why. `failed`: what it was to buy is not to be had."""
+
+    def __init__(self, why: str, *, failed: bool = False) -> None:
+        super().__init__(why)
+        self.failed = failed
+
+
 class Moves:
     """All of them, in the order in which they came. `returning` are nodes that came for a move and are given back."""
 

@@ -23,7 +23,7 @@ from growth.cluster.pools import Usage
 from growth.cluster.state import State
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
-from growth.controllers.disruption import executing, question
+from growth.controllers.disruption import confirming, executing, question
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
 from growth.controllers.sizing import decide as sizing
@@ -396,7 +396,11 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "not-waiting-for-it": Sabotage(
         breaks="replacement",
         bug="what replaces a machine counts as up from the start, and nobody asks where its pods are to go",
-        apply=_replaced((executing, "is_true", _returns(True)), (question, "_housed", _returns(("", frozenset())))),
+        apply=_replaced(
+            (executing, "is_true", _returns(True)),
+            (confirming, "is_true", _returns(True)),
+            (question, "_housed", _returns(("", frozenset()))),
+        ),
         faults="price-change=60",
         edit=_consolidating,
     ),
