@@ -90,6 +90,23 @@ class LabelSelector(Struct, frozen=True):
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
+def selector_text(selector: LabelSelector) -> str:
+    """The selector in the syntax of a server's queries; empty for one that selects everything."""
+    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
+    for each in selector.match_expressions:
+        values = ",".join(sorted(each.values))
+        match each.operator:
+            case "In":
+                parts.append(f"{each.key} in ({values})")
+            case "NotIn":
+                parts.append(f"{each.key} notin ({values})")
+            case "Exists":
+                parts.append(each.key)
+            case "DoesNotExist":
+                parts.append(f"!{each.key}")
+    return ",".join(parts)
+
+
 class ObjectReference(Struct, frozen=True):
     """As servers write it: every part may be missing."""
 

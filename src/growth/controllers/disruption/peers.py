@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from growth.api import names
-from growth.api.meta import LabelSelector
+from growth.api.meta import LabelSelector, selector_text
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done
@@ -24,7 +24,7 @@ async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
     """Whether the cache knows the pods that count for those of the move, and where they are, as the server does now."""
     asked: dict[tuple[str, str], LabelSelector] = {}
     for shape in dict.fromkeys(pod.shape for pod in moving):
-        asked |= {(namespace, query(selector)): selector for namespace, selector in _counted(shape)}
+        asked |= {(namespace, selector_text(selector)): selector for namespace, selector in _counted(shape)}
     for (namespace, text), selector in asked.items():
         there = await every(env.api, POD, namespace=namespace, labels=text)
         matches = compiled(selector)
@@ -49,23 +49,6 @@ def _counted(shape: PodShape) -> Iterator[tuple[str, LabelSelector]]:
             if term.topology_key != names.HOSTNAME_LABEL and term.label_selector is not None:
                 own = not term.namespaces and term.namespace_selector is None
                 yield shape.namespace if own else _EVERYWHERE, term.label_selector
-
-
-def query(selector: LabelSelector) -> str:
-    """The selector in the server's syntax; empty for one that selects everything."""
-    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    for each in selector.match_expressions:
-        values = ",".join(sorted(each.values))
-        match each.operator:
-            case "In":
-                parts.append(f"{each.key} in ({values})")
-            case "NotIn":
-                parts.append(f"{each.key} notin ({values})")
-            case "Exists":
-                parts.append(each.key)
-            case _:
-                parts.append(f"!{each.key}")
-    return ",".join(parts)
 
 
 def _where(pods: Iterable[CachedPod]) -> set[tuple[str, str, bool]]:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from growth.api import meta
+from growth.api.decoding import convert
 from growth.api.kinds import Json
 from growth.kube.errors import BadRequest
 
@@ -180,21 +182,7 @@ def label_selector(selector: Json | None) -> LabelTest:
 
 def selector_text(selector: Json | None) -> str:
     """A LabelSelector object as the string that a Scale carries."""
-    if selector is None:
-        return ""
-    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for expression in selector.get("matchExpressions") or ():
-        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
-        match expression["operator"]:
-            case "In":
-                parts.append(f"{key} in ({values})")
-            case "NotIn":
-                parts.append(f"{key} notin ({values})")
-            case "Exists":
-                parts.append(key)
-            case "DoesNotExist":
-                parts.append(f"!{key}")
-    return ",".join(parts)
+    return "" if selector is None else meta.selector_text(convert(selector, meta.LabelSelector))
 
 
 def parse_fields(text: str) -> list[tuple[str, bool, str]]:

@@ -1,7 +1,6 @@
-"""Selectors of spreads and affinities, as they are asked of the server."""
+"""Label selectors of objects, as they are asked of a server."""
 
-from growth.api.meta import LabelSelector, LabelSelectorRequirement
-from growth.controllers.disruption.peers import query
+from growth.api.meta import LabelSelector, LabelSelectorRequirement, selector_text
 from growth.kube.memory.selectors import parse_labels
 
 
@@ -13,7 +12,7 @@ def test_a_selector_in_the_servers_syntax() -> None:
         LabelSelectorRequirement("team", "Exists"),
         LabelSelectorRequirement("old", "DoesNotExist"),
     )
-    text = query(LabelSelector({"app": "web"}, expressions))
+    text = selector_text(LabelSelector({"app": "web"}, expressions))
     assert text == "app=web,tier in (a,b),track notin (canary),team,!old"
     selects = parse_labels(text)
     assert selects is not None
@@ -21,4 +20,4 @@ def test_a_selector_in_the_servers_syntax() -> None:
     assert not selects({"app": "web", "tier": "a", "team": "x", "track": "canary"})
     assert not selects({"app": "web", "tier": "a", "team": "x", "old": ""})
     assert not selects({"app": "web", "tier": "c", "team": "x"})
-    assert query(LabelSelector()) == ""
+    assert selector_text(LabelSelector()) == ""
