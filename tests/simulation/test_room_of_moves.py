@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from growth.api import names
+from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.disruption import Disruption, surroundings
@@ -238,3 +239,19 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(left) == 1
     assert "" in lists
     assert "spec.nodeName=" not in lists
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_machine_elsewhere_that_leaves_while_the_watch_is_silent(*, leaves: bool) -> None:
+    """Its pods want the same room, which the cache has not heard: nothing goes by what it says."""
+    holder, api = deafened("NodeClaim")
+
+    async def body(stage: Stage) -> bool:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        if leaves:
+            await stage.admin.delete(NODE_CLAIM, "web-3")
+        await asyncio.sleep(20)
+        return "web-1" in await claims(stage)
+
+    assert on_stage(body, api=api).value == leaves

@@ -124,7 +124,7 @@ class Confirming:
         if move.reason == names.EMPTY:
             return await judged(None)
         if not await agreed(self._env, (pod for looked in fresh.values() for pod in looked.pods)):
-            why = "where pods are that theirs keep apart from or together with is not known yet"
+            why = "which machines leave, or where pods are that theirs are counted with, is not known yet"
             return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
         return await self._with_room(running, judged)
 

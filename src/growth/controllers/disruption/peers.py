@@ -1,14 +1,16 @@
-"""Pods that count where the pods of a move may go, wherever they are themselves: those of a spread, those of an affinity.
+"""What counts for the pods of a move beyond the nodes that are to take them, and whether the cache knows it as the server does.
 
-The nodes that are to take a pod are read afresh before its own goes. For one that spreads over zones that is not enough: who
-came or left in a third zone decides too. Those pods are asked for by their labels, and where the server knows others than
-the cache, nothing is done by the cache. Whom pods elsewhere keep out of their whole zone is taken from the cache.
+Those nodes are read afresh before a move deletes. That is not enough where pods spread over zones: who came or left in a third
+zone decides too. Nor where machines elsewhere are on their way out: their pods want the same room. So pods of a spread or an
+affinity are asked for by their labels, and claims all at once; where the server knows others than the cache, nothing is done
+by the cache. Whom pods elsewhere keep out of their whole zone is taken from the cache.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from growth.api import names
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.meta import LabelSelector, selector_text
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod, PodShape
@@ -21,7 +23,10 @@ _EVERYWHERE: Final = ""
 
 
 async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
-    """Whether the cache knows the pods that count for those of the move, and where they are, as the server does now."""
+    """Whether the cache knows which machines leave, and the pods that count for those of the move, as the server does now."""
+    going = {claim.metadata.uid for claim in await every(env.api, NODE_CLAIM) if _leaves(claim)}
+    if going - {claim.metadata.uid for claim in env.state.claims.store if _leaves(claim)}:
+        return False
     asked: dict[tuple[str, str], LabelSelector] = {}
     for shape in dict.fromkeys(pod.shape for pod in moving):
         asked |= {(namespace, selector_text(selector)): selector for namespace, selector in _counted(shape)}
@@ -36,6 +41,10 @@ async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
         if _where(map(env.state.shapes.keep, there)) != _where(known):
             return False
     return True
+
+
+def _leaves(claim: NodeClaim) -> bool:
+    return claim.metadata.deletion_timestamp is not None
 
 
 def _counted(shape: PodShape) -> Iterator[tuple[str, LabelSelector]]:
