@@ -1,14 +1,20 @@
 """Whether the pods of a move have a place is asked of the server, not of the cache, before its claims are deleted."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from growth.api import names
-from growth.api.karpenter import NODE_CLAIM
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.disruption import Disruption, surroundings
+from growth.controllers.growth import marking
+from growth.kube.api import Api
+from growth.kube.memory import MemoryApi
+from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_pod
 from tests.simulation.moving import (
     ALL,
@@ -22,7 +28,7 @@ from tests.simulation.moving import (
     tainted,
 )
 from tests.simulation.owning import Stage, on_stage
-from tests.simulation.silence import PROTECTED, asks, deafened
+from tests.simulation.silence import PROTECTED, Deaf, asks, deafened
 
 
 async def two_halves(stage: Stage) -> None:
@@ -255,3 +261,44 @@ def test_a_machine_elsewhere_that_leaves_while_the_watch_is_silent(*, leaves: bo
         return "web-1" in await claims(stage)
 
     assert on_stage(body, api=api).value == leaves
+
+
+class MarkedMeanwhile(Deaf):
+    """An API whose one node gets the mark of scale-down when a move is about to look at its pool."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        super().__init__(api)
+        self.marked_at_the_end: list[bool] = []
+
+    async def get(self, kind: Kind[Any], name: str, **more: Any) -> Any:
+        if kind is NODE_POOL and await self._tainted("node-of-web-1", names.DISRUPTED_TAINT):
+            marked = await self._api.get(NODE, "node-of-web-2")
+            await marking.mark(self._api, marked, at=parse_time("2031-01-01T00:00:00Z"))
+            await asyncio.sleep(1)
+        return await self._api.get(kind, name, **more)
+
+    async def delete(self, kind: Kind[Any], name: str, **more: Any) -> Any:
+        if kind is NODE_CLAIM:
+            self.marked_at_the_end.append(await self._tainted("node-of-web-2", names.SCALE_DOWN_TAINT))
+        return await self._api.delete(kind, name, **more)
+
+    async def _tainted(self, node: str, key: str) -> bool:
+        return any(taint.key == key for taint in (await self._api.get(NODE, node)).spec.taints)
+
+
+def test_room_on_a_node_that_is_marked_for_scale_down_meanwhile() -> None:
+    """Its mark comes off first: until then no pod could go there."""
+    holder: list[MarkedMeanwhile] = []
+
+    def api(real: MemoryApi) -> Api:
+        holder.append(MarkedMeanwhile(real))
+        return holder[0]
+
+    async def body(stage: Stage) -> list[str]:
+        await one_may_go(stage)
+        await add_pod(stage, "thief", node="node-of-web-3", owner="StatefulSet", containers=asks("5"))
+        await asyncio.sleep(60)
+        return sorted(await claims(stage))
+
+    assert on_stage(body, api=api).value == ["web-2", "web-3"]
+    assert holder[0].marked_at_the_end == [False]

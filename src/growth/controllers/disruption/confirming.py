@@ -140,6 +140,12 @@ class Confirming:
             verdict = await judged(around, known=places)
             if verdict.homeless:  # there may be room elsewhere
                 verdict = await judged(around)
+            if verdict.nodes and (marked := around.marked(verdict.places)):  # by a scale-down that was begun meanwhile
+                for name in marked:
+                    env.state.nominate(name, seconds=env.settings.nomination)
+                await self._growth.spare(marked)
+                around = None
+                continue
             beyond = verdict.places - places
             if verdict.nodes and (beyond or env.clock.monotonic() > around.until):
                 places |= beyond

@@ -97,7 +97,7 @@ class Execution:
                 await self._validate(running)
             running.stage = Stage.STARTING
             await self._mark(running)
-            await self._growth.spare(running)
+            await self._growth.spare(running.move.destinations)
             if running.move.replacements:
                 await (self._ask(running) if by_request(running) else self._buy(running))
                 self._report.bought(running)

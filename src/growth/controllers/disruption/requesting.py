@@ -5,7 +5,7 @@ asked for is a machine like any other: pods are moved to it, or it is empty and 
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, PENDING, UNDERUTILIZED
 from growth.api.karpenter import NODE_CLAIM
@@ -39,9 +39,9 @@ class GrowthMoves:
         self._releasing = Releasing(env)
         self._sparing = Sparing(env)
 
-    async def spare(self, running: Running) -> None:
-        """Ends the scale-down of empty nodes that are to take pods, whichever pool's they are."""
-        await self._sparing.keep(sorted(self._sparing.nodes().intersection(running.move.destinations)))
+    async def spare(self, nodes: Iterable[str]) -> None:
+        """Ends the scale-down of those that are empty and marked, as pods are to come there, whichever pool's they are."""
+        await self._sparing.keep(sorted(self._sparing.nodes().intersection(nodes)))
 
     def wanted(self, running: Running) -> list[Asking]:
         """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone."""

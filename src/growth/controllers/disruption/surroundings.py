@@ -19,6 +19,7 @@ from growth.cluster.wanting import is_done
 from growth.controllers.disruption.attempts import each
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import good_until
+from growth.controllers.growth.removing import is_marked
 from growth.kube.errors import NotFound
 from growth.kube.whole import PAGE, every
 
@@ -39,6 +40,10 @@ class Surroundings:
     pods: Mapping[str, tuple[CachedPod, ...]]
     waiting: tuple[CachedPod, ...]
     budgets: tuple[PodDisruptionBudget, ...]
+
+    def marked(self, names: Collection[str]) -> tuple[str, ...]:
+        """Those of them that are marked for scale-down: no pod goes there until the mark is off."""
+        return tuple(name for name in sorted(names) if (node := self.nodes.get(name)) is not None and is_marked(node))
 
     def holds_after(self, before: "Surroundings") -> bool:
         """Whether what was found possible `before` is so now: no pod has come, the nodes are what they were, and no budget
