@@ -180,6 +180,7 @@ class _Nobody:
         self.seams: Seams = PLAIN
         self.violations: Sequence[Violation] = ()
         self.counts: Mapping[str, int] = {}
+        self.rest_at = 0.0
 
     def attach(self, world: World) -> None:
         pass
@@ -216,6 +217,10 @@ class _Watched:
     @property
     def counts(self) -> Mapping[str, int]:
         return self._inner.counts
+
+    @property
+    def rest_at(self) -> float:
+        return self._inner.rest_at
 
     def attach(self, world: World) -> None:
         world.witness.listeners.append(lambda step: self._heard(step, world))

@@ -46,6 +46,10 @@ class Company(Protocol):
     async def disturb(self, world: World) -> None:
         """Makes things go wrong until `world.over` is set, and mends then what would not mend by itself."""
 
+    @property
+    def rest_at(self) -> float:
+        """When the cluster will have been idle for long enough to be judged, if nothing more is written."""
+
     async def finish(self, world: World) -> None:
         """Judges the end."""
 
@@ -97,6 +101,10 @@ class Everybody:
         await self._injector.disturb(world)
         self._auditor.calm()
         await confirming
+
+    @property
+    def rest_at(self) -> float:
+        return self._auditor.rest_at
 
     async def finish(self, world: World) -> None:
         await self._auditor.end(world)

@@ -1,6 +1,9 @@
 """One run of a simulated world from an order to its outcome.
 
-    0 ─────────── busy: load, faults ─────────── quiet_from ───── in peace: everything must come right ───── end
+    0 ─────────── busy: load, faults ─────────── quiet_from ───── in peace: everything must come right ───── end ─ ─ at rest
+
+What a run costs is counted to its end. Where machines are still being put together then, move by move, it is watched a while
+longer: the last judgement is of a cluster at rest, or of one that finds none.
 
 Whatever breaks inside is an outcome, not an exception: a promise of the autoscaler that was broken, a process that ended
 by itself, a deadlock.
@@ -28,6 +31,8 @@ from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
 from growth.sim.world.world import World, WorldSettings
 
 LOOK_SECONDS: Final = 10.0
+# So long after its end a run has still time to come to rest.
+PATIENCE_SECONDS: Final = 1800.0
 NAMES: Final = ("growth-a", "growth-b", "growth-c")
 # What is broken where the run itself could not go on.
 BY_ITSELF: Final = "no process ends by itself"
@@ -67,10 +72,16 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         load = Load(world, order.scenario, until=order.busy_seconds, traces=traces)
         world.run(load.run(), with_it.disturb(world))
         world.start()
-        found = await _watch(world, order, with_it, tell)
+        end = order.hours * 3600.0
+        found = await _watch(world, order, with_it, tell, until=lambda: end)
+        totals = _billed(tally.totals(kernel.time()), world)
+        if not found:
+            found = await _watch(
+                world, order, with_it, tell, until=lambda: min(with_it.rest_at, end + PATIENCE_SECONDS)
+            )
         if not found and not with_it.violations:
             await with_it.finish(world)
-        return _Ended(_billed(tally.totals(kernel.time()), world), points.count, found)
+        return _Ended(totals, points.count, found)
 
     violations: tuple[Violation, ...] = ()
     digest, steps, writes, now = "", 0, 0, 0.0
@@ -108,17 +119,16 @@ def _billed(totals: Totals, world: World) -> Totals:
     return totals if world.vendor is None else dataclasses.replace(totals, cost=world.vendor.cost())
 
 
-async def _watch(world: World, order: Order, with_it: Company, tell: Callable[[float], None]) -> tuple[Violation, ...]:
+async def _watch(
+    world: World, order: Order, with_it: Company, tell: Callable[[float], None], *, until: Callable[[], float]
+) -> tuple[Violation, ...]:
     """Lets the time pass; ends early where something is found."""
-    end = order.hours * 3600.0
-    while (now := world.kernel.time()) < end:
+    while (now := world.kernel.time()) < (end := until()) and not with_it.violations:
         if now >= world.quiet_from and not world.over.is_set():
             world.over.set()
-        until = end if world.over.is_set() else world.quiet_from
-        await asyncio.sleep(min(LOOK_SECONDS, until - now))
+        following = end if world.over.is_set() else world.quiet_from
+        await asyncio.sleep(min(LOOK_SECONDS, following - now))
         tell(world.kernel.time())
-        if with_it.violations:
-            return ()
         try:
             world.check()
         except AssertionError as error:

@@ -78,35 +78,6 @@ def test_an_idle_cluster_is_not_written_to() -> None:
         assert len(judged(idle, history)) == said
 
 
-@pytest.mark.parametrize(
-    ("moves", "said"),
-    [
-        ((2000.0, 3500.0), 0),
-        ((2000.0, 3200.0, 3300.0, 3500.0), 0),
-        ((2000.0, 3200.0, 3300.0, 3400.0, 3500.0), 1),
-        ((500.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0, 3500.0), 1),
-    ],
-)
-def test_a_few_moves_after_a_long_rest_are_no_unrest(moves: tuple[float, ...], said: int) -> None:
-    """What was bought for the moves before may not go earlier; moves one after the other without end are another matter."""
-    idle = liveness.Idle()
-    names = [f"web-{number}" for number in range(len(moves))]
-    history = running(idle, *names)
-    for name, at in zip(names, moves, strict=True):
-        history.put(CLAIMS, going(claim(name)), by=GROWTH, verb="delete", at=at)
-    assert len(judged(idle, history)) == said
-
-
-@pytest.mark.parametrize(("at", "said"), [(3450.0, 0), (3590.0, 1)])
-def test_what_is_written_long_after_a_move_is_not_of_it(at: float, said: int) -> None:
-    """Events of it are counted up a little later, and that is all."""
-    idle = liveness.Idle()
-    history = running(idle, "one", "two")
-    history.put(CLAIMS, going(claim("one")), by=GROWTH, verb="delete", at=3300.0)
-    history.put(CLAIMS, claim("two", annotations={"a": "b"}), by=GROWTH, at=at)
-    assert len(judged(idle, history)) == said
-
-
 def test_what_waits_and_what_stays_has_a_reason() -> None:
     """An event, or the newest Decision, says why."""
     for told, said in ((False, 2), (True, 0)):

@@ -151,6 +151,11 @@ class Auditor:
         for invariant in self._invariants:
             self._say(invariant, invariant.state(case))
 
+    @property
+    def rest_at(self) -> float:
+        """When the end can be judged, if nothing more happens."""
+        return max(each.rest_at for each in self._invariants if isinstance(each, AtTheEnd))
+
     async def end(self, world: World) -> list[Violation]:
         """The last derivation, and what must be true in the end."""
         self.derive()

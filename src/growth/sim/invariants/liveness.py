@@ -1,7 +1,6 @@
 """Liveness: what must be true in the end, when load and faults have been over for a while. Each class is one promise."""
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -43,9 +42,6 @@ from growth.units.resources import amount_of
 REST_SECONDS: Final = 600.0
 # Nothing was written in the last minutes of an idle cluster.
 IDLE_SECONDS: Final = 240.0
-# After so long without a move, so many of them are no unrest.
-RESTED_SECONDS: Final = 600.0
-FEW_MOVES: Final = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +56,11 @@ class Ending:
 
 class AtTheEnd(Quiet):
     """An invariant that is judged once."""
+
+    @property
+    def rest_at(self) -> float:
+        """Not before then, where there is time."""
+        return 0.0
 
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         del case, ending
@@ -154,38 +155,30 @@ class Calm(AtTheEnd):
 
 
 class Idle(AtTheEnd):
-    """A machine that was bought for a move, and pods that were moved, rest for a quarter of an hour: what is decided then, a few
-    moves long after those before them, may come so late.
-    """
-
     name = "idle"
     promise = "an idle cluster is not written to"
 
     def __init__(self) -> None:
         self._last: tuple[float, str] = (0.0, "")
         self._before: tuple[float, str] = (0.0, "")
-        self._moves: list[float] = [0.0]  # when nodes were chosen to go
+
+    @property
+    def rest_at(self) -> float:
+        """By then nothing will have been written for long enough."""
+        return self._last[0] + IDLE_SECONDS
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         # A NodeRequest that was fulfilled is forgotten an hour later, whatever else happens.
         forgotten = step.which == ("growth.dev", "noderequests") and step.verb == "delete"
         if step.actor.is_growth and step.which != ("coordination.k8s.io", "leases") and not forgotten:
             self._before, self._last = self._last, (case.now, f"{step.verb} {step.which[1]} {step.key[1]}")
-        if voluntary(step, case.books) is not None:
-            self._moves.append(case.now)
         yield from ()
 
     def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
         del ending
         at, what = self._last
-        if case.now - at < IDLE_SECONDS and not self._rested_before(at):
+        if case.now < self.rest_at:
             yield Complaint(f"{what} {case.now - at:.0f} s before the end, {self._before[1]} before that")
-
-    def _rested_before(self, write: float) -> bool:
-        """Whether a write then belongs to a few moves after a long rest: events are counted up to minutes later."""
-        rests = [later for earlier, later in itertools.pairwise(self._moves) if later - earlier > RESTED_SECONDS]
-        moves = [at for at in self._moves if rests and at >= rests[-1]]
-        return 0 < len(moves) <= FEW_MOVES and write - moves[-1] < IDLE_SECONDS
 
 
 class Reasons(AtTheEnd):
