@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import pathlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -198,6 +199,20 @@ def test_what_fails_behind_the_screen_ends_it() -> None:
 class _Broken(Inline):
     async def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("no thought to be had")
+
+
+def test_what_outlives_a_collection_is_set_aside_while_the_view_is_open() -> None:
+    """The collector does not walk the whole cache again and again; afterwards it is as it was."""
+    before = list(gc.callbacks)
+
+    async def law(app: Top, pilot: Pilot[None], api: MemoryApi) -> None:
+        older = gc.get_freeze_count()
+        kept: list[list[int]] = [[] for _ in range(10_000)]
+        gc.collect()
+        assert gc.get_freeze_count() >= older + len(kept)
+
+    on_screen(law)
+    assert list(gc.callbacks) == before
 
 
 def test_q_quits() -> None:

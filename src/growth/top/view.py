@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
@@ -23,6 +23,8 @@ REFRESH_SECONDS: Final = 1.0
 # A thought may take seconds of a processor: it rests for several times as long as the last one took.
 REST: Final = 4.0
 LEAST_REST_SECONDS: Final = 1.0
+# Of what Python's collector knows: a collection of it is one of everything.
+OLDEST: Final = 2
 
 
 class Top(App[None]):
@@ -100,10 +102,13 @@ class Top(App[None]):
         waiting.stop()
         self.look()
         # Python's collector would walk the whole cache again and again, and the screen stand still meanwhile.
-        gc.collect()
-        gc.freeze()
-        self.set_interval(REFRESH_SECONDS, self.look)
-        await self._think_on()
+        gc.callbacks.append(_set_aside)
+        try:
+            gc.collect()
+            self.set_interval(REFRESH_SECONDS, self.look)
+            await self._think_on()
+        finally:
+            gc.callbacks.remove(_set_aside)
 
     def _tell_waiting(self) -> None:
         """What is still missing before anything can be shown, and why."""
@@ -231,3 +236,9 @@ class Top(App[None]):
                 text = Text(f"Decision {decided.name}\n\n{decided.outcome}\n{decided.text}\n{decided.sum}")
         if text is not None:
             self.push_screen(details.Details(text))
+
+
+def _set_aside(phase: str, info: Mapping[str, int]) -> None:
+    """What has outlived a whole collection is not looked at by the next one: that is what the cache has heard since."""
+    if phase == "stop" and info["generation"] == OLDEST:
+        gc.freeze()
