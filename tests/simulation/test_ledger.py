@@ -171,6 +171,23 @@ def test_what_replaces_others_may_come_above_a_soft_limit() -> None:
     assert story.rules == ["limit", "limit"]
 
 
+def test_a_replacement_that_goes_before_what_it_replaced_makes_nothing_more() -> None:
+    """It was replaced in its turn, and the first of the three is slow to leave; the next purchase is a breach."""
+    story = Story()
+    story.pool(nodes="1", mode="Soft")
+    story.whole("one")
+    story.claim("two", replaces="one")
+    story.machine("two")
+    story.claim("one", "MODIFIED", deleting=True)
+    story.claim("three", replaces="two")
+    story.machine("three")
+    story.machine("two", "DELETED")
+    story.claim("two", "DELETED")
+    assert story.rules == []
+    story.claim("four")
+    assert story.rules == ["limit"]
+
+
 def test_machines_count_even_when_their_claims_are_hidden() -> None:
     """Claims that go while their machines stay do not make room."""
     story = Story()

@@ -101,6 +101,7 @@ class Ledger:
         self._pool_of: dict[str, str] = {}  # by the claim's UID, for ever
         self._lost: dict[str, None] = {}  # UIDs of claims that others took away
         self._granted: dict[str, None] = {}  # names of claims that were reserved or there while limits had room for all
+        self._replaced: dict[str, None] = {}  # names of claims for which another came, for ever
         self._counts: collections.Counter[str] = collections.Counter()
         self._revisions = 0
         self._most = 0
@@ -200,8 +201,11 @@ class Ledger:
             own = {claim: body for claim, body in self._claims.items() if self._is_of(body, name)}
             passed: set[str] = set()
             if pool["spec"].get("disruption", {}).get("nodeLimitMode") == SOFT:
-                # What is being replaced does not count: it and its replacement stand there until it is gone.
-                passed = own.keys() & set(_replaced(own))
+                # What is being replaced does not count: it and its replacement stand there until it is gone, even where
+                # the replacement was replaced in its turn and has gone first.
+                going = {claim for claim in self._replaced if claim in own and _deleting(own[claim])}
+                passed = own.keys() & {*_replaced(own), *going}
+                self._replaced |= dict.fromkeys(passed)
                 reserved -= _replacing_in(pool)
             count = len((reserved | own.keys()) - passed)
             self._most = max(self._most, count)
@@ -254,7 +258,7 @@ class Ledger:
         """The machine is being taken down. Where its claim goes too somebody else has decided so."""
         claims = {body["metadata"]["uid"]: body for body in self._claims.values()}
         claim = claims.get(machine["data"]["claimUID"])
-        if claim is None or claim["metadata"].get("deletionTimestamp"):
+        if claim is None or _deleting(claim):
             return
         name = claim["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL, "")
         kind = machine["data"]["instanceType"].lower()
@@ -267,7 +271,7 @@ class Ledger:
             record["data"].get("state") != "deleting"
             and record["data"]["instanceType"].lower() == kind
             and record["data"]["claimUID"] in claims
-            and not claims[record["data"]["claimUID"]]["metadata"].get("deletionTimestamp")
+            and not _deleting(claims[record["data"]["claimUID"]])
             and claims[record["data"]["claimUID"]]["metadata"].get("labels", {}).get(GROWTH_POOL_LABEL) == name
             for record in self._machines.values()
         )
@@ -314,7 +318,7 @@ class Ledger:
         nodes = collections.Counter(body["spec"].get("providerID", "") for body in self._nodes.values())
         for uid, name in claims.items():
             body = self._claims[name]
-            if body["metadata"].get("deletionTimestamp"):
+            if _deleting(body):
                 yield f"claim {name} is still going"
             if uid not in machines:
                 yield f"claim {name} has no machine"
@@ -370,6 +374,10 @@ def _replacing_in(pool: Json) -> set[str]:
     """The reserved names of machines that replace others."""
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
     return {name for name, each in json.loads(text).items() if each.get("replaces")} if text else set()
+
+
+def _deleting(item: Json) -> bool:
+    return bool(item["metadata"].get("deletionTimestamp"))
 
 
 def _replaced(claims: Mapping[str, Json]) -> Iterator[str]:
