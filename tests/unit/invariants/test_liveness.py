@@ -141,3 +141,13 @@ def test_what_is_replaced_or_leaves_is_not_kept() -> None:
     history.put(POOLS, body)
     history.put(CLAIMS, going(claim("old")))
     assert judged(sized, history) == []
+
+
+@pytest.mark.parametrize(("up", "marked", "said"), [(False, False, 0), (True, True, 0), (True, False, 1)])
+def test_a_move_that_was_taken_back_leaves_one_too_many(*, up: bool, marked: bool, said: int) -> None:
+    """Of a pool that is not static: what was to replace is up, and the mark is off what it was to replace."""
+    sized = liveness.Sized()
+    history = running(sized, "old", tainted=marked)
+    history.put(POOLS, pool(nodes="1"))
+    history.put(CLAIMS, claim("new", initialized=up, annotations={"growth.dev/replaces": "old"}))
+    assert len(judged(sized, history)) == said

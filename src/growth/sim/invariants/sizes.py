@@ -14,6 +14,7 @@ from growth.sim.invariants.books import (
     Books,
     annotations,
     deleting,
+    has_condition,
     labels,
     provider_id_of,
     tainted,
@@ -35,9 +36,15 @@ def bound(pool: Json) -> int | None:
 
 
 def staying(pool: Json, books: Books) -> list[Json]:
-    """The pool's claims that nobody takes away: not deleted, not being disrupted, and not being replaced."""
+    """The pool's claims that nobody takes away: not deleted, not being disrupted, and not being replaced.
+
+    What comes for another is there for it in a static pool; elsewhere a move may be taken back when it is up, and then the
+    mark comes off what was to go.
+    """
     own = [each for each in books.claims_of(pool["metadata"]["name"]) if not deleting(each)]
-    replaced = {name for each in own for name in annotations(each).get(REPLACES, "").split(",")}
+    static = pool["spec"].get("replicas") is not None
+    coming = [each for each in own if static or not has_condition(each, "Initialized")]
+    replaced = {name for each in coming for name in annotations(each).get(REPLACES, "").split(",")}
     marked = {provider_id_of(node) for node in books.all(NODES) if tainted(node, DISRUPTED)}
     return [
         each
