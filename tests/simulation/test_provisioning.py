@@ -492,6 +492,35 @@ def test_nominations_are_told_modestly() -> None:
     assert all(message.startswith("Room is there or on its way on nodeclaim/default-") for message in messages)
 
 
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_node_is_wanted_as_long_as_its_pods_wait(*, bound: bool) -> None:
+    """Their spread may ask for a machine elsewhere to be up first: an empty node that they are to go to stays until then."""
+
+    async def body(stage: Stage) -> set[bool]:
+        await stage.begin()
+        await stage.add_pool()
+        buyer = Buyer(stage, stage.environment())
+        await stage.admin.create(POD, pod("web", schedulerName="patient"), namespace="default")
+        refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        await stage.admin.patch(
+            POD, "web", {"status": {"conditions": [refused]}}, namespace="default", subresource="status"
+        )
+        await asyncio.sleep(20)
+        (made,) = await claims(stage)
+        node = await join(stage, made)
+        await asyncio.sleep(40)
+        if bound:
+            await stage.admin.bind("web", namespace="default", node=node)
+            await asyncio.sleep(30)
+        seen = set()
+        for _ in range(150):
+            await asyncio.sleep(1)
+            seen.add(buyer.env.state.nominated(made.metadata.name))
+        return seen
+
+    assert bought(body) == {not bound}
+
+
 def test_an_idle_cluster_is_left_alone() -> None:
     """With pods that run, one that never can, an overlay and a buffer that is full: no write for an hour."""
 

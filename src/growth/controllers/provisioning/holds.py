@@ -45,6 +45,7 @@ class Holds:
         self._patience = patience
         self._holds: dict[str, Hold] = {}
         self._ready: dict[str, float] = {}  # since when a claim's machine is ready
+        self._expected: dict[str, tuple[CachedPod, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._holds)
@@ -54,6 +55,15 @@ class Holds:
 
     def hold_virtual(self, demand: Demand, claim: str) -> None:
         self._holds[demand.key] = Hold(claim, demand.shape, None)
+
+    def expect(self, rooms: Mapping[str, tuple[CachedPod, ...]]) -> None:
+        """Which pods have room on nodes that exist, by the last plan."""
+        self._expected = dict(rooms)
+
+    def expecting(self) -> tuple[str, ...]:
+        """Those nodes, as long as one of the pods waits: kube-scheduler may want another machine to be up first."""
+        self._expected = {node: pods for node, pods in self._expected.items() if any(map(self._waits, pods))}
+        return tuple(self._expected)
 
     def sift(self, picture: Picture, virtual: Collection[str]) -> Sifted:
         """Drops what is over. `virtual` are the keys of the buffers' pods that are wanted now."""

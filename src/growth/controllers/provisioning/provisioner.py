@@ -231,7 +231,8 @@ class Provisioner:
         sifted = self._holds.sift(picture, {each.key for each in virtual})
         self._settling = sifted.settling
         promised = env.state.promises.held(picture.counted)
-        for name in sifted.shapes:  # as long as a pod is held for a machine, nobody may find that it is empty
+        # As long as a machine is to take a pod, nobody may find that it is empty.
+        for name in (*sifted.shapes, *self._holds.expecting()):
             env.state.nominate(name, seconds=env.settings.nomination)
         unchanged = changes == self._seen
         due = now - self._planned_at >= (max(REPLAN_SECONDS, self._recheck) if unchanged else self._recheck)
@@ -414,6 +415,12 @@ class Provisioner:
                     self._teller.nominated(pod, claim=name)
                 elif key in shapes:
                     self._holds.hold_virtual(shapes[key], name)
+        self._holds.expect(
+            {
+                filled.name: tuple(answer.pods[key] for key in filled.pods if key in answer.pods)
+                for filled in plan.filled
+            }
+        )
         for filled in plan.filled:
             # A drain may take long: what waits for its pods is nominated until the next plan.
             moving = any(key in answer.pods and answer.pods[key].node_name for key in filled.pods)
