@@ -145,8 +145,33 @@ def test_k3s_has_every_flag_that_its_configuration_names(machine: Joining, cloud
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("cloud_provider", ["external", "none"])
-def test_what_k3s_is_told_at_boot_is_added_to_the_rest(machine: Joining, cloud_provider: str) -> None:
-    """Its kubelet gets both, and nothing is replaced."""
+def test_kubelets_below_k3s_take_their_arguments(machine: Joining, cloud_provider: str) -> None:
+    """What is written at boot is added to the rest and replaces none of it; a kubelet complains of one that is spoiled."""
     told = vendors_k3s.agent(*k3s_files(machine, cloud_provider)).kubelet
     external = {"cloud-provider=external"} if cloud_provider == "external" else set()
     assert {*told} == {f"max-pods={machine.max_pods}", f"provider-id={machine.vendor.scheme}4711", *external}
+    taken_by_kubelets([f"--{each}" for each in told])
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_kubelets_below_kubeadm_take_their_arguments(machine: Joining, cloud_provider: str) -> None:
+    """kubeadm hands them on without a look; a kubelet complains of one that is spoiled."""
+    config = written(kubeadm(machine, cloud_provider=cloud_provider))["/etc/kubernetes/growth-join.yaml"]
+    asked = yaml.safe_load(config.replace(NUMBER, "4711"))["nodeRegistration"]["kubeletExtraArgs"]
+    taken_by_kubelets([f"--{each['name']}={each['value']}" for each in asked])
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_kubelets_of_talos_take_their_arguments(machine: Joining) -> None:
+    """Talos hands them on without a look; a kubelet complains of one that is spoiled."""
+    asked = yaml.safe_load(made("talos", machine, machineConfig=TALOS))["machine"]["kubelet"]["extraArgs"]
+    taken_by_kubelets([f"--{name}={value}" for name, value in asked.items()])
+
+
+def taken_by_kubelets(arguments: list[str]) -> None:
+    assert arguments
+    assert complaint("kubelet", "\n".join(arguments)) == ""
+    for each in arguments:
+        spoiled = each.replace("=", "s=", 1)
+        assert "unknown flag" in complaint("kubelet", "\n".join([*arguments, spoiled]))
