@@ -31,7 +31,7 @@ plane: setup ## the real control plane for tests, built once into a cache outsid
 peer: setup ## Karpenter's own scheduler and KWOK controller for tests and benchmarks, built once into the same cache
 	@.venv/bin/python -m bench.peers.karpenter build
 
-joining: setup ## kubeadm's and Talos' own checks of what machines join with, built once into the same cache
+joining: setup ## kubeadm's, the kubelet's, k3s' and Talos' own checks of what machines join with, built once into the same cache
 	@.venv/bin/python -m tools.joining build
 
 locks: setup ## resolve the locks afresh

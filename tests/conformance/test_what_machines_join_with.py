@@ -1,7 +1,8 @@
-"""User data of machines at Hetzner and Linode, held to the vendors' own code: cloud-init's schema, kubeadm's and Talos' validation, and the
-list of flags that k3s' agents have.
+"""User data of machines at Hetzner and Linode, held to the vendors' own code: cloud-init's schema, kubeadm's and Talos' validation, and
+how k3s' agents and kubelets read what they are told.
 """
 
+import dataclasses
 import re
 from typing import Any
 
@@ -10,8 +11,9 @@ import yaml
 
 from growth.api.nodeclasses import HetznerUserData, SecretReference
 from growth.api.placement import Taint
-from growth.providers.userdata import LARGEST, LINODE, METADATA, NUMBER, Joining, render
+from growth.providers.userdata import LINODE, NUMBER, Joining, render
 from tools.joining import complaint
+from tools.joining import k3s as vendors_k3s
 from tools.joining.cloudinit import complaints
 
 HASH = "ab" * 32
@@ -66,65 +68,12 @@ cluster:
   token: 4d5e6f.0123456789abcdef
   ca: {{crt: {CERTIFICATE}, key: ""}}
 """
-# The flags of `k3s agent`, as its source lists them: what its configuration file may hold.
-K3S_AGENT = frozenset(
-    [
-        "config",
-        "debug",
-        "v",
-        "vmodule",
-        "log",
-        "alsologtostderr",
-        "token",
-        "token-file",
-        "server",
-        "data-dir",
-        "node-name",
-        "with-node-id",
-        "node-label",
-        "node-taint",
-        "image-credential-provider-bin-dir",
-        "image-credential-provider-config",
-        "selinux",
-        "lb-server-port",
-        "protect-kernel-defaults",
-        "container-runtime-endpoint",
-        "pause-image",
-        "snapshotter",
-        "private-registry",
-        "node-ip",
-        "node-external-ip",
-        "resolv-conf",
-        "flannel-iface",
-        "flannel-conf",
-        "flannel-cni-conf",
-        "kubelet-arg",
-        "kube-proxy-arg",
-        "rootless",
-        "prefer-bundled-bin",
-        "docker",
-        "vpn-auth",
-        "vpn-auth-file",
-    ]
-)
-# Of a kubelet: those of its flags that are told.
-KUBELET = frozenset({"max-pods", "cloud-provider", "provider-id", "node-labels"})
 
 
 def made(mode: str, machine: Joining, *, cloud_provider: str = "external", **values: str) -> str:
     asked = HetznerUserData(mode=mode, secret_ref=SecretReference(name="join"), cloud_provider=cloud_provider)
-    text = render(
-        asked,
-        Joining(
-            name=machine.name,
-            labels=machine.labels,
-            taints=machine.taints,
-            max_pods=machine.max_pods,
-            values=values,
-            credential=machine.credential,
-        ),
-    )
-    assert len(text.encode()) <= LARGEST
+    text = render(asked, dataclasses.replace(machine, values=values))
+    assert len(text.encode()) <= machine.vendor.largest
     return text
 
 
@@ -171,13 +120,58 @@ def test_talos_takes_its_document(machine: Joining) -> None:
     assert complaint("talos", text.replace("nodeLabels:", "nodeLables:")) != ""
 
 
+def k3s_files(machine: Joining, cloud_provider: str) -> tuple[str, str]:
+    """The agent's configuration, and the addition that the machine writes at boot once it has its number."""
+    files = written(k3s(machine, cloud_provider=cloud_provider))
+    script = files["/usr/local/sbin/growth-join"]
+    assert "\n".join(machine.vendor.number) in script
+    (added,) = re.findall(r"""printf '(.+)' "\$id" > /etc/rancher/k3s/config\.yaml\.d/""", script)
+    return files["/etc/rancher/k3s/config.yaml"], added.replace("\\n", "\n").replace("%s", "4711")
+
+
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_k3s_has_every_flag_that_its_configuration_names(machine: Joining) -> None:
-    """Those of the agent, and of the kubelet below it; the part that is written at boot adds to a list."""
-    files = written(k3s(machine))
-    config = yaml.safe_load(files["/etc/rancher/k3s/config.yaml"])
-    assert config.keys() <= K3S_AGENT
-    (later,) = re.findall(r"printf '([a-z-]+)\+:\\n- ([a-z-]+)=", files["/usr/local/sbin/growth-join"])
-    assert later[0] in K3S_AGENT
-    assert {each.partition("=")[0] for each in config["kubelet-arg"]} | {later[1]} <= KUBELET
-    assert METADATA in files["/usr/local/sbin/growth-join"]
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_k3s_has_every_flag_that_its_configuration_names(machine: Joining, cloud_provider: str) -> None:
+    """Those of its own list; an agent reads the whole, and complains of a flag or a value that is spoiled."""
+    config, added = k3s_files(machine, cloud_provider)
+    known = vendors_k3s.flags()
+    assert yaml.safe_load(config).keys() <= known
+    assert {each.removesuffix("+") for each in yaml.safe_load(added)} <= known
+    assert "node-lable" not in known
+    assert vendors_k3s.agent(config, added).complaint == ""
+    assert "node-lable" in vendors_k3s.agent(config.replace("node-label:", "node-lable:"), added).complaint
+    assert "with-node-id" in vendors_k3s.agent(config, added + "with-node-id: perhaps\n").complaint
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_kubelets_below_k3s_take_their_arguments(machine: Joining, cloud_provider: str) -> None:
+    """What is written at boot is added to the rest and replaces none of it; a kubelet complains of one that is spoiled."""
+    told = vendors_k3s.agent(*k3s_files(machine, cloud_provider)).kubelet
+    external = {"cloud-provider=external"} if cloud_provider == "external" else set()
+    assert {*told} == {f"max-pods={machine.max_pods}", f"provider-id={machine.vendor.scheme}4711", *external}
+    taken_by_kubelets([f"--{each}" for each in told])
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("cloud_provider", ["external", "none"])
+def test_kubelets_below_kubeadm_take_their_arguments(machine: Joining, cloud_provider: str) -> None:
+    """kubeadm hands them on without a look; a kubelet complains of one that is spoiled."""
+    config = written(kubeadm(machine, cloud_provider=cloud_provider))["/etc/kubernetes/growth-join.yaml"]
+    asked = yaml.safe_load(config.replace(NUMBER, "4711"))["nodeRegistration"]["kubeletExtraArgs"]
+    taken_by_kubelets([f"--{each['name']}={each['value']}" for each in asked])
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_kubelets_of_talos_take_their_arguments(machine: Joining) -> None:
+    """Talos hands them on without a look; a kubelet complains of one that is spoiled."""
+    asked = yaml.safe_load(made("talos", machine, machineConfig=TALOS))["machine"]["kubelet"]["extraArgs"]
+    taken_by_kubelets([f"--{name}={value}" for name, value in asked.items()])
+
+
+def taken_by_kubelets(arguments: list[str]) -> None:
+    assert arguments
+    assert complaint("kubelet", "\n".join(arguments)) == ""
+    for each in arguments:
+        spoiled = each.replace("=", "s=", 1)
+        assert "unknown flag" in complaint("kubelet", "\n".join([*arguments, spoiled]))

@@ -1,4 +1,5 @@
-"""What machines join with, checked by the vendors' own code: kubeadm's configuration and Talos' machine configuration.
+"""What machines join with, checked by the vendors' own code: kubeadm's configuration, the arguments of a kubelet, and
+Talos' machine configuration. k3s has a program of its own, in `tools.joining.k3s`.
 
 The Go program beside this file is built once into the cache (`tools.gobuild`).
 """
@@ -29,6 +30,6 @@ def build() -> pathlib.Path:
 
 
 def complaint(vendor: str, document: str) -> str:
-    """What the vendor (kubeadm or talos) finds wrong with the document; empty for nothing."""
+    """What the vendor finds wrong with the document; empty for nothing. A kubelet's is its arguments, one a line."""
     done = subprocess.run([str(build()), vendor], input=document, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stderr.strip() or "it failed without a word"
