@@ -291,10 +291,17 @@ class LkeStage:
         self.clouds: list[LinodeApi] = []
         self._collectors: list[LinodeProvider] = []
 
-    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN, through: Wire | None = None) -> LinodeProvider:
+    def provider(
+        self,
+        *,
+        cluster: str = OURS,
+        gate: Gate = ALWAYS_OPEN,
+        through: Wire | None = None,
+        endpoint: str = "https://linode.test/v4beta",
+    ) -> LinodeProvider:
         random = SimRandom(self.kernel.seed, f"provider {len(self.clouds)}")
         cloud = LinodeApi(
-            endpoint="https://linode.test/v4beta",
+            endpoint=endpoint,
             token=Secret(TOKEN),
             transport=SimTransport(through or self.fake, kernel=self.kernel, random=random.stream("transport")),
             clock=self._cluster.clock,

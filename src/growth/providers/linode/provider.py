@@ -41,7 +41,7 @@ from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
 from growth.providers.linode.failures import Meaning, in_words, meaning
 from growth.providers.linode.finding import PROVISIONING, Order
-from growth.providers.linode.holdings import INSTANCES, Holdings, Home
+from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
@@ -59,6 +59,9 @@ DRIFT_SECONDS: Final = 60.0
 SOLD_SECONDS: Final = 300.0
 
 CLASS_DRIFTED: Final = "NodeClassDrifted"
+
+NOT_FOUND: Final = 404
+ADDRESS: Final = "give --api-endpoint an address that ends with /v4beta, or leave it out to ask Linode itself"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,14 +140,14 @@ class LinodeProvider:
                 credentials=self._credentials,
             )
             return Parts(home, held, direct, direct)
-        found = await self._cloud.clusters(self._lke_cluster)
+        found = await self._clusters()
         if len(found) != 1:
             how_many = "no LKE cluster is" if not found else f"{len(found)} LKE clusters are"
             raise CloudUnavailable(
                 f"{how_many} called {self._lke_cluster!r} in this account: name exactly one with --linode-cluster"
             )
         (one,) = found
-        home, clock, ttl = Home(one.id, one.region, one.tier, one.k8s_version), self._clock, self._orphan_seconds
+        home, clock, ttl = self._home_of(one), self._clock, self._orphan_seconds
         pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
@@ -153,6 +156,22 @@ class LinodeProvider:
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
+
+    async def _clusters(self) -> Sequence[wire.Cluster]:
+        try:
+            return await self._cloud.clusters(self._lke_cluster)
+        except Refused as error:
+            if error.status == NOT_FOUND:
+                raise CloudUnavailable(
+                    f"there is no list of LKE clusters at the address that is set: {ADDRESS}"
+                ) from error
+            raise
+
+    def _home_of(self, one: wire.Cluster) -> Home:
+        """Tiers are not shown to accounts that have only standard clusters, but v4 shows them to nobody."""
+        if not one.tier and not self._cloud.is_beta:
+            raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
+        return Home(one.id, one.region, one.tier or STANDARD, one.k8s_version)
 
     async def _home(self) -> Home:
         return (await self.parts()).home
