@@ -119,22 +119,6 @@ def test_a_refused_token_stands_in_every_class() -> None:
     in_hetzner(body, settings=FakeSettings(tokens=frozenset({"another"})))
 
 
-def test_a_refusal_that_no_check_foresaw_is_told_in_the_class() -> None:
-    """For a few minutes: then it is tried again."""
-
-    async def body(world: HetznerWorld) -> None:
-        async with kept(world):
-            world.provider.readiness.complain(await read(world), "no such thing (invalid_input)")
-            await asyncio.sleep(5)
-            status, reason, message = await told(world)
-            assert (status, reason) == ("False", "Refused")
-            assert "no such thing (invalid_input)" in message
-            await asyncio.sleep(340)
-            assert (await told(world))[0] == "True"
-
-    in_hetzner(body)
-
-
 def test_the_least_that_nodes_report_is_remembered_and_reckoned_with() -> None:
     """In the class' status, so after a restart too; not of a machine that an older class made."""
 
