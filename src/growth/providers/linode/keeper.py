@@ -1,4 +1,4 @@
-"""Keeps what stands beside purchases: conditions of LinodeNodeClasses, the class' tags on machines, capacity nobody claims.
+"""Keeps what stands beside purchases: the status of LinodeNodeClasses, the class' tags on machines, capacity nobody claims.
 
 Tags of a class are changed on machines in place: those that were applied last and are no longer named go, new ones come.
 """
@@ -55,6 +55,16 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
                 _log.warning("will try again", about=self.chore, error=str(error), again=COLLECT_SECONDS)
             except Exception:  # noqa: BLE001 - whatever it is, everything else must go on
                 _log.exception("a bug in us; it waits", about=self.chore, again=COLLECT_SECONDS)
+
+    def _number_of(self, provider_id: str) -> int | None:
+        return tags.number_of(provider_id)
+
+    def _hash_of(self, node_class: LinodeNodeClass) -> str:
+        return self._provider.hash_of(node_class)
+
+    async def _made_by(self, number: int, *, within: float) -> str:
+        listed = await (await self._provider.parts()).held.machines.since(self._clock.monotonic() - within)
+        return next((tags.value(each.tags, tags.CLASS_HASH) for each in listed if each.id == number), "")
 
     async def _is_ready(self, node_class: LinodeNodeClass) -> None:
         await self._retag(node_class)

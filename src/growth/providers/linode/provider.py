@@ -20,7 +20,7 @@ from growth.api.clouds import (
     QuotaExceeded,
     RepairPolicy,
 )
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
@@ -32,10 +32,11 @@ from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
+from growth.providers.learning import sized
 from growth.providers.linode import offerings, tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
-from growth.providers.linode.classes import comparable, hash_of
+from growth.providers.linode.classes import comparable, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
@@ -173,6 +174,10 @@ class LinodeProvider:
             raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
         return Home(one.id, one.region, one.tier or STANDARD, one.k8s_version)
 
+    def hash_of(self, node_class: LinodeNodeClass) -> str:
+        """Of the class as it makes machines here."""
+        return hash_of(node_class.spec, instances=bool(self._region))
+
     async def _home(self) -> Home:
         return (await self.parts()).home
 
@@ -180,7 +185,13 @@ class LinodeProvider:
 
     async def catalogue(self) -> Catalogue:
         async with self._answering():
-            return self._shortages.laid_over(await self._catalogue())
+            sold = await self._catalogue()
+            of_classes = {each.metadata.name: self._types_of(each, sold) for each in await self.readiness.classes()}
+            return self._shortages.laid_over(dataclasses.replace(sold, of_classes=of_classes))
+
+    def _types_of(self, node_class: LinodeNodeClass, sold: Catalogue) -> tuple[InstanceType, ...]:
+        """As large as the class' nodes said."""
+        return sized(sold.types, learned_sizes(node_class, instances=bool(self._region)))
 
     async def _catalogue(self) -> Catalogue:
         return await self._sold.since(self._clock.monotonic() - SOLD_SECONDS)
@@ -197,7 +208,8 @@ class LinodeProvider:
         self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
-            buying, sold = (await self.parts()).buying, await self._catalogue()
+            buying, all_ = (await self.parts()).buying, await self._catalogue()
+            sold = dataclasses.replace(all_, types=self._types_of(node_class, all_))
             async with buying.claims.held(claim.metadata.uid):
                 found = await buying.find(claim)
                 if found is not None:
@@ -319,8 +331,7 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            now = hash_of(node_class.spec, instances=(await self._home()).tier == INSTANCES)
-            return CLASS_DRIFTED if comparable(was) and was != now else ""
+            return CLASS_DRIFTED if comparable(was) and was != self.hash_of(node_class) else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS
