@@ -37,6 +37,11 @@ def _server(plane: Plane) -> Server:
     return prepared(plane, "linode")
 
 
+def memory_learned(server: Server) -> dict[str, str]:
+    (known,) = server.items("linodenodeclasses")
+    return {each["name"]: each["capacity"]["memory"] for each in known["status"].get("learnedTypes", [])}
+
+
 @pytest.mark.parametrize("tier", [STANDARD, ENTERPRISE])
 def test_from_the_first_pod_to_an_empty_account(plane: Plane, server: Server, tier: str) -> None:
     """Pods of both APIs get nodes of LKE pools and leave them; nothing is left, and no token anywhere."""
@@ -64,6 +69,8 @@ def test_from_the_first_pod_to_an_empty_account(plane: Plane, server: Server, ti
             (pool.kind.id, tuple(tag for tag in pool.tags if "pool:" in tag)) for pool in fake.account.pools.values()
         ]
         assert len(keys) == len(set(keys)) >= 2
+        until(lambda: "g6-standard-4" in memory_learned(server), what="what nodes of the type hold", of=growth)
+        assert memory_learned(server)["g6-standard-4"] != "8Gi"
 
         server.kubectl("delete", "deployment", "web", "batch")
         until(lambda: not fake.machines() and not server.items("nodeclaims"), what="an empty account", of=growth)

@@ -1,4 +1,4 @@
-"""HetznerNodeClasses: what their conditions say, what their Nodes teach, and with what their machines join."""
+"""HetznerNodeClasses: what their conditions say, and with what their machines join."""
 
 import asyncio
 import base64
@@ -13,7 +13,6 @@ from growth.api import names
 from growth.api.conditions import find
 from growth.api.core import SECRET
 from growth.api.karpenter import NODE_CLAIM
-from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.api.nodes import NODE
 from growth.providers.hetzner.keeper import Keeper
@@ -53,21 +52,6 @@ async def told(world: HetznerWorld, name: str = "default") -> tuple[str, str, st
     ready = find((await read(world, name)).status.conditions, names.READY)
     assert ready is not None
     return ready.status, ready.reason, ready.message
-
-
-async def node(world: HetznerWorld, name: str, provider_id: str, **memory: str) -> None:
-    """A Node as it is once it registered."""
-    body: Json = {
-        "metadata": {"name": name, "labels": {CLASS_LABEL: "default", names.INSTANCE_TYPE_LABEL: "cx33"}},
-        "spec": {"providerID": provider_id},
-        "status": {
-            "capacity": {"cpu": "4", "pods": "110", "memory": memory["capacity"]},
-            "allocatable": {"cpu": "3900m", "pods": "110", "memory": memory["allocatable"]},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    await world.admin.create(NODE, body)
-    await asyncio.sleep(5)
 
 
 def test_a_class_is_ready_once_everything_that_it_names_is_there() -> None:
@@ -117,60 +101,6 @@ def test_a_refused_token_stands_in_every_class() -> None:
             assert "make another" in message
 
     in_hetzner(body, settings=FakeSettings(tokens=frozenset({"another"})))
-
-
-def test_a_refusal_that_no_check_foresaw_is_told_in_the_class() -> None:
-    """For a few minutes: then it is tried again."""
-
-    async def body(world: HetznerWorld) -> None:
-        async with kept(world):
-            world.provider.readiness.complain(await read(world), "no such thing (invalid_input)")
-            await asyncio.sleep(5)
-            status, reason, message = await told(world)
-            assert (status, reason) == ("False", "Refused")
-            assert "no such thing (invalid_input)" in message
-            await asyncio.sleep(340)
-            assert (await told(world))[0] == "True"
-
-    in_hetzner(body)
-
-
-def test_the_least_that_nodes_report_is_remembered_and_reckoned_with() -> None:
-    """In the class' status, so after a restart too; not of a machine that an older class made."""
-
-    async def body(world: HetznerWorld) -> None:
-        async def memory(provider: HetznerProvider) -> int:
-            sold = await provider.catalogue()
-            return next(kind for kind in sold.of_classes["default"] if kind.name == "cx33").allocatable["memory"]
-
-        first, second = [(await world.provider.create(claim(name, "cx33"))).provider_id for name in ("first", "second")]
-        assert await memory(world.provider) == (8 << 30) * 93 // 100
-        async with kept(world):
-            await node(world, "first", first, capacity="7800Mi", allocatable="7300Mi")
-            assert await memory(world.provider) == 7300 << 20
-            await node(world, "second", second, capacity="7790Mi", allocatable="7350Mi")
-            assert await memory(world.provider) == 7300 << 20
-        again = world.new_provider()
-        assert await memory(again) == 7300 << 20
-        (learned,) = (await read(world)).status.learned_types
-        assert learned.capacity["memory"] == "7790Mi"
-        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"labels": {"team": "b"}}})
-        async with kept(world, again):
-            assert await memory(again) == (8 << 30) * 93 // 100
-
-    in_hetzner(body)
-
-
-def test_nodes_of_others_teach_nothing() -> None:
-    """Neither a Node of another cloud nor one whose machine is not ours."""
-
-    async def body(world: HetznerWorld) -> None:
-        async with kept(world):
-            await node(world, "theirs", "hcloud://999999", capacity="1Mi", allocatable="1Mi")
-            await node(world, "other", "kwok://other", capacity="1Mi", allocatable="1Mi")
-            assert (await read(world)).status.learned_types == ()
-
-    in_hetzner(body)
 
 
 def test_each_machine_joins_with_a_token_of_its_own_that_ends() -> None:

@@ -1,48 +1,22 @@
 """LinodeNodeClasses: what their conditions say, when their machines drift, and tags that are changed in place."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from growth.api import names
 from growth.api.clouds import NodeClassNotReady
-from growth.api.conditions import find
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
-from growth.providers.linode.keeper import Keeper
-from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode import Faults
 from tests.conformance.providers.stages import LkeStage, claim, on
+from tests.simulation.class_keeping import kept, told
 from tests.simulation.test_linode_pools import TIERS, machine_of, made
-
-
-@contextlib.asynccontextmanager
-async def kept(stage: LkeStage) -> AsyncIterator[LinodeProvider]:
-    """With somebody who keeps the classes, their tags and the unclaimed capacity."""
-    provider = stage.provider()
-    keeper = Keeper(stage.admin, stage.clouds[-1], provider, clock=stage.clock)
-    running = stage.kernel.create_task(keeper.run(), name="keeper")
-    try:
-        await asyncio.sleep(20)
-        yield provider
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 async def change(stage: LkeStage, **spec: Any) -> None:
     await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
     await asyncio.sleep(20)
-
-
-async def told(stage: LkeStage) -> tuple[str, str, str]:
-    found = await stage.admin.get(LINODE_NODE_CLASS, "default")
-    ready = find(found.status.conditions, names.READY)
-    assert ready is not None
-    return ready.status, ready.reason, ready.message
 
 
 def launched(wanted: NodeClaim, provider_id: str) -> NodeClaim:

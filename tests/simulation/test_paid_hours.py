@@ -8,7 +8,7 @@ import pytest
 from growth.api.pods import POD
 from growth.sim.world.world import World
 from tests.manifests import pod
-from tests.simulation.test_hetzner_learning import POOL
+from tests.simulation.test_learning_worlds import POOL
 from tests.simulation.vendors import in_world
 
 

@@ -10,6 +10,7 @@ from growth.api import names, reservations
 from growth.api.decoding import convert
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json
+from growth.api.linodeclasses import LinodeNodeClassSpec
 from growth.api.nodeclasses import HetznerNodeClassSpec
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
@@ -20,7 +21,8 @@ from growth.cli.manifests.documents import Document, Place
 from growth.cluster.assemble import Assembled, Objects, assemble
 from growth.cluster.snapshot import NodeView, PoolView
 from growth.providers.catalogues import builtin
-from growth.providers.hetzner.classes import hash_of
+from growth.providers.hetzner import classes as hetzner
+from growth.providers.linode import classes as linode
 from tests.manifests import claim, growth_pool, need, node, node_pool, owned_by, pod, workload
 
 NOW = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -586,26 +588,36 @@ def test_a_node_class_says_where_machines_may_be_bought() -> None:
 
 
 HETZNER = {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "here"}
+LINODE = {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "here"}
 
 
-def hetzner_class(*learned: Json) -> Json:
+def node_class(reference: Json, *learned: Json) -> Json:
     return {
-        "apiVersion": "growth.dev/v1alpha1",
-        "kind": "HetznerNodeClass",
-        "metadata": {"name": "here"},
+        "apiVersion": f"{reference['group']}/v1alpha1",
+        "kind": reference["kind"],
+        "metadata": {"name": reference["name"]},
         "spec": {},
         "status": {"learnedTypes": list(learned)},
     }
 
 
-def test_what_nodes_of_a_class_turned_out_to_hold_counts_at_once() -> None:
+@pytest.mark.parametrize(
+    ("cloud", "reference", "name", "made", "permille"),
+    [
+        ("hetzner", HETZNER, "cx33", hetzner.hash_of(HetznerNodeClassSpec()), 930),
+        ("linode", LINODE, "g6-standard-4", linode.hash_of(LinodeNodeClassSpec()), 925),
+        ("linode", LINODE, "g6-standard-4", linode.hash_of(LinodeNodeClassSpec(), instances=True), 925),
+    ],
+)
+def test_what_nodes_of_a_class_turned_out_to_hold_counts_at_once(
+    cloud: str, reference: Json, name: str, made: str, permille: int
+) -> None:
     """Whatever the catalogue says still; what an older class made is forgotten."""
-    made = hash_of(HetznerNodeClassSpec())
     sizes = {"capacity": {"memory": "7800Mi"}, "allocatable": {"memory": "7300Mi"}}
-    for hash_, memory in ((made, 7300 << 20), ("v1-older", (8 << 30) * 93 // 100)):
-        learned = {"name": "cx33", "hash": hash_, **sizes}
-        pool = only_pool(node_pool(template={"nodeClassRef": HETZNER}), hetzner_class(learned), cloud="hetzner")
-        (kind,) = [each for each in pool.instance_types if each.name == "cx33"]
+    for hash_, memory in ((made, 7300 << 20), ("v1-older", (8 << 30) * permille // 1000)):
+        learned = {"name": name, "hash": hash_, **sizes}
+        pool = only_pool(node_pool(template={"nodeClassRef": reference}), node_class(reference, learned), cloud=cloud)
+        (kind,) = [each for each in pool.instance_types if each.name == name]
         assert kind.allocatable["memory"] == memory
 
 
@@ -620,7 +632,7 @@ def test_a_class_has_prices_of_its_own_for_what_is_bought_and_for_what_is_there(
     labels = {names.NODE_POOL_LABEL: "default", names.INSTANCE_TYPE_LABEL: "cx33", names.ZONE_LABEL: "fsn1"}
     found = assembled(
         node_pool("default", template={"nodeClassRef": HETZNER}),
-        hetzner_class(),
+        node_class(HETZNER),
         node("a", labels=labels),
         catalogue=catalogue,
     )

@@ -1,7 +1,8 @@
 """`karpenter.k8s.linode/v1alpha1` LinodeNodeClass, with the fields of the Karpenter provider for Linode.
 
 Not every field has an effect: on LKE only `tags`, `firewallID`, `lkeK8sVersion` and `kubelet`; disks, configuration, VPC
-and IPv6 options are accepted so that existing manifests apply. `userData` is ours, for instances outside of LKE.
+and IPv6 options are accepted so that existing manifests apply. Ours are `userData`, for instances outside of LKE, and
+`learnedTypes` in the status.
 """
 
 from typing import Annotated, ClassVar, Final, TypeAlias
@@ -11,7 +12,7 @@ import msgspec
 from growth.api import names
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Quantity, Struct
-from growth.api.nodeclasses import HetznerUserData
+from growth.api.nodeclasses import LEARNED_TYPES, HetznerUserData, LearnedType
 from growth.api.placement import NodeSelectorRequirement
 from growth.api.schema import Rule, Schema
 
@@ -179,6 +180,7 @@ class LinodeImage(Struct, frozen=True):
 class LinodeNodeClassStatus(Struct, frozen=True):
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
     linode_images: Annotated[tuple[LinodeImage, ...], Schema("The images that are used.")] = ()
+    learned_types: Annotated[tuple[LearnedType, ...], LEARNED_TYPES] = ()
 
 
 class LinodeNodeClass(Struct, frozen=True):

@@ -166,10 +166,10 @@ class HetznerNodeClassSpec(Struct, frozen=True):
     ] = ()
 
 
-class HetznerLearnedType(Struct, frozen=True):
-    """What Nodes of a type reported. The least of all of them counts: what fits there fits on each."""
+class LearnedType(Struct, frozen=True):
+    """What Nodes of a type reported, whoever sells it. The least of all of them counts: what fits there fits on each."""
 
-    name: Annotated[str, Schema("The server type.", min_length=1, max_length=63)]
+    name: Annotated[str, Schema("The type of machine.", min_length=1, max_length=63)]
     hash: Annotated[
         str, Schema("Of the class as the Nodes were made by it; those of an older one count no longer.")
     ] = ""
@@ -177,17 +177,17 @@ class HetznerLearnedType(Struct, frozen=True):
     allocatable: Annotated[ResourceList, Schema("What of it is left for pods.")] = {}
 
 
+LEARNED_TYPES: Final = Schema(
+    "What Nodes of each type of machine turned out to hold, which is less than is advertised.",
+    max_items=200,
+    list_type="map",
+    list_map_keys=("name",),
+)
+
+
 class HetznerNodeClassStatus(Struct, frozen=True):
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
-    learned_types: Annotated[
-        tuple[HetznerLearnedType, ...],
-        Schema(
-            "What Nodes of each server type turned out to hold, which is less than is advertised.",
-            max_items=200,
-            list_type="map",
-            list_map_keys=("name",),
-        ),
-    ] = ()
+    learned_types: Annotated[tuple[LearnedType, ...], LEARNED_TYPES] = ()
 
 
 class HetznerNodeClass(Struct, frozen=True):

@@ -41,7 +41,7 @@ from growth.kube.api import Api
 from growth.kube.informer import DEFAULT_SETTINGS, Informer, Informers, InformerSettings, Unsynced
 from growth.kube.store import Change, Deleted
 from growth.ports import Clock, Random
-from growth.providers.hetzner.classes import learned_sizes
+from growth.providers.sizes import learned_sizes
 
 # A claim that we created and that the watch has not shown after this long is worth a look at the server.
 EXPECTED_SECONDS: Final = 60.0
@@ -280,7 +280,7 @@ class State:
             NodeClassReference(group=kind.group, kind=kind.kind, name=each.metadata.name): NodeClassView(
                 conditions=each.status.conditions,
                 zones=each.spec.locations if kind == HETZNER_NODE_CLASS else (),
-                sizes=learned_sizes(each) if kind == HETZNER_NODE_CLASS else {},
+                sizes=learned_sizes(kind, each),
             )
             for kind, informer in self.node_classes.items()
             for each in informer.store

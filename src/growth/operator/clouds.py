@@ -207,7 +207,7 @@ def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random
             create_seconds=process.lke_create_timeout,
             orphan_seconds=process.lke_orphan_ttl,
         )
-        keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock)
+        keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock, random=random)
         if not remote.fake:
             return Cloud(provider, (keeper,))
         stand_in = linode_standin.StandIn(api, provider, cluster=cluster, clock=clock)

@@ -194,7 +194,7 @@ class Replica:
             random=stream.stream("provider"),
             refused_seconds=self._settings.controllers.refused_ttl,
         )
-        keeper = linode_keeper.Keeper(api, cloud, provider, clock=self.clock)
+        keeper = linode_keeper.Keeper(api, cloud, provider, clock=self.clock, random=stream.stream("keeper"))
         return Cloud(self._seams.provider(provider, actor), (keeper,))
 
     def _kwok(self, own: Process, api: Api, random: SimRandom, cluster: str) -> Cloud:

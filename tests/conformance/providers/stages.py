@@ -23,6 +23,7 @@ from growth.kube.memory import MemoryApi
 from growth.ports import Response
 from growth.providers.catalogues import builtin
 from growth.providers.contract import CloudProvider
+from growth.providers.hetzner import keeper as hetzner_keeper
 from growth.providers.hetzner.client import DIALECT, HetznerApi
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.http import Client, Secret
@@ -30,6 +31,7 @@ from growth.providers.kwok.faults import FAULTS_CONFIG_MAP
 from growth.providers.kwok.kubelets import KubeletSettings
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar
+from growth.providers.linode import keeper as linode_keeper
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim import kernel as sim
@@ -210,9 +212,10 @@ class HetznerStage:
             random=SimRandom(kernel.seed, "hetzner"),
             settings=FakeSettings(tokens=frozenset({TOKEN})),
         )
+        self.admin = cluster.admin
         self.clients: list[Client] = []
 
-    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN) -> CloudProvider:
+    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN) -> HetznerProvider:
         self._made += 1
         random = SimRandom(self.kernel.seed, f"provider {self._made}")
         client = Client(
@@ -233,6 +236,10 @@ class HetznerStage:
             clock=self._cluster.clock,
             random=random,
         )
+
+    def keeper(self, provider: HetznerProvider) -> hetzner_keeper.Keeper:
+        random = SimRandom(self.kernel.seed, f"keeper {self._made}")
+        return hetzner_keeper.Keeper(self.admin, provider, clock=self._cluster.clock, random=random)
 
     async def start(self, **spec: Any) -> None:
         await self._cluster.admin.create(HETZNER_NODE_CLASS, {"metadata": {"name": "default"}, "spec": spec})
@@ -291,10 +298,17 @@ class LkeStage:
         self.clouds: list[LinodeApi] = []
         self._collectors: list[LinodeProvider] = []
 
-    def provider(self, *, cluster: str = OURS, gate: Gate = ALWAYS_OPEN, through: Wire | None = None) -> LinodeProvider:
+    def provider(
+        self,
+        *,
+        cluster: str = OURS,
+        gate: Gate = ALWAYS_OPEN,
+        through: Wire | None = None,
+        endpoint: str = "https://linode.test/v4beta",
+    ) -> LinodeProvider:
         random = SimRandom(self.kernel.seed, f"provider {len(self.clouds)}")
         cloud = LinodeApi(
-            endpoint="https://linode.test/v4beta",
+            endpoint=endpoint,
             token=Secret(TOKEN),
             transport=SimTransport(through or self.fake, kernel=self.kernel, random=random.stream("transport")),
             clock=self._cluster.clock,
@@ -316,6 +330,11 @@ class LkeStage:
     def where(self, cluster: str) -> tuple[str, str]:
         """The cluster at Linode, or a region."""
         return cluster, ""
+
+    def keeper(self, provider: LinodeProvider) -> linode_keeper.Keeper:
+        """Of the provider that was made last."""
+        random = SimRandom(self.kernel.seed, f"keeper {len(self.clouds)}")
+        return linode_keeper.Keeper(self.admin, self.clouds[-1], provider, clock=self.clock, random=random)
 
     async def start(self, **spec: Any) -> None:
         await self._cluster.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "default"}, "spec": spec})

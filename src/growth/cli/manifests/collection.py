@@ -57,7 +57,7 @@ from growth.cluster.shapes import CachedPod, PodShape, Shapes
 from growth.cluster.snapshot import Demand
 from growth.controllers import headroom
 from growth.planning.reckoning import reckoned
-from growth.providers.hetzner.classes import learned_sizes
+from growth.providers.sizes import learned_sizes
 
 NODE_CLASSES: Final = (KWOK_NODE_CLASS, HETZNER_NODE_CLASS, LINODE_NODE_CLASS)
 OURS: Final = (NODE_POOL, NODE_CLAIM, NODE_OVERLAY, GROWTH_POOL, NODE_REQUEST, CAPACITY_BUFFER, *NODE_CLASSES)
@@ -313,10 +313,8 @@ class Collection:
         for kind in NODE_CLASSES:
             for item in self._all(kind):
                 reference = NodeClassReference(group=kind.group, kind=kind.kind, name=item.metadata.name)
-                if kind is HETZNER_NODE_CLASS:
-                    yield reference, NodeClassView(item.status.conditions, item.spec.locations, learned_sizes(item))
-                else:
-                    yield reference, NodeClassView(item.status.conditions)
+                zones = item.spec.locations if kind is HETZNER_NODE_CLASS else ()
+                yield reference, NodeClassView(item.status.conditions, zones, learned_sizes(kind, item))
 
     def _prioritised(self) -> Iterator[CachedPod]:
         """The pods with their priority as admission would fill it in."""

@@ -13,7 +13,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     machines    machines of this cluster, listed once for all who ask
     buying      how a claim gets its machine; inventory: dedicated machines that people own
     provider    `CloudProvider`
-    keeper      the node classes' conditions, and what their machines turned out to hold (`learning`)
+    keeper      the node classes' status, and placement groups
     standin     the kubelets of machines that a fake sells
 
 Promises: a machine is named by its claim and labelled with cluster, claim and its UID; only machines with our cluster's

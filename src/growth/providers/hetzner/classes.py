@@ -1,6 +1,5 @@
 """What a HetznerNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
-import contextlib
 import hashlib
 import re
 from collections.abc import Iterator
@@ -10,9 +9,8 @@ import msgspec
 
 from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
 from growth.providers.catalogues.hetzner import DEDICATED
+from growth.providers.learning import Sizes, sizes
 from growth.providers.nodeclasses import Problem
-from growth.units.errors import QuantityError
-from growth.units.resources import Amounts, amounts
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v1"
@@ -47,15 +45,9 @@ def hash_of(spec: HetznerNodeClassSpec) -> str:
     return f"{HASH_VERSION}-{digest}"
 
 
-def learned_sizes(node_class: HetznerNodeClass) -> dict[str, tuple[Amounts, Amounts]]:
-    """Capacity and allocatable that machines of the class, as it is now, turned out to have, by type."""
-    made = hash_of(node_class.spec)
-    found: dict[str, tuple[Amounts, Amounts]] = {}
-    for each in node_class.status.learned_types:
-        if each.hash == made:
-            with contextlib.suppress(QuantityError):
-                found[each.name] = (amounts(each.capacity), amounts(each.allocatable))
-    return found
+def learned_sizes(node_class: HetznerNodeClass) -> Sizes:
+    """What machines of the class, as it is now, turned out to hold."""
+    return sizes(node_class.status.learned_types, made=(hash_of(node_class.spec),))
 
 
 def comparable(hash_: str) -> bool:

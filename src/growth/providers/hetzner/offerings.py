@@ -16,6 +16,7 @@ from growth.api.nodeclasses import HetznerNodeClass
 from growth.providers.catalogues import hetzner as listed
 from growth.providers.hetzner.classes import learned_sizes
 from growth.providers.hetzner.wire import Deprecation, Price, Pricing, ServerType
+from growth.providers.learning import sized
 from growth.units.errors import MoneyError
 from growth.units.money import Money
 
@@ -50,7 +51,6 @@ def catalogue(types: Sequence[ServerType], pricing: Pricing, *, now: dt.datetime
 def for_class(node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing) -> tuple[InstanceType, ...]:
     """The types as machines of the class are: where it allows them, with its extras, and as large as its nodes said."""
     spec = node_class.spec
-    learned = learned_sizes(node_class)
     found: list[InstanceType] = []
     for kind in sold.types:
         offerings = tuple(
@@ -61,8 +61,8 @@ def for_class(node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing) -
         changed = dataclasses.replace(kind, offerings=offerings)
         if spec.max_pods is not None:
             changed = dataclasses.replace(changed, capacity={**kind.capacity, "pods": spec.max_pods})
-        found.append(changed.sized(*learned[kind.name]) if kind.name in learned else changed)
-    return tuple(found)
+        found.append(changed)
+    return sized(found, learned_sizes(node_class))
 
 
 def _type(kind: ServerType, currency: str, *, now: dt.datetime) -> InstanceType:

@@ -18,7 +18,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     direct      the same for instances that are no nodes of LKE
     readiness   what keeps machines of a node class from being made
     provider    `CloudProvider`
-    keeper      conditions of node classes, tags of machines, orphans
+    keeper      the node classes' status, tags of machines, orphans
     standin     the kubelets of machines that a fake sells
 
 Promises: `karpenter.sh/nodeclaim:<claim>` stands on one machine of a claim and on no pool; a pool's count is written only

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from growth.api.linodeclasses import LinodeNodeClassSpec
+from growth.api.linodeclasses import LinodeNodeClass, LinodeNodeClassSpec
+from growth.providers.learning import Sizes, sizes
 from growth.providers.linode import tags
 from growth.providers.nodeclasses import Problem
 
@@ -44,6 +45,12 @@ def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
         }
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
     return f"{HASH_VERSION}-{digest}"
+
+
+def learned_sizes(node_class: LinodeNodeClass, *, instances: bool | None = None) -> Sizes:
+    """What machines of the class, as it is now, turned out to hold. None: whether they are nodes of LKE or not."""
+    sorts = (False, True) if instances is None else (instances,)
+    return sizes(node_class.status.learned_types, made=[hash_of(node_class.spec, instances=each) for each in sorts])
 
 
 def comparable(hash_: str) -> bool:

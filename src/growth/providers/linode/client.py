@@ -3,8 +3,11 @@
 The vendor counts lists, purchases of instances and all other calls apart, each with headers of its own; so each has its
 budget here. What has no unique name (pools) and what takes effect by its moment (a pool's count, an instance's tags) is
 never repeated by itself: its caller looks again first.
+
+It is v4beta that is asked, also where an address names v4, as the vendor's pages do: tiers of LKE are told nowhere else.
 """
 
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -29,7 +32,9 @@ from growth.providers.linode.failures import Meaning, meaning
 T = TypeVar("T")
 P = TypeVar("P", bound="_Paged")
 
-ENDPOINT: Final = "https://api.linode.com/v4beta"
+STABLE: Final = "v4"
+BETA: Final = "v4beta"
+ENDPOINT: Final = f"https://api.linode.com/{BETA}"
 PER_PAGE: Final = 500
 MOST_PAGES: Final = 500
 # How often a list is read that changed while it was.
@@ -71,8 +76,17 @@ DIALECT: Final = Dialect(
 )
 
 
+def in_beta(endpoint: str) -> str:
+    """The address with v4beta in place of v4, or of no path. Another path is somebody's own, and stays as it is."""
+    parts = urllib.parse.urlsplit(endpoint.rstrip("/"))
+    before, _, last = parts.path.rpartition("/")
+    if parts.path and last != STABLE:
+        return endpoint.rstrip("/")
+    return parts._replace(path=f"{before}/{BETA}").geturl()
+
+
 class LinodeApi:
-    """Raises `growth.providers.http.CallError`."""
+    """Raises `growth.providers.http.CallError`. `is_beta`: whether the address says that v4beta is asked."""
 
     def __init__(
         self,
@@ -85,6 +99,8 @@ class LinodeApi:
         gate: Gate = ALWAYS_OPEN,
     ) -> None:
         self.journal = Journal()
+        endpoint = in_beta(endpoint)
+        self.is_beta: Final = endpoint.endswith(f"/{BETA}")
 
         def client() -> Client:
             return Client(

@@ -13,6 +13,7 @@ from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.tags import Key
 
+STANDARD: Final = "standard"
 ENTERPRISE: Final = "enterprise"
 # Machines that are no nodes of LKE.
 INSTANCES: Final = "instances"

@@ -1,11 +1,10 @@
-"""Keeps what stands beside purchases: conditions of LinodeNodeClasses, the class' tags on machines, capacity nobody claims.
+"""Keeps what stands beside purchases: the status of LinodeNodeClasses, the class' tags on machines, capacity nobody claims.
 
-A class is judged when it changes and every few minutes. While the account cannot be asked, what was said before stands.
 Tags of a class are changed on machines in place: those that were applied last and are no longer named go, new ones come.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -13,75 +12,62 @@ import msgspec
 from growth.api.clouds import CloudError
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
-from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
-from growth.ports import Clock
+from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.ports import Clock, Random
 from growth.providers.http import CallError
+from growth.providers.keeping import ClassKeeper
 from growth.providers.linode import tags, wire
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.holdings import Holdings
 from growth.providers.linode.provider import LinodeProvider
-from growth.providers.readiness import JUDGED_SECONDS, UNREADY_SECONDS
-from growth.telemetry.logs import about, logger
+from growth.telemetry.logs import logger
 
 _log = logger("nodeclass")
 
-# How often classes are looked at: whether one changed, or is due.
-LOOK_SECONDS: Final = 5.0
+# Tags that the leader before us wrote may still be on their way.
+START_SECONDS: Final = 5.0
 # How often capacity that nobody claims is looked for.
 COLLECT_SECONDS: Final = 30.0
 APPLIED_ANNOTATION: Final = "growth.dev/applied-tags"
 
 
-class Keeper:
-    """`run` works until cancelled. One at a time is meant to; two do no harm."""
+class Keeper(ClassKeeper[LinodeNodeClass]):
+    chore = "unclaimed capacity"
 
-    def __init__(self, api: Api, cloud: LinodeApi, provider: LinodeProvider, *, clock: Clock) -> None:
-        self._api = api
+    def __init__(self, api: Api, cloud: LinodeApi, provider: LinodeProvider, *, clock: Clock, random: Random) -> None:
+        super().__init__(api, LINODE_NODE_CLASS, provider.readiness, clock=clock, random=random)
         self._cloud = cloud
         self._provider = provider
         self._clock = clock
-        # By name: the generation that was judged, and when to judge again.
-        self._judged: dict[str, tuple[int, float]] = {}
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._repeat(self.look, LOOK_SECONDS), name="node classes")
-            group.create_task(self._repeat(self._collect, COLLECT_SECONDS), name="unclaimed capacity")
+        await asyncio.sleep(START_SECONDS)
+        await super().run()
 
-    async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+    async def _keep_on(self) -> None:
         while True:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(COLLECT_SECONDS)
             try:
-                await work()
+                await self._provider.collect()
             except (GateClosed, ConfigError):
                 raise
             except (KubeError, CallError, CloudError) as error:
-                _log.warning("will try again", error=str(error), again=seconds)
+                _log.warning("will try again", about=self.chore, error=str(error), again=COLLECT_SECONDS)
             except Exception:  # noqa: BLE001 - whatever it is, everything else must go on
-                _log.exception("a bug in us; it waits", again=seconds)
+                _log.exception("a bug in us; it waits", about=self.chore, again=COLLECT_SECONDS)
 
-    async def _collect(self) -> None:
-        await self._provider.collect()
+    def _number_of(self, provider_id: str) -> int | None:
+        return tags.number_of(provider_id)
 
-    # Whether machines can be made.
+    def _hash_of(self, node_class: LinodeNodeClass) -> str:
+        return self._provider.hash_of(node_class)
 
-    async def look(self) -> None:
-        """Once: every class that changed or is due is judged, and its tags are brought to its machines."""
-        now = self._clock.monotonic()
-        for each in await self._provider.readiness.classes():
-            name, generation = each.metadata.name, each.metadata.generation
-            known = self._judged.get(name)
-            if each.metadata.deletion_timestamp is not None or (known and known[0] == generation and now < known[1]):
-                continue
-            with about(reconciler="nodeclass", key=name):
-                try:
-                    ready = await self._provider.readiness.judge(each)
-                    if ready:
-                        await self._retag(each)
-                except (Conflict, NotFound):
-                    continue
-            again = JUDGED_SECONDS if ready else UNREADY_SECONDS
-            self._judged[name] = (generation, self._clock.monotonic() + again)
+    async def _made_by(self, number: int, *, within: float) -> str:
+        listed = await (await self._provider.parts()).held.machines.since(self._clock.monotonic() - within)
+        return next((tags.value(each.tags, tags.CLASS_HASH) for each in listed if each.id == number), "")
+
+    async def _is_ready(self, node_class: LinodeNodeClass) -> None:
+        await self._retag(node_class)
 
     # Tags in place.
 

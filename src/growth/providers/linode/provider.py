@@ -20,7 +20,7 @@ from growth.api.clouds import (
     QuotaExceeded,
     RepairPolicy,
 )
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
@@ -32,16 +32,17 @@ from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
+from growth.providers.learning import sized
 from growth.providers.linode import offerings, tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
-from growth.providers.linode.classes import comparable, hash_of
+from growth.providers.linode.classes import comparable, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
 from growth.providers.linode.failures import Meaning, in_words, meaning
 from growth.providers.linode.finding import PROVISIONING, Order
-from growth.providers.linode.holdings import INSTANCES, Holdings, Home
+from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
@@ -59,6 +60,9 @@ DRIFT_SECONDS: Final = 60.0
 SOLD_SECONDS: Final = 300.0
 
 CLASS_DRIFTED: Final = "NodeClassDrifted"
+
+NOT_FOUND: Final = 404
+ADDRESS: Final = "give --api-endpoint an address that ends with /v4beta, or leave it out to ask Linode itself"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,14 +141,14 @@ class LinodeProvider:
                 credentials=self._credentials,
             )
             return Parts(home, held, direct, direct)
-        found = await self._cloud.clusters(self._lke_cluster)
+        found = await self._clusters()
         if len(found) != 1:
             how_many = "no LKE cluster is" if not found else f"{len(found)} LKE clusters are"
             raise CloudUnavailable(
                 f"{how_many} called {self._lke_cluster!r} in this account: name exactly one with --linode-cluster"
             )
         (one,) = found
-        home, clock, ttl = Home(one.id, one.region, one.tier, one.k8s_version), self._clock, self._orphan_seconds
+        home, clock, ttl = self._home_of(one), self._clock, self._orphan_seconds
         pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         claiming = Claiming(
             self._cloud, pools, cluster=self._cluster, home=home, clock=clock, within_seconds=self._create_seconds
@@ -154,6 +158,26 @@ class LinodeProvider:
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
 
+    async def _clusters(self) -> Sequence[wire.Cluster]:
+        try:
+            return await self._cloud.clusters(self._lke_cluster)
+        except Refused as error:
+            if error.status == NOT_FOUND:
+                raise CloudUnavailable(
+                    f"there is no list of LKE clusters at the address that is set: {ADDRESS}"
+                ) from error
+            raise
+
+    def _home_of(self, one: wire.Cluster) -> Home:
+        """Tiers are not shown to accounts that have only standard clusters, but v4 shows them to nobody."""
+        if not one.tier and not self._cloud.is_beta:
+            raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
+        return Home(one.id, one.region, one.tier or STANDARD, one.k8s_version)
+
+    def hash_of(self, node_class: LinodeNodeClass) -> str:
+        """Of the class as it makes machines here."""
+        return hash_of(node_class.spec, instances=bool(self._region))
+
     async def _home(self) -> Home:
         return (await self.parts()).home
 
@@ -161,7 +185,13 @@ class LinodeProvider:
 
     async def catalogue(self) -> Catalogue:
         async with self._answering():
-            return self._shortages.laid_over(await self._catalogue())
+            sold = await self._catalogue()
+            of_classes = {each.metadata.name: self._types_of(each, sold) for each in await self.readiness.classes()}
+            return self._shortages.laid_over(dataclasses.replace(sold, of_classes=of_classes))
+
+    def _types_of(self, node_class: LinodeNodeClass, sold: Catalogue) -> tuple[InstanceType, ...]:
+        """As large as the class' nodes said."""
+        return sized(sold.types, learned_sizes(node_class, instances=bool(self._region)))
 
     async def _catalogue(self) -> Catalogue:
         return await self._sold.since(self._clock.monotonic() - SOLD_SECONDS)
@@ -178,7 +208,8 @@ class LinodeProvider:
         self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
-            buying, sold = (await self.parts()).buying, await self._catalogue()
+            buying, all_ = (await self.parts()).buying, await self._catalogue()
+            sold = dataclasses.replace(all_, types=self._types_of(node_class, all_))
             async with buying.claims.held(claim.metadata.uid):
                 found = await buying.find(claim)
                 if found is not None:
@@ -300,8 +331,7 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            now = hash_of(node_class.spec, instances=(await self._home()).tier == INSTANCES)
-            return CLASS_DRIFTED if comparable(was) and was != now else ""
+            return CLASS_DRIFTED if comparable(was) and was != self.hash_of(node_class) else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS

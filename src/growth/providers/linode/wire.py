@@ -10,11 +10,13 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Cluster(Wire, frozen=True):
+    """`tier` is told by v4beta alone, and there not to every account."""
+
     id: int
     label: str = ""
     region: str = ""
     k8s_version: str = ""
-    tier: str = "standard"
+    tier: str | None = None
 
 
 class Node(Wire, frozen=True):

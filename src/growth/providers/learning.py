@@ -5,32 +5,63 @@ a machine bought for it, find no room, and have the next one bought. So the firs
 the least; it is written into the status of the class, where a restart finds it.
 """
 
-from collections.abc import Mapping
-from typing import Final
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
 
 from growth.api import names
 from growth.api.conditions import TRUE
-from growth.api.kinds import Json
-from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
+from growth.api.instance_types import InstanceType
+from growth.api.kinds import Json, Kind
+from growth.api.nodeclasses import LearnedType
 from growth.api.nodes import Node
-from growth.providers.hetzner.classes import hash_of
 from growth.units.errors import QuantityError
-from growth.units.resources import amounts, quantities
+from growth.units.resources import Amounts, amounts, quantities
+
+# Capacity and allocatable by type.
+Sizes = Mapping[str, tuple[Amounts, Amounts]]
 
 # Devices come and go with their plugins; these a Node has from the start.
 LEARNED: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
-def teaches(node: Node, node_class: HetznerNodeClass, *, class_hash: str) -> bool:
-    """Whether the Node says something of machines that the class makes now. `class_hash` is its machine's."""
-    label = names.node_class_label(HETZNER_NODE_CLASS.group, HETZNER_NODE_CLASS.kind)
+def sizes(learned: Iterable[LearnedType], *, made: Collection[str]) -> Sizes:
+    """Of machines that a class with one of these hashes made; those of another are forgotten."""
+    found: dict[str, tuple[Amounts, Amounts]] = {}
+    for each in learned:
+        if each.hash in made:
+            with contextlib.suppress(QuantityError):
+                found[each.name] = (amounts(each.capacity), amounts(each.allocatable))
+    return found
+
+
+def sized(types: Iterable[InstanceType], known: Sizes) -> tuple[InstanceType, ...]:
+    """The types, each as large as its machines turned out to be."""
+    return tuple(kind.sized(*known[kind.name]) if kind.name in known else kind for kind in types)
+
+
+def class_of(node: Node, kind: Kind[Any]) -> str:
+    """The name of the class of that kind by which the Node's machine was made; empty where it was none."""
+    return node.metadata.labels.get(names.node_class_label(kind.group, kind.kind), "")
+
+
+def teaches(node: Node) -> bool:
+    """Whether the Node says something of its type."""
     ready = any(each.type == names.READY and each.status == TRUE for each in node.status.conditions)
     return (
-        ready
-        and node.metadata.deletion_timestamp is None
-        and node.metadata.labels.get(label) == node_class.metadata.name
-        and bool(node.metadata.labels.get(names.INSTANCE_TYPE_LABEL))
-        and class_hash == hash_of(node_class.spec)
+        ready and node.metadata.deletion_timestamp is None and bool(node.metadata.labels.get(names.INSTANCE_TYPE_LABEL))
+    )
+
+
+def said(node: Node, kind: Kind[Any]) -> tuple[object, ...]:
+    """What of a Node can teach something: where it changes, the Node is asked again."""
+    return (
+        teaches(node),
+        node.spec.provider_id,
+        dict(node.status.capacity),
+        dict(node.status.allocatable),
+        node.metadata.labels.get(names.INSTANCE_TYPE_LABEL),
+        class_of(node, kind),
     )
 
 
