@@ -1,9 +1,9 @@
 """Why something else happened than `growth whatif` had foretold: the question is asked again with one thing changed.
 
-First as it came: the successors of the node's pods in the order in which they were made, then also the machines one after
-the other in the order in which they came up, then also without the default spread, which kube-scheduler knows and the
-simulated scheduler does not. What had to be changed until what happened comes of the question is why they differ. An order
-is chance: nobody can foretell it.
+First as it came: the successors of the node's pods in the order in which they were made; or all pods that wait in theirs;
+or the successors and also the machines, one after the other, in the order in which they came up; or that without the default
+spread, which kube-scheduler knows and the simulated scheduler does not. The first of them that gives what happened is why they
+differ. An order is chance: nobody can foretell it.
 
 Then in many ways that might have come: other orders of the successors; other orders in which kube-scheduler comes back to
 all that wait; successors in two parts, as evictions come that take their time, so that machines are bought for the first
@@ -62,30 +62,42 @@ def labelled(labels: Mapping[str, str]) -> Machine:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Came:
-    """The workloads whose pods were made and the machines that came up, each in their order."""
+    """The workloads whose pods were made since, and the machines that came up; `before` are pods that were made before the
+    question was asked. Each in their order.
+    """
 
     pods: tuple[str, ...] = ()
     machines: tuple[Machine, ...] = ()
+    before: tuple[str, ...] = ()
 
 
 class Watch:
-    """A listener of the world's witness that remembers what comes."""
+    """A listener of the world's witness that remembers what comes, from before the question is asked."""
 
     def __init__(self) -> None:
+        self._before: tuple[str, ...] = ()
+        self._made: list[str] = []
         self._pods: list[str] = []
         self._machines: list[Machine] = []
+
+    def ask(self) -> None:
+        """Now the question is asked: what comes after this came since."""
+        self._before = tuple(self._made)
+        self._pods.clear()
+        self._machines.clear()
 
     def __call__(self, step: Step) -> None:
         if step.new is None:
             return
         labels = step.new["metadata"].get("labels") or {}
         if step.which == ("", "pods") and step.old is None:
+            self._made.append("/".join(step.key))
             self._pods.append(labels.get("app", "/".join(step.key)))
         elif step.which == ("", "nodes") and _is_up(step.new) and not (step.old and _is_up(step.old)):
             self._machines.append(labelled(labels))
 
     def came(self) -> Came:
-        return Came(pods=tuple(self._pods), machines=tuple(self._machines))
+        return Came(pods=tuple(self._pods), machines=tuple(self._machines), before=self._before)
 
 
 def _is_up(node: Mapping[str, Any]) -> bool:
@@ -127,6 +139,16 @@ def _tries(changed: Changed, came: Came, tried: int) -> Iterator[_Try]:
         ways=ORDERS,
         ends=map(played, orders(changed, tried)),
     )
+    # The times of pods are whole seconds: of those that were made in the same one nobody knows who came first.
+    yield _Try(
+        reason=CHANCE,
+        as_it_came=(
+            "with all pods that wait in the order in which they came",
+            played(_as_made(changed, came.pods, before=came.before)),
+        ),
+        ways="orders of all pods that wait",
+        ends=map(played, _queues(changed, tried)),
+    )
     yield _Try(
         reason=CHANCE,
         as_it_came=(
@@ -145,19 +167,23 @@ def _tries(changed: Changed, came: Came, tried: int) -> Iterator[_Try]:
         ways=f"{ORDERS} without a default spread",
         ends=_unspread(changed, tried),
     )
-    yield _Try(reason=CHANCE, ways="orders of all pods that wait", ends=map(played, _queues(changed, tried)))
     yield _Try(reason=CHANCE, ways="ways in which successors come in two parts", ends=_in_parts(changed, tried))
 
 
 # -- as it came -------------------------------------------------------------------------------------------------------
 
 
-def _as_made(changed: Changed, made: Sequence[str]) -> Changed:
-    """The successors in the order in which pods of their workloads were made; they are alike but for their names."""
+def _as_made(changed: Changed, made: Sequence[str], *, before: Sequence[str] = ()) -> Changed:
+    """The successors in the order in which pods of their workloads were made; they are alike but for their names. Those
+    that wait already and were made `before` stand in that order before them.
+    """
     lines: dict[str, collections.deque[str]] = {}
     for pod in _successors(changed):
         lines.setdefault(workload(pod), collections.deque()).append(key_of(pod))
-    turns = [lines[each].popleft() for each in made if lines.get(each)]
+    own = {key for line in lines.values() for key in line}
+    waiting = {key_of(pod) for pod in changed.scene.objects.pods if not pod.node_name}
+    turns = [key for key in before if key in waiting - own]
+    turns += [lines[each].popleft() for each in made if lines.get(each)]
     turns += [key for line in lines.values() for key in line]
     places = {key: place for place, key in enumerate(turns)}
     now = changed.scene.now

@@ -125,23 +125,24 @@ def run(seed: int) -> Case:
     async def main(kernel: Kernel) -> Case:
         world = World(kernel, WorldSettings(replicas=("growth-a",)))
         await world.begin()
+        watch = Watch()
+        world.witness.listeners.append(watch)
         await world.create(cluster(random.Random(f"whatif {seed}")))
         world.start()
         await _settle(world)
-        return await _case(world, seed)
+        return await _case(world, seed, watch)
 
     return sim.run(main, seed=seed).value
 
 
-async def _case(world: World, seed: int) -> Case:
+async def _case(world: World, seed: int, watch: Watch) -> Case:
     before = await _claims(world)
     scene = await _scene(world)
     chosen = _chosen(scene, before, random.Random(f"node {seed}"))
     changed = removed(scene, [chosen])
     found = compared(scene, changed)
     said = _outcome(likely(changed))
-    watch = Watch()
-    world.witness.listeners.append(watch)
+    watch.ask()
     await world.admin.delete(NODE, chosen)
     await _settle(world)
     claims = await _claims(world)

@@ -52,6 +52,20 @@ def test_the_order_in_which_successors_came_is_chance(first: str, second: str) -
     assert told.startswith(f"{CHANCE}: so it comes with the successors {AS_IT_CAME}")
 
 
+def test_the_order_of_those_that_waited_is_chance() -> None:
+    """Of two that waited before the question was asked, room that comes free goes to the one that was made first."""
+    full = [*pods(15, on="a"), *pods(15, on="b")]
+    waiting = [manifests.pod(name, cpu="800m", metadata={"labels": {"app": name}}) for name in ("x", "y")]
+
+    def of_the_two(end: Played) -> list[str]:
+        return [each for each in left_over(end) if each in {"x", "y"}]
+
+    changed = without_a(pool(limits={"nodes": "1"}), machine("a"), machine("b"), full, waiting)
+    came = Came(pods=("a",), before=("default/y", "default/x"))
+    told = why(changed, came, happened=["x"], outcome=of_the_two, tried=FEW)
+    assert told.startswith(f"{CHANCE}: so it comes with all pods that wait {AS_IT_CAME}")
+
+
 def test_what_came_otherwise_is_told_by_how_often_it_might_have_come() -> None:
     """Where what happened does not come of what came, other orders are told with their number."""
     told = why(room_for_one(), Came(pods=("x", "y")), happened=["x"], outcome=left_over, tried=FEW)
@@ -101,7 +115,7 @@ def test_a_scheduler_that_does_not_spread_by_default_is_named() -> None:
 
 
 def test_what_comes_is_remembered_in_its_order() -> None:
-    """Pods when they are made, machines when they are ready for the first time."""
+    """Pods when they are made, machines when they are ready; before the question only which pods were made."""
     watch = Watch()
     made = manifests.pod("web-1", metadata={"labels": {"app": "web"}})
     up = machine("b", SMALL)[1]
@@ -119,6 +133,8 @@ def test_what_comes_is_remembered_in_its_order() -> None:
         new=made,
         last=made,
     )
+    watch(dataclasses.replace(step, key=("default", "old")))
+    watch.ask()
     watch(step)
     watch(dataclasses.replace(step, old=made))
     node = dataclasses.replace(step, which=("", "nodes"), key=("", "b"), new=down, last=down)
@@ -126,4 +142,6 @@ def test_what_comes_is_remembered_in_its_order() -> None:
     watch(dataclasses.replace(node, old=down, new=up))
     watch(dataclasses.replace(node, old=up, new=up))
     watch(dataclasses.replace(node, old=up, new=None))
-    assert watch.came() == Came(pods=("web",), machines=(("default", SMALL, "test-zone-a", "on-demand"),))
+    assert watch.came() == Came(
+        pods=("web",), machines=(("default", SMALL, "test-zone-a", "on-demand"),), before=("default/old",)
+    )
