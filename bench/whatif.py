@@ -10,11 +10,8 @@ the question is asked. Then the Node is deleted, and time passes until all has s
 
 Where `whatif` says that the drain would wait for pods that cannot be evicted, it agrees if the node is there for good.
 
-The others are listed with what each side says. Why they differ is tried out: the question is asked again with what nobody
-can foretell changed. The successors of the node's pods come in other orders; kube-scheduler comes back in other orders to
-those that wait; and the successors come in two parts, as evictions do that take their time, so that machines are bought for
-the first before the second is there. Where what happened comes of one of them, chance decided; where it comes of none, that
-is said too, and the difference is not explained.
+The others are listed with what each side says and why they differ, which is tried out (`bench.foretelling`). Where nothing
+that was tried gives what happened, the difference is not explained, and is counted as such.
 
 `--first N` begins at another seed. Nothing is timed. It ends with 1 where fewer than 95 in 100 agree.
 """
@@ -23,13 +20,11 @@ import argparse
 import asyncio
 import collections
 import dataclasses
-import datetime as dt
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import msgspec
-
+from bench.foretelling import UNEXPLAINED, Came, Machine, Watch, labelled, planned, why, workload
 from growth.api import names
 from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
@@ -38,11 +33,8 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD, Pod
 from growth.cli.live import read_from
 from growth.cli.manifests.collection import Collection
-from growth.cluster.shapes import CachedPod
-from growth.cluster.wanting import key_of
-from growth.planning.explaining.applying import with_pods
 from growth.planning.explaining.scene import Scene
-from growth.planning.explaining.whatif import Changed, Played, compared, likely, orders, played, removed
+from growth.planning.explaining.whatif import Changed, Played, compared, likely, removed
 from growth.planning.solve import Options
 from growth.providers.catalogues import builtin
 from growth.sim import kernel as sim
@@ -57,10 +49,9 @@ SETTLED_SECONDS: Final = 400.0  # without a change: more than the longest rest o
 LONGEST_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 20.0
 AGREEING: Final = 0.95
-TRIED: Final = 100  # so many ways of each kind are tried where the two differ
 TYPES: Final = ("c-4x-amd64-linux", "s-4x-amd64-linux", "s-8x-amd64-linux", "m-4x-amd64-linux")
 
-Machines = collections.Counter[tuple[str, str, str, str]]
+Machines = collections.Counter[Machine]
 Waiting = collections.Counter[str]
 
 
@@ -100,6 +91,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "cases with machines bought": sum(bool(case.happened[1]) for case in cases),
         "cases in which the drain waits": sum(case.stuck for case in cases),
         "cases with pods left over": sum(bool(case.happened[0]) for case in cases),
+        "cases not explained": sum(case.why.startswith(UNEXPLAINED) for case in differing),
         "differ": [
             {
                 "seed": case.seed,
@@ -133,21 +125,24 @@ def run(seed: int) -> Case:
     async def main(kernel: Kernel) -> Case:
         world = World(kernel, WorldSettings(replicas=("growth-a",)))
         await world.begin()
+        watch = Watch()
+        world.witness.listeners.append(watch)
         await world.create(cluster(random.Random(f"whatif {seed}")))
         world.start()
         await _settle(world)
-        return await _case(world, seed)
+        return await _case(world, seed, watch)
 
     return sim.run(main, seed=seed).value
 
 
-async def _case(world: World, seed: int) -> Case:
+async def _case(world: World, seed: int, watch: Watch) -> Case:
     before = await _claims(world)
     scene = await _scene(world)
     chosen = _chosen(scene, before, random.Random(f"node {seed}"))
     changed = removed(scene, [chosen])
     found = compared(scene, changed)
     said = _outcome(likely(changed))
+    watch.ask()
     await world.admin.delete(NODE, chosen)
     await _settle(world)
     claims = await _claims(world)
@@ -155,7 +150,7 @@ async def _case(world: World, seed: int) -> Case:
     bought = [claim for name, claim in claims.items() if name not in before]
     happened = (
         collections.Counter(_workload(pod) for pod in pods if not pod.spec.node_name and not _done(pod)),
-        collections.Counter(_machine(claim) for claim in bought),
+        collections.Counter(labelled(claim.metadata.labels) for claim in bought),
     )
     case = Case(
         seed=seed,
@@ -167,7 +162,7 @@ async def _case(world: World, seed: int) -> Case:
         held=bool(found.held),
         stuck=any(each.metadata.name == chosen for each in (await world.admin.list(NODE)).items),
     )
-    return case if case.agrees else dataclasses.replace(case, why=_why(case, changed))
+    return case if case.agrees else dataclasses.replace(case, why=_why(case, changed, watch.came()))
 
 
 def _chosen(scene: Scene, claims: Mapping[str, NodeClaim], chance: random.Random) -> str:
@@ -196,10 +191,8 @@ async def _scene(world: World) -> Scene:
 def _outcome(found: Played) -> tuple[Waiting, Machines]:
     scene = found.scene
     return (
-        collections.Counter(scene.pods[each.pod].shape.labels.get("app", each.pod) for each in scene.plan.unplaced),
-        collections.Counter(
-            (str(each.pool), each.instance_type, each.zone, each.capacity_type) for each in found.bought
-        ),
+        collections.Counter(workload(scene.pods[each.pod]) for each in scene.plan.unplaced),
+        collections.Counter(map(planned, found.bought)),
     )
 
 
@@ -211,64 +204,10 @@ def _done(pod: Pod) -> bool:
     return pod.status.phase in {"Succeeded", "Failed"} or pod.metadata.deletion_timestamp is not None
 
 
-def _machine(claim: NodeClaim) -> tuple[str, str, str, str]:
-    labels = claim.metadata.labels
-    pool = labels.get(names.NODE_POOL_LABEL) or f"{names.GROWTH}/{labels.get(names.POOL_LABEL, '')}"
-    return (
-        pool,
-        labels.get(names.INSTANCE_TYPE_LABEL, ""),
-        labels.get(names.ZONE_LABEL, ""),
-        labels.get(names.CAPACITY_TYPE_LABEL, ""),
-    )
-
-
-def _why(case: Case, changed: Changed) -> str:
-    """What is tried out of the reason."""
+def _why(case: Case, changed: Changed, came: Came) -> str:
     if case.held != case.stuck:
         return "the drain waits for a budget of pods" if case.stuck else "the budgets of pods let it go in the end"
-    tried: tuple[tuple[str, Iterator[Played]], ...] = (
-        ("orders of the successors", map(played, orders(changed, TRIED))),
-        ("orders of all pods that wait", map(played, _queues(changed))),
-        ("ways in which the successors come in two parts", _in_parts(changed)),
-    )
-    for what, ends in tried:
-        same = [_outcome(each) == case.happened for each in ends]
-        if any(same):
-            return f"chance: it comes so with {sum(same)} of {len(same)} {what}"
-    return f"not explained: none of the {', '.join(what for what, _ in tried)} that were tried gives it"
-
-
-def _queues(changed: Changed) -> Iterator[Changed]:
-    """The change with the pods that wait in other orders."""
-    scene = changed.scene
-    for turn in range(TRIED):
-        pods = list(scene.objects.pods)
-        waiting = [at for at, pod in enumerate(pods) if not pod.node_name]
-        random.Random(turn).shuffle(waiting)
-        for late, at in enumerate(waiting):
-            pods[at] = msgspec.structs.replace(pods[at], created=scene.now + dt.timedelta(milliseconds=late))
-        yield dataclasses.replace(changed, scene=with_pods(scene, pods))
-
-
-def _in_parts(changed: Changed) -> Iterator[Played]:
-    """How it ends where some of the successors come when machines for the others have been bought."""
-    origin = changed.origin
-    assert origin is not None
-    there = {key_of(pod) for name in changed.gone for pod in origin.pods_on.get(name, ())}
-    successors = [pod for pod in changed.scene.objects.pods if key_of(pod) in there]
-    for turn in range(TRIED):
-        chance = random.Random(turn)
-        late = chance.sample(successors, chance.randint(1, max(1, len(successors) - 1)))
-        first = dataclasses.replace(changed, scene=_without(changed.scene, late), origin=_without(origin, late))
-        begun = played(first)
-        rest = Changed(scene=with_pods(begun.scene, [*begun.scene.objects.pods, *late]))
-        end = played(rest, since=len(begun.bought))
-        yield dataclasses.replace(end, bought=(*begun.bought, *end.bought))
-
-
-def _without(scene: Scene, pods: Sequence[CachedPod]) -> Scene:
-    left_out = {key_of(pod) for pod in pods}
-    return with_pods(scene, [pod for pod in scene.objects.pods if key_of(pod) not in left_out])
+    return why(changed, came, happened=case.happened, outcome=_outcome)
 
 
 async def _claims(world: World) -> dict[str, NodeClaim]:

@@ -115,6 +115,28 @@ class Played:
     waiting: frozenset[str]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Course:
+    """What decides how a scene ends and does not stand in it.
+
+    `coming`: the order in which the machines of a plan come up, each with pods on it before the next is there; None: all at
+    the same moment. `spread_by_default` False: kube-scheduler's profile has no default spread, as clusters may set it.
+    Plans are made as ever.
+    """
+
+    coming: Callable[[Sequence[PlannedClaim]], Sequence[PlannedClaim]] | None = None
+    spread_by_default: bool = True
+
+    def parts(self, claims: Sequence[PlannedClaim]) -> Sequence[Sequence[PlannedClaim]]:
+        """The machines in the parts in which they come up; one, if without a machine, at least."""
+        if self.coming is None or not claims:
+            return [claims]
+        return [[each] for each in self.coming(claims)]
+
+
+USUAL = Course()
+
+
 def compared(before: Scene, after: Changed, *, consolidate: bool = False) -> WhatIf:
     """Both sides; with `consolidate` also what could be saved on each."""
     old, new = played(Changed(scene=before)), likely(after)
@@ -163,24 +185,26 @@ def orders(changed: Changed, number: int) -> Iterator[Changed]:
         yield dataclasses.replace(changed, scene=with_pods(changed.scene, after))
 
 
-def played(changed: Changed, *, since: int = 0) -> Played:
+def played(changed: Changed, *, since: int = 0, course: Course = USUAL) -> Played:
     """What comes of a scene. Nodes that go count against limits until they are gone: what those do not allow at first is
     bought afterwards. `since` is how many machines of a plan stand in it already.
     """
     if changed.gone and changed.origin is not None:
         # A node that drains is there to those who count nodes, as a spread does.
-        pods = _bound(with_pods(closed(changed.origin, changed.gone), changed.scene.objects.pods)).objects.pods
+        draining = with_pods(closed(changed.origin, changed.gone), changed.scene.objects.pods)
+        pods = _bound(draining, course).objects.pods
         scene = with_pods(changed.scene, pods)
         first = with_pods(leaving(changed.origin, changed.gone), pods)
     else:
-        scene = first = _bound(changed.scene)
+        scene = first = _bound(changed.scene, course)
     plan, waiting = first.plan, frozenset(first.unplaced)
     bought: list[PlannedClaim] = []
     for number in range(ROUNDS):
         if not plan.claims and (number or first is scene):
             break
-        scene = _bound(with_machines(scene, plan.claims, since=since + len(bought)))
-        bought += plan.claims
+        for part in course.parts(plan.claims):
+            scene = _bound(with_machines(scene, part, since=since + len(bought)), course)
+            bought += part
         plan = scene.plan
     return Played(scene=scene, bought=tuple(bought), waiting=waiting)
 
@@ -245,12 +269,12 @@ def removed(scene: Scene, nodes: Collection[str]) -> Changed:
     return Changed(scene=after, gone=tuple(nodes), lost=lost, origin=origin)
 
 
-def _bound(scene: Scene) -> Scene:
+def _bound(scene: Scene, course: Course) -> Scene:
     """Pods that wait and find room on nodes that are there are bound before anything that is bought comes up."""
     waiting = [each for each in scene.assembled.demands if not scene.pods[each.key].node_name]
     if not waiting:
         return scene
-    order = Stage(scene.snapshot, waiting).rehearse(()).order
+    order = Stage(scene.snapshot, waiting, spread_by_default=course.spread_by_default).rehearse(()).order
     there = {pod: node for pod, node in order if isinstance(node, str) and node in scene.nodes}
     return with_pods(
         scene,
