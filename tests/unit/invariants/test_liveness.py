@@ -69,6 +69,51 @@ def test_nothing_is_bought_again_that_was_removed() -> None:
         assert len(history.said) == said, (calm, failed)
 
 
+def drifted(name: str) -> Json:
+    body = claim(name)
+    body["status"]["conditions"].append({"type": "Drifted", "status": "True"})
+    return body
+
+
+@pytest.mark.parametrize(
+    ("replicas", "limit", "mode", "drifts_at", "pools", "said"),
+    [
+        (2, "2", "Hard", 300.0, ["default"], 0),
+        (2, "2", None, 300.0, ["default"], 0),
+        (3, "2", "Hard", 300.0, ["default"], 0),
+        (2, "2", "Hard", 300.0, ["default", "default"], 1),
+        (2, "2", "Hard", 300.0, ["another"], 1),
+        (2, "2", "Hard", 900.0, ["default"], 1),
+        (2, "2", "Hard", None, ["default"], 1),
+        (2, "3", "Hard", 300.0, ["default"], 1),
+        (2, "2", "Soft", 300.0, ["default"], 1),
+        (2, None, "Hard", 300.0, ["default"], 1),
+        (None, "2", "Hard", 300.0, ["default"], 1),
+    ],
+)
+def test_what_is_replaced_in_place_is_bought_after_it_went(
+    *, replicas: int | None, limit: str | None, mode: str | None, drifts_at: float | None, pools: list[str], said: int
+) -> None:
+    """Where a static pool's Hard limit has no room beside: one for each that had drifted before the rest, in its pool."""
+    invariant = liveness.Calm()
+    history = running(invariant, "one", "two")
+    body = pool(**({"nodes": limit} if limit else {}))
+    body["spec"] |= {"replicas": replicas} if replicas is not None else {}
+    body["spec"]["disruption"] |= {"nodeLimitMode": mode} if mode is not None else {}
+    history.put(POOLS, body)
+    history.case.calm_since = 0.0
+    old = claim("one")
+    if drifts_at is not None:
+        old = drifted("one")
+        history.put(CLAIMS, old, by=GROWTH, at=drifts_at)
+    history.put(CLAIMS, going(old), by=GROWTH, verb="delete", at=1000.0)
+    history.put(NODES, going(node("one", tainted=True)), by=GROWTH, verb="delete", at=1001.0)
+    for number, name in enumerate(pools):
+        bought = claim(f"new-{number}", initialized=False, labels={"karpenter.sh/nodepool": name})
+        history.put(CLAIMS, bought, by=GROWTH, at=1200.0)
+    assert len(history.said) == said
+
+
 def test_an_idle_cluster_is_not_written_to() -> None:
     """In its last minutes; what was written before is no matter."""
     for at, said in ((3500.0, 1), (3000.0, 0)):

@@ -1,6 +1,7 @@
 """Liveness: what must be true in the end, when load and faults have been over for a while. Each class is one promise."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from growth.sim.invariants.books import (
 from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
 from growth.sim.invariants.moves import replaces
-from growth.sim.invariants.sizes import wrong_sizes
+from growth.sim.invariants.sizes import in_place, wrong_sizes
 from growth.sim.predicates import Host, Scene, refusals
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
@@ -139,19 +140,37 @@ class Calm(AtTheEnd):
 
     def __init__(self) -> None:
         self._removed = ""
+        # Claims that had drifted before all came to rest: what drifts while nothing changes was no reason to remove it.
+        self._drifted: set[str] = set()
+        # Pools that replace in place, and how many machines each may buy for drifted ones that went first.
+        self._owed: Counter[str] = Counter()
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         if case.calm_since is None or case.now < case.calm_since + REST_SECONDS:
+            if step.which == CLAIMS and step.new is not None and has_condition(step.new, "Drifted"):
+                self._drifted.add(step.new["metadata"]["uid"])
             return
         if voluntary(step, case.books) is not None:
             self._removed = step.key[1]
+            if step.which == CLAIMS and self._goes_first(step.last, case.books):
+                self._owed[labels(step.last)[POOL_LABEL]] += 1
         elif begins_to_go(step) and step.which == CLAIMS:
             self._removed = ""  # a machine that failed is replaced, whatever was removed before
         elif self._removed and step.actor.is_growth and step.which == CLAIMS and step.old is None:
             if replaces(step.last):
                 return  # a move to something cheaper; whether it goes in a circle is another promise
+            pool = labels(step.last).get(POOL_LABEL, "")
+            if self._owed[pool]:
+                self._owed[pool] -= 1
+                return
             said = f"claim {step.key[1]} was bought after {self._removed} had been removed, and nothing had changed"
             yield Complaint(said, (step.key[1], self._removed))
+
+    def _goes_first(self, claim: Json, books: Books) -> bool:
+        """Whether the claim drifted in a pool that buys the next machine only when the old one is gone."""
+        pool = books.find(POOLS, labels(claim).get(POOL_LABEL, ""))
+        drifted = claim["metadata"]["uid"] in self._drifted and has_condition(claim, "Drifted")
+        return drifted and pool is not None and in_place(pool)
 
 
 class Idle(AtTheEnd):

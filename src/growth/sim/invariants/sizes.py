@@ -35,6 +35,14 @@ def bound(pool: Json) -> int | None:
     return min(map(int, numbers), default=None)
 
 
+def in_place(pool: Json) -> bool:
+    """Whether the pool is static and its Hard limit has no room beside its replicas: what drifted goes before others come."""
+    spec = pool["spec"]
+    replicas, limit = spec.get("replicas"), spec.get("limits", {}).get("nodes")
+    soft = spec.get("disruption", {}).get("nodeLimitMode") == "Soft"
+    return replicas is not None and limit is not None and int(limit) <= int(replicas) and not soft
+
+
 def staying(pool: Json, books: Books) -> list[Json]:
     """The pool's claims that nobody takes away: not deleted, not being disrupted, and not being replaced.
 
