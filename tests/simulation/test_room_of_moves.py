@@ -18,6 +18,7 @@ from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_pod
 from tests.simulation.moving import (
     ALL,
+    Recording,
     add_large,
     add_ready_pool,
     add_replacement,
@@ -64,6 +65,37 @@ def test_room_that_is_gone_while_the_watch_is_silent() -> None:
         return sorted(await claims(stage)), await tainted(stage)
 
     assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
+
+
+def test_a_drifted_node_whose_move_is_taken_back_is_not_tried_again_at_once() -> None:
+    """There is room by the cache and none by the server: it is marked a few times, further and further apart, not every
+    second. When there is room it goes.
+    """
+    recorded: list[Recording] = []
+    holder, deaf = deafened()
+
+    def api(real: MemoryApi) -> Api:
+        recorded.append(Recording(deaf(real)))
+        return recorded[0]
+
+    async def body(stage: Stage) -> tuple[int, list[str], list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"}, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="3")
+        await add_large(stage, "web-2", pool=pool, cpu="10")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        holder[0].deaf = True
+        await add_pod(stage, "thief", node="node-of-web-2", owner="StatefulSet", containers=asks("5"))
+        await drift(stage, "web-1")
+        await asyncio.sleep(200)
+        tries, before = recorded[0].done.count("taint node-of-web-1"), sorted(await claims(stage))
+        await stage.admin.delete(POD, "thief", namespace="default", grace_seconds=0)
+        await asyncio.sleep(200)
+        return tries, before, sorted(await claims(stage))
+
+    tries, before, after = on_stage(body, api=api).value
+    assert 3 <= tries <= 6
+    assert (before, after) == (["web-1", "web-2"], ["web-2"])
 
 
 def test_a_budget_of_pods_that_came_while_the_watch_is_silent() -> None:

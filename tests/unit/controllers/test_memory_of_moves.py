@@ -62,6 +62,24 @@ def test_a_pool_waits_longer_after_each_failure() -> None:
     assert memory.next_release() == 60.0
 
 
+def test_a_node_rests_longer_each_time_its_move_is_taken_back() -> None:
+    """Five seconds, ten, and so on, five minutes at most; as new once it was left in peace for so long."""
+    clock = Clock()
+    memory = Memory(clock)
+    for pause in (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0):
+        memory.taken_back(["n"])
+        assert memory.next_release() == pause
+        clock.seconds += pause - 1
+        assert memory.resting() == {"n"}
+        clock.seconds += 1
+        assert memory.resting() == frozenset()
+    memory.taken_back(["other"])
+    assert memory.next_release() == 5.0
+    clock.seconds += 300
+    memory.taken_back(["n"])
+    assert memory.next_release() == 5.0
+
+
 def test_what_a_claim_says_of_its_move_can_be_read_again() -> None:
     """What cannot be read began long ago, for this claim alone: then it is taken back."""
     intent = Intent(reason="Drifted", at=NOW, group=("a", "b"))

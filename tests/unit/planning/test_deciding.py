@@ -73,6 +73,15 @@ def test_one_pools_drift_does_not_wait_for_anothers() -> None:
     assert kept(resting) == {"a": words.BACK_OFF, "b": words.BACK_OFF}
 
 
+def test_a_drifted_node_that_rests_does_not_block_the_next() -> None:
+    """Its pool goes on with the one after it."""
+    made = cluster(pool(**STILL), full("old", age=99.0), full("young", age=9.0), facts=drifted("old", "young"))
+    assert moves(decide(made)) == [("Drifted", ("old",), 1)]
+    resting = decide(made, Options(resting_nodes={"old": "its move was taken back"}))
+    assert moves(resting) == [("Drifted", ("young",), 1)]
+    assert kept(resting) == {"old": words.BACK_OFF}
+
+
 def test_a_node_whose_pods_have_no_place_does_not_block_the_next() -> None:
     """Some pod of the oldest fits on nothing that can be bought."""
     stuck = pods(1, on="old")

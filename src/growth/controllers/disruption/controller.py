@@ -174,6 +174,10 @@ class Disruption:
                 sorted(self._memory.held_back(names.DRIFTED_REASON)),
                 "what was to replace a drifted node failed: the pool waits before it is tried again",
             ),
+            resting_nodes=dict.fromkeys(
+                sorted(self._memory.resting()),
+                "its removal was begun and taken back: the node waits before it is tried again",
+            ),
         )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:

@@ -84,6 +84,8 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - whatever it is, the nodes must get their pods back
             _log.exception("a bug in us; a move is given up")
             why = f"a bug in Growth: {type(error).__name__}: {error}"
+        if why and running.stage is not Stage.WAITING and running.move.reason not in VALIDATED:
+            self._memory.taken_back(running.targets)  # else the same would be decided and begun again at once
         try:
             if why:
                 await self._take_back(running, why)

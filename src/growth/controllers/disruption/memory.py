@@ -1,4 +1,4 @@
-"""What is remembered of moves that ended: whose pods were moved and when, and where replacements failed.
+"""What is remembered of moves that ended: whose pods were moved and when, where replacements failed, and which nodes stayed.
 
 In this process only: after a restart a pod may be moved once more, and what failed is tried once more.
 """
@@ -19,6 +19,9 @@ REMEMBERED: Final = dt.timedelta(hours=6)
 CHANGED_PERCENT: Final = 10
 # A pool where a replacement failed is left alone for a minute, then two, and so on, for each reason of its own.
 FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.0)
+# A node whose move was begun and taken back: what spoke against it is often over in a moment. If it is not, each attempt taints
+# the node, asks for all that it counts on, and takes the taint off again.
+TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
 
 
 class Memory:
@@ -29,6 +32,7 @@ class Memory:
         self._moved: dict[str, tuple[dt.datetime, int]] = {}  # when, and how many pods the owner had then
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
+        self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
 
     def remember(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> None:
         """The first are being moved now; `pods` are all that there are."""
@@ -62,8 +66,7 @@ class Memory:
         for pool in pools:
             key = (reason, pool)
             self._failures[key] = failures = self._failures.get(key, 0) + 1
-            pause = min(FAILED.base_seconds * 2 ** min(failures - 1, 20), FAILED.cap_seconds)
-            self._until[key] = now + pause
+            self._until[key] = now + _pause(FAILED, failures)
 
     def succeeded(self, reason: str, pools: Iterable[str]) -> None:
         for pool in pools:
@@ -75,12 +78,34 @@ class Memory:
         now = self._clock.monotonic()
         return frozenset(pool for (why, pool), until in self._until.items() if why == reason and until > now)
 
-    def next_release(self) -> float | None:
-        """In how many seconds the next pool has waited for long enough."""
+    def taken_back(self, nodes: Iterable[str]) -> None:
+        """A move of the nodes was begun and will not be made: they rest, longer each time.
+
+        Of one that has not been tried for as long as any rests, nothing is remembered.
+        """
         now = self._clock.monotonic()
-        left = [until - now for until in self._until.values() if until > now]
-        return min(left, default=None)
+        self._stayed = {
+            node: stayed for node, stayed in self._stayed.items() if now - stayed[1] < TAKEN_BACK.cap_seconds
+        }
+        for node in nodes:
+            times = self._stayed.get(node, (0, now))[0] + 1
+            self._stayed[node] = (times, now + _pause(TAKEN_BACK, times))
+
+    def resting(self) -> frozenset[str]:
+        """The nodes that stay for now, after their moves were taken back."""
+        now = self._clock.monotonic()
+        return frozenset(node for node, (_, until) in self._stayed.items() if until > now)
+
+    def next_release(self) -> float | None:
+        """In how many seconds the next pool or node has waited for long enough."""
+        now = self._clock.monotonic()
+        ends = (*self._until.values(), *(until for _, until in self._stayed.values()))
+        return min((until - now for until in ends if until > now), default=None)
 
 
 def _owner(pod: CachedPod) -> str:
     return pod.uid if pod.owner is None else pod.owner.uid
+
+
+def _pause(settings: BackoffSettings, times: int) -> float:
+    return min(settings.base_seconds * 2.0 ** min(times - 1, 20), settings.cap_seconds)

@@ -31,12 +31,13 @@ _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to decide. `resting` are pools whose drift waits, and why. `priced`: nodes without a known price are not moved
-    at all, where otherwise they go when they are empty or drifted.
+    """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
+    `priced`: nodes without a known price are not moved at all, where otherwise they go when they are empty or drifted.
     """
 
     search: SearchOptions = SearchOptions()  # noqa: RUF009 - frozen
     resting: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    resting_nodes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     priced: bool = False
 
 
@@ -185,7 +186,7 @@ class _Decision:
             if node.leaving or not node.drifted or node.name in self._spare:
                 continue
             stays = self._why_kept(node, names.DRIFTED_REASON)
-            resting = self._options.resting.get(node.pool)
+            resting = self._options.resting.get(node.pool) or self._options.resting_nodes.get(node.name)
             if stays is not None:
                 self._kept[node.name] = stays
             elif resting:
