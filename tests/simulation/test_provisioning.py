@@ -15,6 +15,7 @@ from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import CONFIG_MAP, NAMESPACE
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Json
+from growth.api.nodes import NODE
 from growth.api.overlays import NODE_OVERLAY
 from growth.api.pods import POD
 from growth.api.workloads import REPLICA_SET
@@ -192,6 +193,34 @@ def test_pods_of_a_machine_that_goes_are_demand() -> None:
         return len(await claims(stage))
 
     assert bought(body) == 2
+
+
+@pytest.mark.parametrize(("when", "machines"), [("ScheduleAnyway", 0), ("DoNotSchedule", 1)])
+def test_pods_of_a_machine_that_goes_buy_nothing_for_a_wish(when: str, machines: int) -> None:
+    """While a drain is held up, its pod has room beside its like: a machine in a better zone would come when it is bound."""
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": names.ZONE_LABEL,
+        "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+
+    async def body(stage: Stage) -> int:
+        await stage.begin()
+        await stage.add_pool("default", SMALL)
+        for name, zone in (("stays", "test-zone-a"), ("goes", "test-zone-b")):
+            await stage.cluster.add_node(name, zone=zone)
+            web = pod(name, metadata={"labels": {"app": "web"}}, nodeName=name, topologySpreadConstraints=[spread])
+            await stage.admin.create(POD, web, namespace="default")
+        await stage.admin.patch(NODE, "goes", {"metadata": {"finalizers": ["example.com/drained"]}})
+        await asyncio.sleep(30)
+        Buyer(stage, stage.environment())
+        await asyncio.sleep(30)
+        await stage.admin.delete(NODE, "goes")
+        await asyncio.sleep(60)
+        return len(await claims(stage))
+
+    assert bought(body) == machines
 
 
 def test_gated_and_foreign_pods_buy_nothing() -> None:

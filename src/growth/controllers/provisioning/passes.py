@@ -23,6 +23,7 @@ from growth.planning.pod_budgets import PodBudgets
 from growth.planning.recent import Recent
 from growth.planning.requirements import RequirementError
 from growth.planning.solve import Options, solve
+from growth.planning.wishes import for_no_wish
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,16 @@ def answered(question: Question) -> Answer:
     snapshot, problems = overlaid(snapshot, picture.overlays)
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
-    plan = planned(snapshot, demands, question.options) if demands else None
+    plan = None
+    if demands:
+        plan = for_no_wish(
+            planned,
+            snapshot,
+            demands,
+            question.options,
+            leaving={key_of(pod) for each in picture.counted.values() for pod in each.moving},
+            virtual={each.key for each in question.virtual},
+        )
     bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
     return Answer(
         plan=plan,
@@ -150,7 +160,7 @@ def planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
 
 
 # Pods that nothing can be bought for are planned for again whenever anything has changed, mostly what does not concern them.
-_RECENT: Final[Recent[tuple[Snapshot, tuple[Demand, ...], Options], Plan]] = Recent(kept=2)
+_RECENT: Final[Recent[tuple[Snapshot, tuple[Demand, ...], Options], Plan]] = Recent(kept=4)
 
 
 def _planned(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> Plan:

@@ -15,15 +15,15 @@ from growth.planning.plan import PlannedClaim
 from growth.planning.solve import Options, solve
 from growth.units.resources import Amounts, add, subtract
 
-_FIRST_FIT: Final = Options(packer="first-fit")
+_WITHOUT_WISHES: Final = Options(packer="first-fit", respect_preferences=False)
 
 
 def without_room(snapshot: Snapshot, nodes: Iterable[NodeView], pods: Sequence[Demand]) -> list[str]:
     """For which of the pods a machine would be bought, or cannot be, with these nodes there.
 
-    What they would rather have counts: where a new machine has it, and none of these nodes, it is bought.
+    What they would merely rather have does not count: for that nothing is bought where there is room.
     """
-    plan = solve(dataclasses.replace(snapshot, nodes=tuple(nodes)), pods, _FIRST_FIT)
+    plan = solve(dataclasses.replace(snapshot, nodes=tuple(nodes)), pods, _WITHOUT_WISHES)
     return [*(each.pod for each in plan.unplaced), *(key for claim in plan.claims for key in claim.pods)]
 
 

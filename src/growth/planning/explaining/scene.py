@@ -35,6 +35,7 @@ from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
+from growth.planning.wishes import for_no_wish
 from growth.units import TimestampError, parse_time
 from growth.units.errors import QuantityError
 from growth.units.resources import amount_of
@@ -83,7 +84,14 @@ class Scene:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        return solve(self.snapshot, self.demands, self.planning)
+        return for_no_wish(
+            solve,
+            self.snapshot,
+            self.demands,
+            self.planning,
+            leaving={key_of(pod) for each in self.picture.counted.values() for pod in each.moving},
+            virtual={each.key for each in self.buffered},
+        )
 
     @functools.cached_property
     def situation(self) -> Situation:
