@@ -90,6 +90,35 @@ def test_an_important_pod_takes_the_place_of_lesser_ones() -> None:
     assert in_cluster(body) == ({"high": 1, "web": 3}, 1)
 
 
+def test_a_pod_whose_place_others_took_waits_for_it_no_more() -> None:
+    """It made room for itself, and somebody of more importance came: kube-scheduler takes its nomination back."""
+
+    async def body(cluster: SimCluster) -> list[tuple[str, str, str]]:
+        await cluster.add_node("one", cpu="1")
+        for name, value in (("high", 100), ("higher", 200)):
+            await cluster.admin.create(PRIORITY_CLASS, {"metadata": {"name": name}, "value": value})
+        await cluster.add_replica_set("web", 1)
+        await asyncio.sleep(30)
+        await cluster.add_replica_set("high", 1, priorityClassName="high")
+        await asyncio.sleep(0.2)
+        (waiting,) = [pod for pod in await cluster.pods() if pod.metadata.labels["app"] == "high"]
+        await cluster.add_replica_set("higher", 1, priorityClassName="higher")
+        await asyncio.sleep(60)
+        return [
+            ("before", waiting.status.nominated_node_name, waiting.spec.node_name),
+            *(
+                (pod.metadata.labels["app"], pod.status.nominated_node_name, pod.spec.node_name)
+                for pod in await cluster.pods()
+                if pod.metadata.labels["app"] != "web"
+            ),
+        ]
+
+    before, *after = in_cluster(body)
+    assert before == ("before", "one", "")
+    assert min(after) == ("high", "", "")
+    assert [app for app, _, node in after if node] == ["higher"]
+
+
 def test_a_pod_that_may_not_preempt_waits() -> None:
     """preemptionPolicy Never: higher in the queue and nothing more."""
 

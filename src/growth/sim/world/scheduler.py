@@ -176,6 +176,7 @@ class Scheduler:
         versions = (board.grown, board.version if shape.among else 0)
         if shape.refused is not None and shape.refused[0] == versions:
             await self._refuse(pod, shape.refused[1])
+            await self._no_longer_there(pod)
             return
         verdicts = list(board.verdicts(pod, shape))
         fitting = [place for place, found in verdicts if not found]
@@ -186,6 +187,7 @@ class Scheduler:
         await self._refuse(pod, message)
         if not await self._preempt(pod):
             shape.refused = (versions, message)
+            await self._no_longer_there(pod)
 
     async def _bind(self, pod: Pod, shape: Shape, node: str) -> None:
         name, namespace, uid = pod.metadata.name, pod.metadata.namespace, pod.metadata.uid
@@ -203,11 +205,7 @@ class Scheduler:
         """Whether room is being made: others were asked to go, or are on their way already."""
         if preemption.priority(pod) <= min(map(preemption.priority, self._pods.store), default=0):
             return False
-        nominated = self._board.places.get(pod.status.nominated_node_name)
-        if nominated is not None and any(
-            each.metadata.deletion_timestamp is not None and preemption.priority(each) < preemption.priority(pod)
-            for each in nominated.pods
-        ):
+        if self._is_making_room(pod):
             return True
         found = preemption.choose(pod, self._board.scene, protected=self._is_protected)
         if found is None:
@@ -219,6 +217,18 @@ class Scheduler:
                 await self._api.delete(POD, meta.name, namespace=meta.namespace, uid=meta.uid)
                 self._counts["preempted"] += 1
         return True
+
+    def _is_making_room(self, pod: Pod) -> bool:
+        nominated = self._board.places.get(pod.status.nominated_node_name)
+        return nominated is not None and any(
+            each.metadata.deletion_timestamp is not None and preemption.priority(each) < preemption.priority(pod)
+            for each in nominated.pods
+        )
+
+    async def _no_longer_there(self, pod: Pod) -> None:
+        """Whoever waits for a node that others took waits for it no more."""
+        if pod.status.nominated_node_name and not self._is_making_room(pod):
+            await self._tell(pod, {"nominatedNodeName": None})
 
     def _is_protected(self, pod: Pod) -> bool:
         return any(budget.status.disruptions_allowed <= 0 and selects(budget, pod) for budget in self._budgets.store)
