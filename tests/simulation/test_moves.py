@@ -217,6 +217,32 @@ def test_pods_must_have_a_place_when_their_node_goes() -> None:
     assert on_stage(body).value == ([True, "node-of-web-1"], True, True)
 
 
+def test_what_was_bought_for_nothing_is_not_bought_again_at_once() -> None:
+    """Others have taken the room of the new machine: the next is bought a minute later, the one after that two."""
+
+    async def body(stage: Stage) -> list[float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        full = [{"name": "main", "image": "example", "resources": {"requests": {"cpu": "1800m"}}}]
+        (new,) = await until_coming(stage)
+        gaps: list[float] = []
+        for turn in range(2):
+            await bring_up(stage, new)
+            await add_pod(stage, f"thief-{turn}", node=f"node-of-{new}", owner="StatefulSet", containers=full)
+            for _ in range(300):
+                await asyncio.sleep(1)
+                if not await tainted(stage):
+                    break
+            back = stage.kernel.time()
+            (new,) = await until_coming(stage, seconds=600)
+            gaps.append(stage.kernel.time() - back)
+        return gaps
+
+    first, second = on_stage(body).value
+    assert 60 <= first < 120 <= second < 180
+
+
 def test_drift_acts_at_once() -> None:
     """A drifted node does not become another one by waiting: its replacement is bought in the first decision."""
 
