@@ -9,11 +9,13 @@ from typing import Any
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
+from growth.api.pods import POD
 from growth.controllers.disruption import Disruption
 from growth.controllers.disruption.metrics import DECISIONS, FAILED_VALIDATIONS, QUEUE_FAILURES
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
 from growth.kube.memory import MemoryApi
+from growth.sim.ports import SimClock
 from tests.simulation.ending import add_pod, start_process
 from tests.simulation.moving import (
     ALL,
@@ -213,6 +215,32 @@ def test_pods_must_have_a_place_when_their_node_goes() -> None:
         return seen, new in await claims(stage), "web-1" in await claims(stage)
 
     assert on_stage(body).value == ([True, "node-of-web-1"], True, True)
+
+
+def test_what_was_bought_for_nothing_is_not_bought_again_at_once() -> None:
+    """Others have taken the room of the new machine: the next is bought a minute later, the one after that two."""
+
+    async def body(stage: Stage) -> list[float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        full = [{"name": "main", "image": "example", "resources": {"requests": {"cpu": "1800m"}}}]
+        (new,) = await until_coming(stage)
+        gaps: list[float] = []
+        for turn in range(2):
+            await bring_up(stage, new)
+            await add_pod(stage, f"thief-{turn}", node=f"node-of-{new}", owner="StatefulSet", containers=full)
+            for _ in range(300):
+                await asyncio.sleep(1)
+                if not await tainted(stage):
+                    break
+            back = stage.kernel.time()
+            (new,) = await until_coming(stage, seconds=600)
+            gaps.append(stage.kernel.time() - back)
+        return gaps
+
+    first, second = on_stage(body).value
+    assert 60 <= first < 120 <= second < 180
 
 
 def test_drift_acts_at_once() -> None:
@@ -422,3 +450,33 @@ def test_a_cap_of_the_cluster_holds_for_replacements() -> None:
         return sorted(await claims(stage)), await tainted(stage), await disrupted(stage)
 
     assert on_stage(body, settings=ControllerSettings(max_nodes=1)).value == (["web-1"], [], [])
+
+
+def test_what_was_bought_for_a_move_stays_for_a_while_though_our_clock_is_ahead() -> None:
+    """The server's clock, by which pods are older than the move that brought them, is not asked."""
+
+    async def body(stage: Stage) -> list[bool]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        ahead = SimClock(stage.kernel, skew_seconds=2.0)
+        start_process(stage, lambda env: Disruption(dataclasses.replace(env, clock=ahead)))
+        (new,) = await until_coming(stage)
+        await bring_up(stage, new)
+        for _ in range(1000):
+            await asyncio.sleep(0.05)
+            if "web-1" not in await claims(stage):  # its pods leave at once
+                break
+        old = await stage.admin.get(POD.raw, "on-web-1-0", namespace="default")
+        await stage.admin.delete(POD, "on-web-1-0", namespace="default", grace_seconds=0)
+        await add_pod(stage, "again", node=f"node-of-{new}", containers=old["spec"]["containers"])
+        owned = {"ownerReferences": old["metadata"]["ownerReferences"]}
+        await stage.admin.patch(POD, "again", {"metadata": owned}, namespace="default")
+        await add_large(stage, "web-2", pool=pool, pods=0)
+        await add_pod(stage, "held", node="node-of-web-2", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        seen: list[bool] = []
+        for seconds in (300, 300, 600):
+            await asyncio.sleep(seconds)
+            seen.append(new in await claims(stage))
+        return seen
+
+    assert on_stage(body).value == [True, True, False]

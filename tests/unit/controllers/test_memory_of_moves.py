@@ -3,6 +3,8 @@
 import asyncio
 import datetime as dt
 
+import msgspec
+
 from growth.api import names
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.api.moves import LONG_AGO, Intent, annotation, intent_of
@@ -27,23 +29,68 @@ class Clock:
         return self.seconds
 
 
-def pods(number: int) -> list[CachedPod]:
+def pods(number: int, *, since: int = 0) -> list[CachedPod]:
+    """As many pods of one owner; the first ones are gone, and others have come for them."""
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="uid-web")
     shape = PodShape(namespace="default", labels={}, spec=PodSpec())
-    return [CachedPod(f"web-{at}", f"uid-{at}", "1", shape, node_name="n", owner=owner) for at in range(number)]
+    return [
+        CachedPod(f"web-{at}", f"uid-{at}", "1", shape, node_name="n", owner=owner)
+        for at in range(since, since + number)
+    ]
 
 
-def test_whose_pods_were_moved_is_remembered_until_they_change() -> None:
-    """By their owner; forgotten after hours, and when the workload is scaled; a pod more or less is no change."""
+def test_who_came_by_a_move_is_remembered_until_the_workload_changes() -> None:
+    """Forgotten after hours, and when the workload is scaled; a pod more or less is no change."""
     clock = Clock()
     memory = Memory(clock)
-    memory.remember(pods(3), pods(30))
-    assert memory.moved(pods(30)) == {"uid-web": NOW}
-    assert memory.moved(pods(28)) == {"uid-web": NOW}
-    assert memory.moved(pods(10)) == {}
-    memory.remember(pods(3), pods(30))
+    memory.remember(memory.leaving(pods(3), pods(30)))
+    came = {"uid-30": NOW, "uid-31": NOW, "uid-32": NOW}
+    assert memory.moved(pods(30, since=3)) == came
+    assert memory.moved(pods(28, since=5)) == came
+    assert memory.moved(pods(10, since=23)) == {}
+    memory.remember(memory.leaving(pods(3), pods(30)))
     clock.seconds = REMEMBERED.total_seconds()
+    assert memory.moved(pods(30, since=3)) == {}
+
+
+def test_those_who_were_there_all_the_time_were_not_moved() -> None:
+    """Others of their owner were."""
+    memory = Memory(Clock())
+    memory.remember(memory.leaving(pods(3), pods(30)))
     assert memory.moved(pods(30)) == {}
+
+
+def test_who_was_moved_is_known_whatever_the_clocks_say() -> None:
+    """The clock of the server, which writes when a pod was created, may be seconds behind ours."""
+    clock = Clock()
+    memory = Memory(clock)
+    memory.remember(memory.leaving(pods(1), pods(2)))
+    behind = [msgspec.structs.replace(pod, created=NOW - dt.timedelta(seconds=5)) for pod in pods(2, since=1)]
+    assert memory.moved(behind) == {"uid-2": NOW}
+
+
+def test_those_who_come_before_a_removal_is_answered_were_moved() -> None:
+    """Evictions begin as soon as the server knows, which is before we are told that it does."""
+    memory = Memory(Clock())
+    leaving = memory.leaving(pods(1), pods(2))
+    assert memory.moved(pods(2, since=1)) == {}
+    memory.remember(leaving)
+    assert memory.moved(pods(2, since=1)) == {"uid-2": NOW}
+
+
+def test_a_later_move_of_their_workload_does_not_make_pods_forget_their_own() -> None:
+    """Each came by the last move before it was there, whether or not somebody looked in between."""
+    clock = Clock()
+    memory = Memory(clock)
+    memory.remember(memory.leaving(pods(2), pods(30)))
+    clock.seconds = 60.0
+    memory.remember(memory.leaving(pods(2, since=2), pods(30, since=2)))
+    later = clock.now()
+    came = {"uid-30": NOW, "uid-31": NOW, "uid-32": later, "uid-33": later}
+    assert memory.moved(pods(30, since=4)) == came
+    clock.seconds = 120.0
+    memory.remember(memory.leaving(pods(2, since=4), pods(30, since=4)))
+    assert memory.moved(pods(30, since=6)) == {**came, "uid-34": clock.now(), "uid-35": clock.now()}
 
 
 def test_a_pool_waits_longer_after_each_failure() -> None:

@@ -171,8 +171,6 @@ def test_pods_that_were_moved_a_moment_ago_are_moved_again_only_for_a_real_part(
     assert gone(found(full, owned("b"), candidates="a", moved=moved, sold=(MEDIUM,))) == ["a"]
     long_ago = dict.fromkeys(moved, NOW - dt.timedelta(hours=1))
     assert gone(found(full, moved=long_ago, sold=(MEDIUM, tenth))) == ["a"]
-    # Other pods of their owners were moved, and these have been there all the time.
-    assert gone(found(owned("a", *pods(4, "x")), moved=moved, sold=(MEDIUM, tenth))) == ["a"]
 
 
 def test_a_destination_that_would_be_replaced_next_is_replaced_first() -> None:

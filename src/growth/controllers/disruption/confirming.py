@@ -71,7 +71,8 @@ class Confirming:
         elif running.homeless_since is None:
             running.homeless_since = now
         elif now - running.homeless_since > HOMELESS_SECONDS:
-            raise GaveUp(verdict.why)
+            # What was bought was paid for nothing; decided anew at once it would be bought again, and again.
+            raise GaveUp(verdict.why, failed=bool(running.coming) and running.move.reason == names.UNDERUTILIZED)
 
     async def _looked(self, running: Running) -> Seen | None:
         """The nodes as they are now; those that are leaving already are dropped from the move. None where it is not known of

@@ -277,6 +277,8 @@ class Execution:
     async def _release(self, running: Running, fresh: dict[str, Fresh]) -> None:
         """Asks for the removal of the nodes; what a minimum needs stays after all."""
         self._leave(running)
+        store = self._env.state.pods.store
+        leaving = {name: self._memory.leaving(looked.pods, store) for name, looked in fresh.items()}
         released = await self._growth.release(fresh, until=running.sure_until)
         stays = tuple(name for name in fresh if name not in released)
         why = "its pool needs it for the minimum of its type, or what was seen of it is too old"
@@ -287,7 +289,7 @@ class Execution:
             running.keep(released)
         for name in released:
             self._report.removed(running, fresh[name])
-            self._memory.remember(fresh[name].pods, self._env.state.pods.store)
+            self._memory.remember(leaving[name])
         self._memory.succeeded(running.move.reason, running.move.pools)
         self._report.made(running)
 
@@ -300,6 +302,7 @@ class Execution:
             if env.clock.monotonic() > running.sure_until:
                 return None
             claim = looked.claim.metadata
+            leaving = self._memory.leaving(looked.pods, env.state.pods.store)
             try:
                 await env.api.delete(NODE_CLAIM, claim.name, uid=claim.uid, revision=claim.resource_version)
             except NotFound as error:
@@ -308,7 +311,7 @@ class Execution:
             except Conflict:  # somebody wrote it since: perhaps took its mark off
                 return None
             self._report.removed(running, looked)
-            self._memory.remember(looked.pods, env.state.pods.store)
+            self._memory.remember(leaving)
             return name
 
         whole = dataclasses.replace(running)  # a look drops from the move what is on its way out

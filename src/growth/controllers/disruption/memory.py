@@ -1,11 +1,12 @@
-"""What is remembered of moves that ended: whose pods were moved and when, where replacements failed, and which nodes stayed.
+"""What is remembered of moves that ended: who came by them and when, where replacements failed, and which nodes stayed.
 
 In this process only: after a restart a pod may be moved once more, and what failed is tried once more.
 """
 
 import collections
+import dataclasses
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from growth.cluster.shapes import CachedPod
@@ -24,41 +25,73 @@ FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.
 TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Left:
+    """How many pods a workload had when some of them were asked to leave, and which, by UID."""
+
+    at: dt.datetime
+    pods: int
+    there: Set[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """The workloads whose pods are about to be asked to leave a node, by UID."""
+
+    owners: Mapping[str, _Left]
+
+
 class Memory:
-    """One per process."""
+    """One per process.
+
+    Who came by a move is told by who was there before it, never by when a pod was created: that is written by another
+    clock than ours, and in whole seconds.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._moved: dict[str, tuple[dt.datetime, int]] = {}  # when, and how many pods the owner had then
+        self._left: dict[str, _Left] = {}  # the last move of each owner
+        self._came: dict[str, dt.datetime] = {}  # by the UID of a pod: the last move before it was there
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
         self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
 
-    def remember(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> None:
-        """The first are being moved now; `pods` are all that there are."""
+    def leaving(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> Leaving:
+        """What to remember once the first have been asked to leave; `pods` are all that there are before that."""
         now = self._clock.now()
         owners = {_owner(pod) for pod in moving if occupants.reschedulable(pod)}
-        counts = collections.Counter(uid for pod in pods if occupants.active(pod) and (uid := _owner(pod)) in owners)
-        self._moved = {uid: each for uid, each in self._moved.items() if now - each[0] < REMEMBERED}
-        self._moved |= {uid: (now, counts[uid]) for uid in owners}
+        counts, there = _tally(pods, owners)
+        return Leaving({uid: _Left(now, counts[uid], there[uid]) for uid in owners})
+
+    def remember(self, leaving: Leaving) -> None:
+        """They have been asked to leave. Those who came by a move before this one keep the time of that."""
+        for uid, left in leaving.owners.items():
+            before = self._left.get(uid)
+            if before is not None:
+                self._came = dict.fromkeys(left.there - before.there, before.at) | self._came
+        self._left |= leaving.owners
 
     def moved(self, pods: Iterable[CachedPod]) -> dict[str, dt.datetime]:
-        """When pods were last moved, by the UID of their owner, or their own where they have none.
+        """Who of them came by a move, by UID, and when that was.
 
         A workload that has been scaled since is another one, and forgotten.
         """
-        if not self._moved:
+        if not self._left:
             return {}
         now = self._clock.now()
-        counts = collections.Counter(
-            uid for pod in pods if occupants.active(pod) and (uid := _owner(pod)) in self._moved
-        )
-        self._moved = {
-            uid: (at, before)
-            for uid, (at, before) in self._moved.items()
-            if now - at < REMEMBERED and abs(counts[uid] - before) <= max(1, before * CHANGED_PERCENT // 100)
+        counts, there = _tally(pods, self._left.keys())
+        self._left = {
+            uid: left
+            for uid, left in self._left.items()
+            if now - left.at < REMEMBERED and abs(counts[uid] - left.pods) <= max(1, left.pods * CHANGED_PERCENT // 100)
         }
-        return {uid: at for uid, (at, _) in self._moved.items()}
+        self._came = {
+            pod: self._came.get(pod, left.at)
+            for uid, left in self._left.items()
+            for pod in there[uid]
+            if pod in self._came or pod not in left.there
+        }
+        return dict(self._came)
 
     def failed(self, reason: str, pools: Iterable[str]) -> None:
         """Nothing could be bought, or it did not come up: the pools wait, longer each time."""
@@ -101,6 +134,17 @@ class Memory:
         now = self._clock.monotonic()
         ends = (*self._until.values(), *(until for _, until in self._stayed.values()))
         return min((until - now for until in ends if until > now), default=None)
+
+
+def _tally(pods: Iterable[CachedPod], owners: Set[str]) -> tuple[Mapping[str, int], Mapping[str, Set[str]]]:
+    """How many active pods each owner has, and the UIDs of all of its pods."""
+    counts: collections.Counter[str] = collections.Counter()
+    there: collections.defaultdict[str, set[str]] = collections.defaultdict(set)
+    for pod in pods:
+        if (uid := _owner(pod)) in owners:
+            counts[uid] += occupants.active(pod)
+            there[uid].add(pod.uid)
+    return counts, there
 
 
 def _owner(pod: CachedPod) -> str:

@@ -60,9 +60,9 @@ class Situation:
     `demands` are pods without a place: whatever is decided must leave them theirs. Those in `buffered`, by key, are such as
     CapacityBuffers stand for. `nodes` are all that we own and that are initialised, whether or not they may go; `others` are
     the rest, and why they are none of ours to move. `pools` are Karpenter's and those growth pools whose nodes may be moved,
-    each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` is when pods
-    were last moved by us, by the UID of their owner (or their own where they have none). `closing` are nodes on their way out,
-    by deletion or a move that is made, with those who still run there; these are in `demands` too, by the keys in `ending`.
+    each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` are pods that
+    came by a move of ours, by UID, and when that was. `closing` are nodes on their way out, by deletion or a move that is
+    made, with those who still run there; these are in `demands` too, by the keys in `ending`.
     """
 
     snapshot: Snapshot
