@@ -4,12 +4,14 @@ import asyncio
 import dataclasses
 import datetime as dt
 import functools
+from typing import Any
 
 import pytest
 
 from growth.api import names
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
+from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
@@ -22,6 +24,7 @@ from growth.controllers.termination.metrics import (
     NODES_TERMINATED,
     PODS_DRAINED,
 )
+from growth.kube.passing import PassingApi
 from growth.units import parse_time
 from tests.simulation.ending import Refusing, add_budget, add_owned, add_pod, left, pods, start_kubelets
 from tests.simulation.owning import Stage, on_stage, told
@@ -290,6 +293,38 @@ def test_the_deadline_ends_pods_past_budgets_and_annotations() -> None:
     assert 595 <= endless[2] <= 600, "clamped to what is left"
     assert (300 <= slow[0] <= 302, slow[1:]) == (True, ("slow", 299))
     assert (580 <= quick[0] <= 582, quick[1:]) == (True, ("quick", 19))
+
+
+def test_a_deadline_that_had_not_come_after_all_forces_nobody() -> None:
+    """A clock that was ten minutes ahead is put right between the look at a pod and its deletion: the pod stays."""
+
+    class PutRight(PassingApi):
+        async def get(self, kind: Kind[Any], name: str, *, namespace: str = "") -> Any:
+            found = await super().get(kind, name, namespace=namespace)
+            if kind is POD and jumps:
+                clock.jump(-jumps.pop())
+            return found
+
+    jumps: list[float] = []
+
+    async def body(stage: Stage) -> list[str]:
+        nonlocal clock
+        clock = stage.env.clock
+        await add_owned(stage, terminationGracePeriod="10m")
+        await add_pod(
+            stage, "held", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"}, terminationGracePeriodSeconds=20
+        )
+        await stage.start(Termination(dataclasses.replace(stage.env, api=PutRight(stage.env.api))))
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(10)
+        jumps.append(600.0)
+        clock.jump(600.0)
+        await asyncio.sleep(60)
+        assert not jumps, "it was about to be deleted"
+        return await pods(stage)
+
+    clock: Any = None
+    assert on_stage(body).value == ["held"]
 
 
 def test_pods_that_never_end_do_not_keep_the_machine_for_ever() -> None:

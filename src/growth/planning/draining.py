@@ -48,10 +48,10 @@ def drain_step(pods: Iterable[CachedPod], *, now: dt.datetime, deadline: dt.date
     """What to do with the pods of a node that goes, as of now; `deadline` None: as long as it takes."""
     waiting = sorted((pod for pod in pods if not is_done(pod) and occupants.drainable(pod, now)), key=key_of)
     force = _forced(waiting, now=now, deadline=deadline) if deadline is not None else ()
-    forced = {each.pod.uid for each in force}
+    hurried = {each.pod.uid for each in force}
     tier = next((tier for tier in tiers(waiting) if tier), ())
     return DrainStep(
-        evict=tuple(pod for pod in tier if pod.uid not in forced and occupants.evictable(pod, now)),
+        evict=tuple(pod for pod in tier if pod.uid not in hurried and occupants.evictable(pod, now)),
         force=force,
         waiting=tuple(waiting),
         protected=tuple(pod for pod in tier if occupants.active(pod) and occupants.protection(pod, now).holds),
@@ -68,14 +68,17 @@ def tiers(pods: Iterable[CachedPod]) -> tuple[tuple[CachedPod, ...], ...]:
 
 
 def _forced(waiting: Sequence[CachedPod], *, now: dt.datetime, deadline: dt.datetime) -> tuple[Forced, ...]:
+    found = (forced(pod, now=now, deadline=deadline) for pod in waiting)
+    return tuple(each for each in found if each is not None)
+
+
+def forced(pod: CachedPod, *, now: dt.datetime, deadline: dt.datetime) -> Forced | None:
+    """The pod, where it must begin to leave now to be gone at the deadline; None where it has time, or leaves already."""
+    own = pod.shape.spec.termination_grace_period_seconds
+    own = DEFAULT_GRACE_SECONDS if own is None else own
+    if now < deadline - dt.timedelta(seconds=own):
+        return None
     left = max(LEAST_GRACE_SECONDS, int((deadline - now).total_seconds()))
-    found = []
-    for pod in waiting:
-        own = pod.shape.spec.termination_grace_period_seconds
-        own = DEFAULT_GRACE_SECONDS if own is None else own
-        if now < deadline - dt.timedelta(seconds=own):
-            continue
-        if pod.deleting is not None and (pod.deleting <= deadline or (pod.deletion_grace_seconds or 0) <= left):
-            continue  # it ends in time, or has been hurried as far as can be
-        found.append(Forced(pod, left))
-    return tuple(found)
+    if pod.deleting is not None and (pod.deleting <= deadline or (pod.deletion_grace_seconds or 0) <= left):
+        return None  # it ends in time, or has been hurried as far as can be
+    return Forced(pod, left)

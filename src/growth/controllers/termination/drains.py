@@ -23,7 +23,7 @@ from growth.controllers.fresh import pods_on
 from growth.controllers.termination.evictions import Eviction, Evictions
 from growth.kube.errors import Conflict, NotFound
 from growth.planning import occupants
-from growth.planning.draining import DrainStep, Forced, drain_step
+from growth.planning.draining import DrainStep, drain_step, forced
 from growth.telemetry.logs import logger
 from growth.units import print_time
 
@@ -115,15 +115,19 @@ class Drains:
                 message = f"Invalid {names.DO_NOT_DISRUPT_ANNOTATION} annotation: {fault}, ignoring annotation"
                 self._env.events.event(_about(pod), names.INVALID_DO_NOT_DISRUPT_ANNOTATION, message, type=WARNING)
         if deadline is not None:
-            for forced in step.force:
-                await self._force(forced, deadline)
+            for each in step.force:
+                await self._force(each.pod, deadline)
 
-    async def _force(self, forced: Forced, deadline: dt.datetime) -> None:
-        pod, grace = forced.pod, forced.grace_seconds
+    async def _force(self, pod: CachedPod, deadline: dt.datetime) -> None:
         try:
             fresh = await self._env.api.get(POD, pod.name, namespace=pod.namespace)
             if fresh.metadata.uid != pod.uid:
                 return
+            # A clock that was ahead may have been put right while we asked.
+            due = forced(pod, now=self._env.clock.now(), deadline=deadline)
+            if due is None:
+                return
+            grace = due.grace_seconds
             await self._env.api.delete(POD, pod.name, namespace=pod.namespace, uid=pod.uid, grace_seconds=grace)
         except (NotFound, Conflict):  # gone, or replaced by another of its name
             return
