@@ -297,6 +297,7 @@ def test_the_deadline_ends_pods_past_budgets_and_annotations() -> None:
 
 def test_a_deadline_that_had_not_come_after_all_forces_nobody() -> None:
     """A clock that was ten minutes ahead is put right between the look at a pod and its deletion: the pod stays."""
+    clock: Any = None
 
     class PutRight(PassingApi):
         async def get(self, kind: Kind[Any], name: str, *, namespace: str = "") -> Any:
@@ -323,7 +324,6 @@ def test_a_deadline_that_had_not_come_after_all_forces_nobody() -> None:
         assert not jumps, "it was about to be deleted"
         return await pods(stage)
 
-    clock: Any = None
     assert on_stage(body).value == ["held"]
 
 
