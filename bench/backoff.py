@@ -1,8 +1,9 @@
 """Pods that nothing can hold, thousands of them, in a growth pool whose one type the cloud has none of: what a pass costs.
 
 The whole autoscaler runs in a simulated cluster for virtual hours. Printed is, pass by pass, for how many pods was planned
-and in how many steps: at first for all, then for none. Then the type can be had again, and the passes are counted until a
-machine has been asked for for every pod. Nothing is timed; virtual seconds are from the creation of the pods.
+and in how many steps: at first for all, then for none. Then, with every pod marked and left out, the type can be had
+again: the passes are counted until a machine has been asked for for every pod, and it is waited for until every pod runs.
+Nothing is timed; virtual seconds are from the creation of the pods, or from when the type was back.
 """
 
 import argparse
@@ -35,6 +36,8 @@ TYPE: Final = "cax41"
 LOOK_SECONDS: Final = 60.0
 CALM_SECONDS: Final = 1200.0
 MOST_SECONDS: Final = 7200.0
+PLANNED: Final = "virtual seconds until every pod was planned for after the type was back"
+RUNNING: Final = "virtual seconds until every pod ran after the type was back"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +50,19 @@ class Pass:
     pods: int
     steps: int
     unplaced: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Virtual times of what happened; None is what did not."""
+
+    began: float
+    calm_from: float
+    calm_until: float
+    back_at: float
+    marked_then: int  # pods that carried the mark at `back_at`
+    planned_at: float | None
+    running_at: float | None
 
 
 class Counting(SimCompute):
@@ -70,28 +86,38 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     logs.configure(clock=SystemClock(), stream=sys.stderr, level="error")
     passes: list[Pass] = []
     done = sim.run(lambda kernel: _main(kernel, passes, options.pods), seed=1, limit_seconds=100_000)
-    marked_after, calm_from, calm_until, all_after = done.value
-    calm = [each for each in passes if calm_from <= each.at < calm_until]
-    back = [each for each in passes if each.at >= calm_until]
+    seen = done.value
+    calm = [each for each in passes if seen.calm_from <= each.at < seen.calm_until]
+    back = [each for each in passes if seen.back_at <= each.at <= (seen.planned_at or each.at)]
     return {
         "pods": options.pods,
         "pods in the first pass": max(each.pods for each in passes[:3]),
         "steps of that pass": max(each.steps for each in passes[:3]),
-        "passes until all were marked": sum(each.at < calm_from for each in passes),
-        "virtual seconds until all were marked": marked_after,
+        "passes until all were marked": sum(each.at < seen.calm_from for each in passes),
+        "virtual seconds until all were marked": seen.calm_from - seen.began,
         "passes in the next virtual seconds": [len(calm), CALM_SECONDS],
         "pods planned for in each of them": [each.pods for each in calm],
         "steps of each of them": [each.steps for each in calm],
-        "virtual seconds until every pod was planned for after the type was back": all_after,
+        "pods marked when the type was back": seen.marked_then,
+        PLANNED: _after(seen.planned_at, seen),
         "passes for that": len(back),
+        RUNNING: _after(seen.running_at, seen),
     }
 
 
 def failed(result: dict[str, Any]) -> bool:
-    return result["virtual seconds until every pod was planned for after the type was back"] is None
+    return (
+        result["pods marked when the type was back"] != result["pods"]
+        or result[PLANNED] is None
+        or result[RUNNING] is None
+    )
 
 
-async def _main(kernel: Kernel, passes: list[Pass], number: int) -> tuple[float, float, float, float | None]:
+def _after(at: float | None, seen: Seen) -> float | None:
+    return None if at is None else at - seen.back_at
+
+
+async def _main(kernel: Kernel, passes: list[Pass], number: int) -> Seen:
     stage = Stage(kernel, forgiven=(LeaseLost,))
     await stage.prepare()
     pool = {
@@ -107,20 +133,43 @@ async def _main(kernel: Kernel, passes: list[Pass], number: int) -> tuple[float,
     stage.start("growth", life)
     await stage.deploy("many", number, cpu="100m", memory="64Mi")
     began = kernel.time()
-    while await _marked(stage) < number:
-        assert kernel.time() - began < MOST_SECONDS, f"{await _marked(stage)} of {number} pods are marked"
-        await asyncio.sleep(LOOK_SECONDS)
+    await _all_marked(stage, number)
     calm_from = kernel.time()
     await asyncio.sleep(CALM_SECONDS)
     calm_until = kernel.time()
+    await _all_marked(stage, number)  # a probe that was in vain takes its time to be marked again
+    marked, back_at = await _marked(stage), kernel.time()
     await stage.admin.delete(CONFIG_MAP, FAULTS_CONFIG_MAP, namespace=GROWTH_NAMESPACE)
-    while await _marked(stage) or passes[-1].unplaced:
-        if kernel.time() - calm_until > MOST_SECONDS:
-            return calm_from - began, calm_from, calm_until, None
+    planned_at = running_at = None
+    while running_at is None and kernel.time() - back_at <= MOST_SECONDS:
+        if planned_at is None and not await _marked(stage) and not passes[-1].unplaced:
+            planned_at = kernel.time()
+        if planned_at is not None and await _running(stage) == number:
+            running_at = kernel.time()
+        else:
+            await asyncio.sleep(LOOK_SECONDS)
+    return Seen(
+        began=began,
+        calm_from=calm_from,
+        calm_until=calm_until,
+        back_at=back_at,
+        marked_then=marked,
+        planned_at=planned_at,
+        running_at=running_at,
+    )
+
+
+async def _all_marked(stage: Stage, number: int) -> None:
+    began = stage.kernel.time()
+    while (marked := await _marked(stage)) < number:
+        assert stage.kernel.time() - began < MOST_SECONDS, f"{marked} of {number} pods are marked"
         await asyncio.sleep(LOOK_SECONDS)
-    return calm_from - began, calm_from, calm_until, kernel.time() - calm_until
 
 
 async def _marked(stage: Stage) -> int:
     """Pods that carry the mark, or are not there yet to carry it."""
     return sum(names.BACK_OFF_ANNOTATION in each.metadata.annotations for each in (await stage.admin.list(POD)).items)
+
+
+async def _running(stage: Stage) -> int:
+    return sum(each.status.phase == "Running" for each in await stage.pods())

@@ -6,7 +6,7 @@ import pytest
 
 from growth.api import names
 from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, GrowthPool
-from growth.api.karpenter import NODE_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Json
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.pods import POD
@@ -37,6 +37,32 @@ def test_a_pool_is_ready_and_counts_type_by_type() -> None:
         assert pool.status.nodes == 2
         (line,) = pool.status.server_types
         assert (line.name, line.ready, line.in_flight, line.unmet_until) == ("cax21", 2, 0, None)
+
+    growing(body)
+
+
+def test_what_is_missing_to_the_minimum_is_asked_for_at_once() -> None:
+    """Also while the status, written a moment ago, is not to be written again; and the status follows."""
+
+    async def body(cluster: Growing) -> None:
+        async def wanting(least: int) -> int:
+            types = [{"name": "CaX21", "min": least, "max": 9}]
+            await cluster.admin.patch(GROWTH_POOL, "default", {"spec": {"serverTypes": types}})
+            await asyncio.sleep(2)
+            return len((await cluster.admin.list(NODE_REQUEST)).items)
+
+        await cluster.pool(growth_pool("default", {"name": "CaX21", "min": 1, "max": 9}))
+        await asyncio.sleep(30)
+        assert [await wanting(least) for least in (2, 3, 5)] == [2, 3, 5]
+        await asyncio.sleep(90)  # until nobody's name is reserved any more
+        pool = await cluster.admin.get(GROWTH_POOL, "default")
+        assert [(line.ready, line.in_flight) for line in pool.status.server_types] == [(5, 0)]
+        (gone, *_) = (await cluster.admin.list(NODE_CLAIM)).items
+        await cluster.admin.delete(NODE_CLAIM, gone.metadata.name)
+        await asyncio.sleep(15)
+        left = {each.metadata.name for each in (await cluster.admin.list(NODE_CLAIM)).items}
+        assert len(left) == 5
+        assert gone.metadata.name not in left
 
     growing(body)
 

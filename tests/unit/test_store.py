@@ -78,6 +78,7 @@ def test_indexes_follow_every_change() -> None:
     store.put(KEY, entry("ab"))
     store.put(("default", "db"), entry("bc"))
     assert store.find("letters", "b") == ("ab", "bc")
+    assert store.count("letters", "b") == 2
     store.put(KEY, entry("xy", revision="2"))
     assert store.find("letters", "b") == ("bc",)
     assert store.find("letters", "x") == ("xy",)
@@ -86,6 +87,7 @@ def test_indexes_follow_every_change() -> None:
     store.validate()
     store.drop(("default", "db"), entry("bq", revision="4"))
     assert store.find("letters", "b") == ()
+    assert store.count("letters", "b") == 0
     store.validate()
 
 

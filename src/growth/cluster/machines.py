@@ -166,6 +166,13 @@ def asked_values(claim: NodeClaim, key: str) -> tuple[str, ...] | None:
     return found
 
 
+def types_of(claim: NodeClaim) -> tuple[str, ...]:
+    """The type that it is, or those that it may become, in lower case."""
+    bought = claim.metadata.labels.get(names.INSTANCE_TYPE_LABEL)
+    listed = (bought,) if bought else asked_values(claim, names.INSTANCE_TYPE_LABEL) or ()
+    return tuple(name.lower() for name in listed)
+
+
 def _passes(taint: Taint) -> bool:
     """Whether the taint goes away by itself while a node comes up."""
     return taint.key in names.EPHEMERAL_TAINTS or taint.key.startswith(names.READINESS_TAINT_PREFIX)

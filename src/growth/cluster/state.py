@@ -29,7 +29,7 @@ from growth.cluster.attachments import Attachments
 from growth.cluster.census import Census, CensusStatistics, host_of
 from growth.cluster.counting import Counted
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
-from growth.cluster.machines import Machine
+from growth.cluster.machines import Machine, types_of
 from growth.cluster.node_requests import claim_name, claims_to_come
 from growth.cluster.pools import NodeClassView
 from growth.cluster.promises import Promises
@@ -82,6 +82,7 @@ class State:
                 "provider": lambda claim: (claim.status.provider_id,),
                 "pool": lambda claim: (claim.metadata.labels.get(names.NODE_POOL_LABEL, ""),),
                 "growth pool": lambda claim: (claim.metadata.labels.get(names.POOL_LABEL, ""),),
+                "growth type": _growth_types,
                 "host": lambda claim: (host_of(claim),),
             },
         )
@@ -361,3 +362,9 @@ class State:
 def _daemon_set_of(pod: CachedPod) -> tuple[str, ...]:
     key = owner_key(pod)
     return () if key is None else (f"{key[0]}/{key[1]}",)
+
+
+def _growth_types(claim: NodeClaim) -> tuple[str, ...]:
+    """`pool/type` for each type that a claim of a growth pool is or may become."""
+    pool = claim.metadata.labels.get(names.POOL_LABEL)
+    return () if pool is None else tuple({f"{pool}/{each}" for each in types_of(claim)})

@@ -9,6 +9,7 @@ import asyncio
 import collections
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -99,6 +100,7 @@ class Recorder:
         self._known: collections.OrderedDict[_Key, _Known] = collections.OrderedDict()
         self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
         self._queue: collections.deque[_Known] = collections.deque()
+        self._soonest = math.inf  # before this nobody's time has come
         self._wake = asyncio.Event()
         self._counts: dict[str, int] = {}
 
@@ -128,6 +130,7 @@ class Recorder:
             return
         known = _Known(about, type, reason, message, wall, wall, until=now + self._repeat_seconds(reason))
         self._known[key] = known
+        self._soonest = min(self._soonest, known.until)
         while len(self._known) > self._settings.memory:
             self._known.popitem(last=False)
         self._enqueue(known)
@@ -150,21 +153,22 @@ class Recorder:
                 continue
 
     def _sweep(self) -> float | None:
-        """Queues the counts whose time has come, forgets what was not repeated; when to look again."""
+        """Queues the counts whose time has come, forgets what was not repeated; when to look again.
+
+        Whatever is told wakes us: all that is known is gone through only when somebody's time may have come.
+        """
         now = self._clock.monotonic()
-        due: float | None = None
-        for key, known in list(self._known.items()):
-            if known.until > now:
-                if due is None or known.until < due:
-                    due = known.until
-            elif known.queued:
-                continue
-            elif known.count > known.told:
-                known.until = now + self._repeat_seconds(known.reason)
-                self._enqueue(known)
-            else:
-                del self._known[key]
-        return due
+        if self._soonest <= now:
+            self._soonest = math.inf
+            for key, known in list(self._known.items()):
+                if known.until <= now and not known.queued:
+                    if known.count <= known.told:
+                        del self._known[key]
+                        continue
+                    known.until = now + self._repeat_seconds(known.reason)
+                    self._enqueue(known)
+                self._soonest = min(self._soonest, known.until)
+        return None if self._soonest == math.inf else self._soonest
 
     def _enqueue(self, known: _Known) -> None:
         known.queued = True

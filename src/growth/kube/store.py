@@ -103,6 +103,10 @@ class Store(Generic[S]):
         keys = self._indexes[index].get(value, {})
         return tuple(self._entries[key].object for key in keys)
 
+    def count(self, index: str, value: str) -> int:
+        """How many objects the index has under this value, without a look at them."""
+        return len(self._indexes[index].get(value, ()))
+
     def values_of(self, index: str) -> tuple[str, ...]:
         """Every value under which the index has an object."""
         return tuple(self._indexes[index])

@@ -4,6 +4,7 @@ Counted is everything from a request to the moment when the machine is gone: cla
 yet, and names that somebody has reserved. A name counts once, whichever of the three it is.
 """
 
+import collections
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from growth.api.growthpools import GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation
-from growth.cluster.machines import asked_values
+from growth.cluster.machines import types_of
 from growth.cluster.node_requests import COUNTED, claim_name, server_type
 
 
@@ -61,22 +62,18 @@ class Count:
                 self._types.setdefault(claim_name(request.metadata.name), (server_type(request).lower(),))
         for name in besides:
             self._types.pop(name, None)
+        self._of = collections.Counter(type_ for types in self._types.values() for type_ in set(types))
 
     def add(self, name: str, type_: str) -> None:
-        self._types.setdefault(name, (type_.lower(),))
+        if name not in self._types:
+            self._types[name] = (type_.lower(),)
+            self._of[type_.lower()] += 1
 
     def __len__(self) -> int:
         return len(self._types)
 
     def of(self, type_: str) -> int:
-        return sum(type_ in types for types in self._types.values())
-
-
-def types_of(claim: NodeClaim) -> tuple[str, ...]:
-    """The type that it is, or those that it may become."""
-    bought = claim.metadata.labels.get(names.INSTANCE_TYPE_LABEL)
-    listed = (bought,) if bought else asked_values(claim, names.INSTANCE_TYPE_LABEL) or ()
-    return tuple(name.lower() for name in listed)
+        return self._of[type_]
 
 
 def book(

@@ -94,10 +94,26 @@ class GrowthPools:
         if env.state.catalogue is None:
             return UNKNOWN_SECONDS
         with about(NodePool=str(PoolRef.growth(name))):
+            # Each machine that comes changes its claim and its request many times, and each time we are here: all of the
+            # pool's machines are gone through only where something may come of it.
+            short, quiet = self._is_short(pool), self._quiet(name)
+            if quiet > 0 and not short:
+                return min(LOOK_SECONDS, quiet)
             facts = self._facts(pool)
-            again = await self._keep_warm(pool, facts)
+            again = await self._keep_warm(pool, facts) if short else LOOK_SECONDS
             left = await self._tell(pool, facts)
             return min(LOOK_SECONDS, again, left)
+
+    def _is_short(self, pool: GrowthPool) -> bool:
+        """Whether there are fewer claims of a type than its `min`."""
+        name, claims = pool.metadata.name, self._env.state.claims.store
+        return any(
+            each.min > claims.count("growth type", f"{name}/{each.name.lower()}") for each in pool.spec.server_types
+        )
+
+    def _quiet(self, name: str) -> float:
+        """For how many seconds the pool's status is not written again."""
+        return self._written.get(name, -QUIET_SECONDS) + QUIET_SECONDS - self._env.clock.monotonic()
 
     def _facts(self, pool: GrowthPool) -> status.Facts:
         env, name = self._env, pool.metadata.name
@@ -128,7 +144,7 @@ class GrowthPools:
         status.tell(draft, pool, facts, now=now)
         if not difference(known, draft):
             return LOOK_SECONDS
-        left = self._written.get(name, -QUIET_SECONDS) + QUIET_SECONDS - env.clock.monotonic()
+        left = self._quiet(name)
         if left > 0:
             return left
 

@@ -13,9 +13,9 @@ from growth.api.conditions import is_true
 from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, OVER_LIMIT, GrowthPool, NodeRemovalRequest
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.reservations import Reservation, ReservationError
+from growth.cluster.machines import types_of
 from growth.cluster.reserved_names import ReservedNames
 from growth.controllers.environment import Environment
-from growth.controllers.growth.booking import types_of
 from growth.controllers.growth.claims import removal_body
 from growth.controllers.provisioning import books
 from growth.kube.errors import AlreadyExists, NotFound

@@ -13,12 +13,12 @@ from growth.api.events import NORMAL, regarding
 from growth.api.growthpools import EMPTY, OVER_LIMIT, GrowthPool
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import NODE, Node
+from growth.cluster.machines import types_of
 from growth.cluster.paying import paid_until
 from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import good_until, pods_on
 from growth.controllers.growth import marking
-from growth.controllers.growth.booking import types_of
 from growth.controllers.growth.releasing import Releasing
 from growth.controllers.growth.removing import is_marked
 from growth.controllers.growth.sparing import leaving

@@ -15,9 +15,9 @@ from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim, NodeClassReference
 from growth.api.kinds import Json
 from growth.api.meta import Condition
+from growth.cluster.machines import types_of
 from growth.cluster.node_requests import COUNTED, claim_name, server_type
 from growth.cluster.pricing import by_name
-from growth.controllers.growth.booking import types_of
 from growth.units import print_time
 
 UNKNOWN_SERVER_TYPE: Final = "UnknownServerType"

@@ -19,6 +19,7 @@ from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.sim.predicates.among_pods import selects as matches
 from growth.sim.world.keeping import keep_all
+from growth.sim.world.templates import is_ready
 from growth.sim.world.view import View
 
 # A granted eviction whose pod is still there after this long is taken as not done.
@@ -60,7 +61,7 @@ class Budgets:
             for name, at in raw.status.disrupted_pods.items()
             if (now - at).total_seconds() < GRANTED_SECONDS and any(pod.metadata.name == name for pod in pods)
         }
-        healthy = sum(_ready(pod) and pod.metadata.name not in granted and not _going(pod) for pod in pods)
+        healthy = sum(is_ready(pod) and pod.metadata.name not in granted and not _going(pod) for pod in pods)
         expected, desired = self._desired(raw, pods)
         allowed = max(0, healthy - desired) if expected > 0 else 0
         status = {
@@ -128,10 +129,6 @@ def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 def _counts(pod: Pod) -> bool:
     return pod.status.phase not in {"Succeeded", "Failed"}
-
-
-def _ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
 
 
 def _going(pod: Pod) -> bool:

@@ -25,10 +25,13 @@ from growth.kube.informer import Informer, Informers, Selection
 from growth.kube.store import Index
 from growth.ports import Clock, Random
 from growth.providers.kwok.kubelets import LEASE_NAMESPACE
-from growth.sim.world.templates import owner_uids
+from growth.sim.world.templates import active_for, owner_uids, ready_for
 
 POD_INDEXES: Final[Mapping[str, Index[Pod]]] = {
     "owner": owner_uids,
+    # A ReplicaSet is looked at again with every change of one of its pods, however many it has: it only counts them.
+    "active": active_for,
+    "ready": ready_for,
     "node": lambda pod: (pod.spec.node_name,) if pod.spec.node_name else (),
     "namespace": lambda pod: (pod.metadata.namespace,),
 }

@@ -20,7 +20,7 @@ from growth.kube.queue import WorkQueue
 from growth.kube.store import Added, Change, Deleted, Key
 from growth.ports import Clock, Random
 from growth.sim.world.keeping import keep_all
-from growth.sim.world.templates import pod_of
+from growth.sim.world.templates import is_ready, pod_of
 from growth.sim.world.view import View
 
 HASH_LABEL: Final = "pod-template-hash"
@@ -80,35 +80,36 @@ class Workloads:
         if waiting:
             self._queue.add_after(("ReplicaSet", key), min(waiting.values()) - now)
             return
-        pods = [pod for pod in self._pods.store.find("owner", uid) if _active(pod)]
-        missing = replica_set.spec.replicas - len(pods)
+        store = self._pods.store
+        active, ready = store.count("active", uid), store.count("ready", uid)
+        missing = replica_set.spec.replicas - active
+        surplus = sorted(store.find("active", uid), key=_deletion_order)[:-missing] if missing < 0 else []
         raw = await self._api.get(REPLICA_SET.raw, key[1], namespace=key[0]) if missing > 0 else {}
         body = pod_of(raw, REPLICA_SET) if missing > 0 else {}
         for _ in range(missing):
             made = await self._api.create(POD, body, namespace=key[0])
             # The informer may be quicker than the answer.
-            if self._pods.store.get(made.metadata.name, key[0]) is None:
+            if store.get(made.metadata.name, key[0]) is None:
                 waiting[made.metadata.uid] = now + EXPECTATION_SECONDS
-        for pod in sorted(pods, key=_deletion_order)[: max(0, -missing)]:
+        for pod in surplus:
             with contextlib.suppress(NotFound):
                 await self._api.delete(POD, pod.metadata.name, namespace=key[0], uid=pod.metadata.uid)
-                kept = self._pods.store.get(pod.metadata.name, key[0])
+                kept = store.get(pod.metadata.name, key[0])
                 if kept is not None and kept.metadata.deletion_timestamp is None:
                     waiting[pod.metadata.uid] = now + EXPECTATION_SECONDS
-        await self._tell_set(replica_set, pods)
+        await self._tell_set(replica_set, active, ready)
 
-    async def _tell_set(self, replica_set: ReplicaSet, pods: list[Pod]) -> None:
-        ready = sum(_ready(pod) for pod in pods)
+    async def _tell_set(self, replica_set: ReplicaSet, active: int, ready: int) -> None:
         status = {
-            "replicas": len(pods),
+            "replicas": active,
             "readyReplicas": ready,
             "availableReplicas": ready,
-            "fullyLabeledReplicas": len(pods),
+            "fullyLabeledReplicas": active,
             "observedGeneration": replica_set.metadata.generation,
         }
         old = replica_set.status
         if (old.replicas, old.ready_replicas, old.available_replicas, old.observed_generation) == (
-            len(pods),
+            active,
             ready,
             ready,
             replica_set.metadata.generation,
@@ -176,17 +177,9 @@ class Workloads:
         await self._api.patch(DEPLOYMENT, meta.name, patch, namespace=meta.namespace, subresource="status")
 
 
-def _active(pod: Pod) -> bool:
-    return pod.status.phase not in {"Succeeded", "Failed"} and pod.metadata.deletion_timestamp is None
-
-
-def _ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
-
-
 def _deletion_order(pod: Pod) -> tuple[bool, bool, float, str]:
     created = pod.metadata.creation_timestamp
-    return (bool(pod.spec.node_name), _ready(pod), -(created.timestamp() if created else 0.0), pod.metadata.name)
+    return (bool(pod.spec.node_name), is_ready(pod), -(created.timestamp() if created else 0.0), pod.metadata.name)
 
 
 def _template_hash(template: Json) -> str:
