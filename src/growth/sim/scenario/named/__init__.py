@@ -1,0 +1,13 @@
+"""Worlds with a name: each shows one corner of the autoscaler that random worlds come to seldom or never.
+
+They are scenarios like any other and are judged like any other; `python -m bench branches` runs them, and a test does. At
+most 17 minutes are busy in half an hour (`growth.sim.scenario.model.busy_seconds`): what is done must be done by then.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from growth.sim.scenario.model import Scenario
+from growth.sim.scenario.named.cluster import CLUSTER
+
+NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER}
