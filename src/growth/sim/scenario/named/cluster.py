@@ -187,10 +187,6 @@ def _by_hand() -> Scenario:
             "uid": "0b7e4d57-0000-4000-8000-000000000000",
         }
     ]
-    owned = claim("owned")
-    owned["metadata"]["ownerReferences"] = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0b7e4d57-0000-4000-8000-000000000001"}
-    ]
     return Scenario(
         hours=0.75,
         objects=(
@@ -205,7 +201,7 @@ def _by_hand() -> Scenario:
             claim("taken"),
             claim("elsewhere"),
             named("v1", "ConfigMap", "kwok-taken", namespace="growth", data={"of": "somebody"}),
-            cloud(stuckDelete="slowly"),
+            cloud(),
             claim("paused"),
             claim("renamed"),
             claim("nodeless"),
@@ -213,6 +209,7 @@ def _by_hand() -> Scenario:
         ),
         workloads=(Burst(name="app", pods=6, at="30s", lasts="4m", pod=PodShape(cpu="1")),),
         events=(
+            at("1s", "patch", cloud(stuckDelete="slowly")),
             at("2m", "patch", the_node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
             at("2m", "patch", the_node("plain", spec={"unschedulable": True})),
             at("2m", "delete", the_claim("slowly")),
@@ -242,19 +239,19 @@ def _by_hand() -> Scenario:
 
 def _bad_cloud() -> Scenario:
     """A cloud that refuses, forgets and loses, as its ConfigMap of faults says."""
+    passing = "# none of these\n*/test-zone-a/* until 2030-01-07T08:01:30Z\nbad line\n"
     return Scenario(
         hours=0.75,
         objects=(
             manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
-            cloud(
-                noCapacity="# none of these\n*/test-zone-a/* until 2030-01-01T00:00:00Z\nbad line\n", slowAnswers="1s"
-            ),
+            cloud(),
         ),
         workloads=(
             Waves(name="web", low=0, high=16, period="3m", steps=1, pod=PodShape(cpu="1")),
             Burst(name="first", pods=8, at="10s", lasts="5m", pod=PodShape(cpu="1")),
         ),
         events=(
+            at("1s", "patch", cloud(noCapacity=passing, slowAnswers="1s")),
             at("2m", "patch", cloud(noCapacity="*/*/*", slowAnswers="-3s")),
             at("5m", "patch", cloud(noCapacity=None, slowAnswers=None, lostAnswers="0.5")),
             at("8m", "patch", cloud(lostAnswers="2", unavailable="true")),

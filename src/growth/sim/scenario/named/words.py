@@ -34,7 +34,10 @@ def the_node(name: str, **change: Any) -> Json:
 
 
 def cloud(**data: str | None) -> Json:
-    """What is wrong with the cloud from now on."""
+    """What is wrong with the cloud from now on.
+
+    Among the first objects it may be empty only: whoever disturbs the world writes there too when the run begins.
+    """
     return named("v1", "ConfigMap", FAULTS, namespace="growth", data=data)
 
 
