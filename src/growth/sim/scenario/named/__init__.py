@@ -9,5 +9,6 @@ from typing import Final
 
 from growth.sim.scenario.model import Scenario
 from growth.sim.scenario.named.cluster import CLUSTER
+from growth.sim.scenario.named.renewal import RENEWAL
 
-NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER}
+NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER, **RENEWAL}
