@@ -10,5 +10,6 @@ from typing import Final
 from growth.sim.scenario.model import Scenario
 from growth.sim.scenario.named.cluster import CLUSTER
 from growth.sim.scenario.named.renewal import RENEWAL
+from growth.sim.scenario.named.servers import OF_SERVERS
 
-NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER, **RENEWAL}
+NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER, **RENEWAL, **OF_SERVERS}
