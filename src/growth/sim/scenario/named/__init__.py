@@ -11,5 +11,6 @@ from growth.sim.scenario.model import Scenario
 from growth.sim.scenario.named.cluster import CLUSTER
 from growth.sim.scenario.named.renewal import RENEWAL
 from growth.sim.scenario.named.servers import OF_SERVERS
+from growth.sim.scenario.named.strange import STRANGE
 
-NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER, **RENEWAL, **OF_SERVERS}
+NAMED: Final[Mapping[str, Scenario]] = {**CLUSTER, **RENEWAL, **OF_SERVERS, **STRANGE}
