@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from growth.api import names
-from growth.api.growthpools import GROWTH_POOL
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST
 from growth.api.workloads import DEPLOYMENT
 from tests.manifests import growth_pool
 from tests.simulation.growing import Growing, growing
@@ -103,5 +105,30 @@ def test_a_machine_that_is_not_ready_in_time_goes() -> None:
             return len(await cluster.claims()) == 1 and not await cluster.removals()
 
         await cluster.until(one_is_left)
+
+    growing(body)
+
+
+@pytest.mark.parametrize("word", ["nodeName", "nodeClaimName"])
+def test_a_removal_that_people_ask_for_empties_the_node_once(word: str) -> None:
+    """Whether they name the Node or the claim: nobody takes the mark off meanwhile, and no pod comes back to the node."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(growth_pool("default", {"name": "cax21", "max": 5}))
+        await cluster.deploy("web", 2)
+        await cluster.running(2)
+        (claim,) = await cluster.claims()
+        name = {"nodeName": claim.status.node_name, "nodeClaimName": claim.metadata.name}[word]
+        asked = {"metadata": {"name": "by-hand"}, "spec": {"reason": "NotReady", word: name}}
+        await cluster.admin.create(NODE_REMOVAL_REQUEST, asked)
+
+        async def is_gone() -> bool:
+            gone = all(each.metadata.uid != claim.metadata.uid for each in await cluster.claims())
+            return gone and not await cluster.removals()
+
+        await cluster.until(is_gone)
+        await cluster.running(2)
+        assert len(await cluster.told(names.EVICTED)) == 2
+        assert await cluster.told(names.SCALE_DOWN_CANCELLED) == []
 
     growing(body)

@@ -17,6 +17,7 @@ from growth.cluster.machines import types_of
 from growth.cluster.reserved_names import ReservedNames
 from growth.controllers.environment import Environment
 from growth.controllers.growth.claims import removal_body
+from growth.controllers.growth.outgoing import outgoing
 from growth.controllers.provisioning import books
 from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.whole import every
@@ -89,13 +90,14 @@ def staying_of(
     releasing: Mapping[str, Reservation],
 ) -> dict[str, NodeClaim]:
     """The pool's claims that nobody is about to end."""
-    going = {each.spec.node_claim_name for each in removals} | set(releasing)
+    going = outgoing(removals)
     return {
         name: claim
         for name, claim in claims.items()
         if claim.metadata.labels.get(names.POOL_LABEL) == pool.metadata.name
         and claim.metadata.deletion_timestamp is None
-        and name not in going
+        and name not in releasing
+        and not going.has(claim)
     }
 
 

@@ -105,7 +105,7 @@ class Removals:
 
     def _wake(self, *, claim: str = "", node: str = "") -> None:
         for each in self._env.state.node_removals.store:
-            if (not claim or each.spec.node_claim_name == claim) and (not node or each.spec.node_name == node):
+            if (not claim or each.spec.node_claim_name in {None, claim}) and (not node or each.spec.node_name == node):
                 self._reconciler.add(each.metadata.name)
 
     # What is done with it.

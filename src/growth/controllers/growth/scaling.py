@@ -19,6 +19,7 @@ from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import good_until, pods_on
 from growth.controllers.growth import marking
+from growth.controllers.growth.outgoing import outgoing
 from growth.controllers.growth.releasing import Releasing
 from growth.controllers.growth.removing import is_marked
 from growth.controllers.growth.sparing import leaving
@@ -113,10 +114,10 @@ class ScaleDown:
         limit = pool.spec.limits.nodes
         if limit is None or pool.metadata.deletion_timestamp is not None or marked_paused(pool.metadata):
             return []
-        removals = {each.spec.node_claim_name for each in state.node_removals.store}
+        going = outgoing(state.node_removals.store)
         found: list[tuple[bool, bool, int, str]] = []
         for claim in state.claims.store.find("growth pool", pool.metadata.name):
-            if claim.metadata.deletion_timestamp is not None or claim.metadata.name in removals:
+            if claim.metadata.deletion_timestamp is not None or going.has(claim):
                 continue
             pods = state.pods.store.find("node", claim.status.node_name) if claim.status.node_name else ()
             node = state.nodes.store.get(claim.status.node_name) if claim.status.node_name else None
@@ -132,7 +133,7 @@ class ScaleDown:
     def _nodes(self) -> Iterator[tuple[PoolNode, Node, NodeClaim]]:
         """Every initialised node of a growth pool."""
         env, state = self._env, self._env.state
-        removals = {each.spec.node_claim_name for each in state.node_removals.store}
+        going = outgoing(state.node_removals.store)
         types = by_name(state.catalogue.types) if state.catalogue is not None else {}
         for claim in state.claims.store:
             pool, provider_id = claim.metadata.labels.get(names.POOL_LABEL), claim.status.provider_id
@@ -149,7 +150,7 @@ class ScaleDown:
                 pods=state.pods.store.find("node", node.metadata.name),
                 marked=is_marked(node),
                 due=marking.scale_down_at(node),
-                removal=claim.metadata.name in removals,
+                removal=going.has(claim),
                 leaving=leaving(node, claim),
                 wanted=state.nominated(node.metadata.name) or state.nominated(claim.metadata.name),
                 settling=self._settling(claim),

@@ -11,6 +11,7 @@ from growth.api.karpenter import NodeClaim
 from growth.api.nodes import NODE, Node
 from growth.controllers.environment import Environment
 from growth.controllers.growth import marking
+from growth.controllers.growth.outgoing import outgoing
 from growth.controllers.growth.removing import is_marked
 from growth.controllers.tainting import NodeReplaced
 from growth.kube.errors import NotFound
@@ -28,16 +29,16 @@ class Sparing:
     def nodes(self) -> frozenset[str]:
         """Marked nodes whose removal the cloud has not accepted, and that has not failed for good."""
         state = self._env.state
-        beyond = {
-            each.spec.node_claim_name
+        beyond = outgoing(
+            each
             for each in state.node_removals.store
             if each.status.phase not in {"", PENDING, COULD_NOT_REMOVE} or each.spec.reason != EMPTY
-        }
+        )
         found = set()
         for node in state.nodes.store:
             if is_marked(node):
                 claims = state.claims.store.find("provider", node.spec.provider_id) if node.spec.provider_id else ()
-                if len(claims) == 1 and claims[0].metadata.name not in beyond and not leaving(node, claims[0]):
+                if len(claims) == 1 and not beyond.has(claims[0]) and not leaving(node, claims[0]):
                     found.add(node.metadata.name)
         return frozenset(found)
 

@@ -1,62 +1,19 @@
-"""Worlds with a name: each shows one corner of the autoscaler that random worlds come to seldom or never.
-
-They are scenarios like any other and are judged like any other; `python -m bench branches` runs them, and a test does. At
-most 20 minutes are busy in half an hour (`growth.sim.scenario.model.busy_seconds`): what is done must be done by then.
-"""
+"""Named worlds of what every cluster has: pools, buffers, claims made by hand, a bad cloud, leaks, drains, caps."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from growth.api import names
 from growth.api.kinds import Json
 from growth.sim.scenario import manifests, oddities
 from growth.sim.scenario.manifests import asks, cores
 from growth.sim.scenario.model import Batch, Burst, Event, PodShape, Rollout, Scenario, Waves
+from growth.sim.scenario.named.words import at, claim_for_pods, cloud, named, of, only_on, the_claim, the_node, the_pool
 from growth.sim.scenario.oddities import NOBODY, buffer, claim
 from growth.sim.world.nodes import AGENT_TAINT
 
 FOUR: Final = cores("4")
-FAULTS: Final = "growth-kwok-faults"
 PROTECTED: Final[dict[str, str]] = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
-
-
-def _at(at: str, do: Any, body: Json, *, status: bool = False) -> Event:
-    return Event(at=at, do=do, object=body, subresource="status" if status else "")
-
-
-def _named(api_version: str, kind: str, name: str, *, namespace: str = "", **body: Any) -> Json:
-    metadata: Json = {"name": name, **body.pop("metadata", {})}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
-
-
-def _pool(name: str, **change: Any) -> Json:
-    return _named("karpenter.sh/v1", "NodePool", name, **change)
-
-
-def _claim(name: str, **change: Any) -> Json:
-    return _named("karpenter.sh/v1", "NodeClaim", name, **change)
-
-
-def _node(name: str, **change: Any) -> Json:
-    return _named("v1", "Node", name, **change)
-
-
-def _cloud(**data: str | None) -> Json:
-    """What is wrong with the cloud from now on."""
-    return _named("v1", "ConfigMap", FAULTS, namespace="growth", data=data)
-
-
-def _only_on(name: str) -> Json:
-    """Where pods of a claim made by hand run: nothing else has its label, and its taint lets nobody else in."""
-    return {"nodeSelector": {"example.com/of": name}, "tolerations": [{"key": NOBODY["key"], "operator": "Exists"}]}
-
-
-def _claim_for_pods(name: str, **spec: Any) -> Json:
-    made = claim(name, **spec)
-    made["metadata"]["labels"] = {"example.com/of": name}
-    return made
 
 
 # -- kept room --------------------------------------------------------------------------------------------------------------
@@ -84,9 +41,9 @@ def _buffers() -> Scenario:
         ),
         workloads=(Waves(name="web", low=2, high=12, period="8m", steps=2),),
         events=(
-            _at("4m", "delete", buffer("share")),
-            _at("6m", "patch", buffer("some", replicas=1)),
-            _at("8m", "patch", buffer("allowed", limits={"cpu": "1"})),
+            at("4m", "delete", buffer("share")),
+            at("6m", "patch", buffer("some", replicas=1)),
+            at("8m", "patch", buffer("allowed", limits={"cpu": "1"})),
         ),
     )
 
@@ -99,7 +56,7 @@ def _odd_pools() -> Scenario:
     say = oddities.node_class_says
     family = {**asks(names.KWOK_INSTANCE_FAMILY_LABEL, "Exists"), "minValues": 2}
     types = {**asks(names.INSTANCE_TYPE_LABEL, "Exists"), "minValues": 4}
-    second = _named("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "second", spec={"nodeRegistrationDelay": "10s"})
+    second = named("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "second", spec={"nodeRegistrationDelay": "10s"})
     of_second = manifests.node_pool("of-second", taints=(NOBODY,))
     of_second["spec"]["template"]["spec"]["nodeClassRef"] = {**manifests.NODE_CLASS, "name": "second"}
     own_label = asks("example.com/team", "In", "red", "blue")
@@ -138,18 +95,20 @@ def _odd_pools() -> Scenario:
             Burst(name="app", pods=8, at="1m", lasts="6m"),
         ),
         events=(
-            _at("2m", "patch", say("False"), status=True),
-            _at("3m", "patch", say("Unknown"), status=True),
-            _at("4m", "patch", say("True"), status=True),
-            _at("4m", "delete", second),
-            _at("5m", "patch", _pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
-            _at("7m", "patch", _pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
-            _at(
-                "8m", "patch", _pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: "Elastic"}})
+            at("2m", "patch", say("False"), status=True),
+            at("3m", "patch", say("Unknown"), status=True),
+            at("4m", "patch", say("True"), status=True),
+            at("4m", "delete", second),
+            at("5m", "patch", the_pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
+            at("7m", "patch", the_pool("default", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
+            at(
+                "8m",
+                "patch",
+                the_pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: "Elastic"}}),
             ),
-            _at("9m", "patch", _pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: None}})),
-            _at("10m", "delete", _pool("bad-sizes")),
-            _at("11m", "delete", _pool("bad-types")),
+            at("9m", "patch", the_pool("default", metadata={"annotations": {names.NODE_LIMIT_MODE_ANNOTATION: None}})),
+            at("10m", "delete", the_pool("bad-sizes")),
+            at("11m", "delete", the_pool("bad-types")),
         ),
     )
 
@@ -172,10 +131,10 @@ def _strangers() -> Scenario:
     """What is there and not ours, and pools of another kind."""
     theirs = oddities.other_providers_pool()
     their_claim = claim("theirs", nodeClassRef={"group": names.GROWTH, "kind": "HetznerNodeClass", "name": "default"})
-    mine = _claim_for_pods("of-plain")
+    mine = claim_for_pods("of-plain")
     mine["metadata"]["labels"][names.POOL_LABEL] = "plain"
     first, second = (
-        _named(
+        named(
             "growth.dev/v1alpha1",
             "NodeRequest",
             name,
@@ -197,15 +156,15 @@ def _strangers() -> Scenario:
         ),
         workloads=(Burst(name="app", pods=6, at="30s", lasts="4m", pod=PodShape(cpu="1")),),
         events=(
-            _at("2m", "patch", {**second, "status": unmet}, status=True),
-            _at("3m", "create", oddities.growth_pool("second")),
-            _at("5m", "delete", first),
-            _at("5m", "delete", second),
-            _at("4m", "patch", _named("growth.dev/v1alpha1", "NodePool", "plain", spec={"scaleDownAfter": "5m"})),
-            _at("6m", "delete", _named("growth.dev/v1alpha1", "NodePool", "second")),
-            _at("8m", "delete", _claim("of-plain")),
-            _at("9m", "delete", _claim("theirs")),
-            _at("9m", "delete", theirs),
+            at("2m", "patch", {**second, "status": unmet}, status=True),
+            at("3m", "create", oddities.growth_pool("second")),
+            at("5m", "delete", first),
+            at("5m", "delete", second),
+            at("4m", "patch", named("growth.dev/v1alpha1", "NodePool", "plain", spec={"scaleDownAfter": "5m"})),
+            at("6m", "delete", named("growth.dev/v1alpha1", "NodePool", "second")),
+            at("8m", "delete", the_claim("of-plain")),
+            at("9m", "delete", the_claim("theirs")),
+            at("9m", "delete", theirs),
         ),
     )
 
@@ -228,10 +187,6 @@ def _by_hand() -> Scenario:
             "uid": "0b7e4d57-0000-4000-8000-000000000000",
         }
     ]
-    owned = claim("owned")
-    owned["metadata"]["ownerReferences"] = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0b7e4d57-0000-4000-8000-000000000001"}
-    ]
     return Scenario(
         hours=0.75,
         objects=(
@@ -245,8 +200,8 @@ def _by_hand() -> Scenario:
             claim("slowly"),
             claim("taken"),
             claim("elsewhere"),
-            _named("v1", "ConfigMap", "kwok-taken", namespace="growth", data={"of": "somebody"}),
-            _cloud(stuckDelete="slowly"),
+            named("v1", "ConfigMap", "kwok-taken", namespace="growth", data={"of": "somebody"}),
+            cloud(),
             claim("paused"),
             claim("renamed"),
             claim("nodeless"),
@@ -254,28 +209,29 @@ def _by_hand() -> Scenario:
         ),
         workloads=(Burst(name="app", pods=6, at="30s", lasts="4m", pod=PodShape(cpu="1")),),
         events=(
-            _at("2m", "patch", _node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
-            _at("2m", "patch", _node("plain", spec={"unschedulable": True})),
-            _at("2m", "delete", _claim("slowly")),
-            _at("2m20s", "patch", _claim("slowly", metadata={"finalizers": None})),
-            _at("2m20s", "create", claim("slowly")),
-            _at("4m", "patch", _cloud(stuckDelete=None)),
-            _at("3m", "patch", {**_claim("elsewhere"), "status": {"providerID": "kwok://plain"}}, status=True),
-            _at("3m20s", "delete", _claim("elsewhere")),
-            _at("3m40s", "patch", {**_claim("elsewhere"), "status": {"providerID": "kwok://elsewhere"}}, status=True),
-            _at("3m", "delete", _claim("taken")),
-            _at("5m", "delete", _named("v1", "ConfigMap", "kwok-taken", namespace="growth")),
-            _at("4m", "patch", _node("nodeless", metadata={"finalizers": None})),
-            _at("4m5s", "delete", _node("nodeless")),
-            _at("5m", "patch", _claim("twice", metadata={"finalizers": None})),
-            _at("5m", "delete", _claim("twice")),
-            _at("5m", "create", claim("twice")),
-            _at("7m", "patch", _node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
-            _at("8m", "delete", _node("plain")),
-            _at("9m", "delete", _claim("orphan")),
-            _at("10m", "delete", _claim("with-gpu")),
-            _at("10m", "delete", _claim("no-class")),
-            _at("10m", "delete", _claim("nothing-sold")),
+            at("1s", "patch", cloud(stuckDelete="slowly")),
+            at("2m", "patch", the_node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: "true"}})),
+            at("2m", "patch", the_node("plain", spec={"unschedulable": True})),
+            at("2m", "delete", the_claim("slowly")),
+            at("2m20s", "patch", the_claim("slowly", metadata={"finalizers": None})),
+            at("2m20s", "create", claim("slowly")),
+            at("4m", "patch", cloud(stuckDelete=None)),
+            at("3m", "patch", {**the_claim("elsewhere"), "status": {"providerID": "kwok://plain"}}, status=True),
+            at("3m20s", "delete", the_claim("elsewhere")),
+            at("3m40s", "patch", {**the_claim("elsewhere"), "status": {"providerID": "kwok://elsewhere"}}, status=True),
+            at("3m", "delete", the_claim("taken")),
+            at("5m", "delete", named("v1", "ConfigMap", "kwok-taken", namespace="growth")),
+            at("4m", "patch", the_node("nodeless", metadata={"finalizers": None})),
+            at("4m5s", "delete", the_node("nodeless")),
+            at("5m", "patch", the_claim("twice", metadata={"finalizers": None})),
+            at("5m", "delete", the_claim("twice")),
+            at("5m", "create", claim("twice")),
+            at("7m", "patch", the_node("paused", metadata={"annotations": {names.PAUSED_ANNOTATION: None}})),
+            at("8m", "delete", the_node("plain")),
+            at("9m", "delete", the_claim("orphan")),
+            at("10m", "delete", the_claim("with-gpu")),
+            at("10m", "delete", the_claim("no-class")),
+            at("10m", "delete", the_claim("nothing-sold")),
         ),
         settings={"registrationTTL": "5m", "decisionsKept": 3},
     )
@@ -283,26 +239,26 @@ def _by_hand() -> Scenario:
 
 def _bad_cloud() -> Scenario:
     """A cloud that refuses, forgets and loses, as its ConfigMap of faults says."""
+    passing = "# none of these\n*/test-zone-a/* until 2030-01-07T08:01:30Z\nbad line\n"
     return Scenario(
         hours=0.75,
         objects=(
             manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
-            _cloud(
-                noCapacity="# none of these\n*/test-zone-a/* until 2030-01-01T00:00:00Z\nbad line\n", slowAnswers="1s"
-            ),
+            cloud(),
         ),
         workloads=(
             Waves(name="web", low=0, high=16, period="3m", steps=1, pod=PodShape(cpu="1")),
             Burst(name="first", pods=8, at="10s", lasts="5m", pod=PodShape(cpu="1")),
         ),
         events=(
-            _at("2m", "patch", _cloud(noCapacity="*/*/*", slowAnswers="-3s")),
-            _at("5m", "patch", _cloud(noCapacity=None, slowAnswers=None, lostAnswers="0.5")),
-            _at("8m", "patch", _cloud(lostAnswers="2", unavailable="true")),
-            _at("10m", "patch", _cloud(lostAnswers=None, unavailable="perhaps", neverReady="*")),
-            _at("13m", "patch", _cloud(unavailable="false", neverReady=None, vanish="* after 4m\nx after never")),
-            _at("18m", "patch", _cloud(vanish="*")),
-            _at("18m20s", "patch", _cloud(vanish=None, other="1")),
+            at("1s", "patch", cloud(noCapacity=passing, slowAnswers="1s")),
+            at("2m", "patch", cloud(noCapacity="*/*/*", slowAnswers="-3s")),
+            at("5m", "patch", cloud(noCapacity=None, slowAnswers=None, lostAnswers="0.5")),
+            at("8m", "patch", cloud(lostAnswers="2", unavailable="true")),
+            at("10m", "patch", cloud(lostAnswers=None, unavailable="perhaps", neverReady="*")),
+            at("13m", "patch", cloud(unavailable="false", neverReady=None, vanish="* after 4m\nx after never")),
+            at("18m", "patch", cloud(vanish="*")),
+            at("18m20s", "patch", cloud(vanish=None, other="1")),
         ),
         settings={"initializationTTL": "5m", "registrationTTL": "5m"},
     )
@@ -313,8 +269,8 @@ def _many_leaks() -> Scenario:
     claims = tuple(f"lost-{each}" for each in range(8))
     events: list[Event] = []
     for name in claims:
-        events.append(_at("4m", "patch", _claim(name, metadata={"finalizers": None})))
-        events.append(_at("4m", "delete", _claim(name)))
+        events.append(at("4m", "patch", the_claim(name, metadata={"finalizers": None})))
+        events.append(at("4m", "delete", the_claim(name)))
     return Scenario(
         hours=1.0,
         objects=(
@@ -322,14 +278,14 @@ def _many_leaks() -> Scenario:
             *(claim(name) for name in claims),
         ),
         workloads=(Burst(name="app", pods=6, at="30s", lasts="20m", pod=PodShape(cpu="1")),),
-        events=(*events, _at("25m", "patch", _cloud_or_new())),
+        events=(*events, at("25m", "patch", _cloud_or_new())),
     )
 
 
 def _cloud_or_new() -> Json:
     """The list that is held back gets a confirmation of another list."""
     marked = {"annotations": {names.CONFIRM_COLLECTION_ANNOTATION: "of another list"}}
-    return _named("v1", "ConfigMap", names.COLLECTION_CONFIG_MAP, namespace="growth", metadata=marked)
+    return named("v1", "ConfigMap", names.COLLECTION_CONFIG_MAP, namespace="growth", metadata=marked)
 
 
 # -- drains -----------------------------------------------------------------------------------------------------------------
@@ -349,7 +305,7 @@ def _hard_drains() -> Scenario:
     """Pods that may not leave, leave late or never, and a time after which they must."""
     budget = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "kept"}}}
     own = tuple(
-        manifests.deployment(app, 1, PodShape(cpu="100m", spec=_only_on(on), annotations=marks))
+        manifests.deployment(app, 1, PodShape(cpu="100m", spec=only_on(on), annotations=marks))
         for app, on, marks in (
             ("guarded", "timed", PROTECTED),
             ("kept", "timed", {}),
@@ -358,25 +314,25 @@ def _hard_drains() -> Scenario:
             ("twice-kept", "two-budgets", {}),
         )
     )
-    stateful = PodShape(cpu="100m", volume="1Gi", spec=_only_on("patient"))
-    to_the_end = [{"key": names.DISRUPTED_TAINT, "operator": "Exists"}, *_only_on("timed")["tolerations"]]
+    stateful = PodShape(cpu="100m", volume="1Gi", spec=only_on("patient"))
+    to_the_end = [{"key": names.DISRUPTED_TAINT, "operator": "Exists"}, *only_on("timed")["tolerations"]]
     shared = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]}
-    staying = PodShape(cpu="100m", spec={**_only_on("timed"), **shared, "tolerations": to_the_end})
+    staying = PodShape(cpu="100m", spec={**only_on("timed"), **shared, "tolerations": to_the_end})
     return Scenario(
         hours=0.75,
         objects=(
             _default_class(),
-            _named("v1", "PersistentVolumeClaim", "shared", namespace="default", spec=_VOLUME),
+            named("v1", "PersistentVolumeClaim", "shared", namespace="default", spec=_VOLUME),
             manifests.deployment("staying", 1, staying),
             manifests.node_pool("default", requirements=(FOUR,), consolidate_after="20s"),
-            _claim_for_pods("timed", terminationGracePeriod="3m"),
-            _claim_for_pods("patient"),
-            _claim_for_pods("two-budgets", terminationGracePeriod="4m"),
+            claim_for_pods("timed", terminationGracePeriod="3m"),
+            claim_for_pods("patient"),
+            claim_for_pods("two-budgets", terminationGracePeriod="4m"),
             *own,
             manifests.deployment("store", 2, stateful),
-            _named("policy/v1", "PodDisruptionBudget", "kept", namespace="default", spec=budget),
+            named("policy/v1", "PodDisruptionBudget", "kept", namespace="default", spec=budget),
             *(
-                _named(
+                named(
                     *("policy/v1", "PodDisruptionBudget", f"two-{each}"),
                     namespace="default",
                     spec={"maxUnavailable": 1, "selector": {"matchLabels": {"app": "twice-kept"}}},
@@ -386,11 +342,11 @@ def _hard_drains() -> Scenario:
         ),
         workloads=(Rollout(name="api", replicas=6, every="5m"),),
         events=(
-            _at("3m", "delete", _claim("timed")),
-            _at("3m", "delete", _claim("patient")),
-            _at("4m", "delete", _node("two-budgets")),
+            at("3m", "delete", the_claim("timed")),
+            at("3m", "delete", the_claim("patient")),
+            at("4m", "delete", the_node("two-budgets")),
             *(
-                _at("10m", "delete", _named("apps/v1", "Deployment", each, namespace="default"))
+                at("10m", "delete", named("apps/v1", "Deployment", each, namespace="default"))
                 for each in ("guarded", "kept", "for-a-while", "misspelt", "twice-kept", "store", "staying")
             ),
         ),
@@ -423,7 +379,7 @@ def _protected_empties() -> Scenario:
     return Scenario(
         hours=0.75,
         objects=tuple(
-            manifests.node_pool(name, requirements=(FOUR, _of(name)), budgets=budgets, consolidate_after="20s")
+            manifests.node_pool(name, requirements=(FOUR, of(name)), budgets=budgets, consolidate_after="20s")
             for name, budgets in (("closed", closed), ("night", at_night), ("broken", broken))
         ),
         workloads=tuple(
@@ -437,18 +393,14 @@ def _protected_empties() -> Scenario:
             for name in ("closed", "night", "broken")
         ),
         events=(
-            _at("12m", "patch", _pool("closed", spec={"disruption": {"budgets": [{"nodes": "50%"}]}})),
-            _at("14m", "delete", _pool("night")),
-            _at("20m", "crash", {}),
+            at("12m", "patch", the_pool("closed", spec={"disruption": {"budgets": [{"nodes": "50%"}]}})),
+            at("14m", "delete", the_pool("night")),
+            at("20m", "crash", {}),
         ),
     )
 
 
-def _of(value: str) -> Json:
-    return asks("example.com/of", "In", value)
-
-
-NAMED: Final[Mapping[str, Scenario]] = {
+CLUSTER: Final[Mapping[str, Scenario]] = {
     "buffers": _buffers(),
     "odd pools": _odd_pools(),
     "best effort": _best_effort(),
