@@ -13,7 +13,7 @@ from growth.cluster.wanting import key_of
 from growth.planning.disruption import search
 from growth.planning.disruption.model import OwnedNode, Room, Situation
 from growth.planning.disruption.search import SearchOptions
-from growth.planning.disruption.search.believing import orders
+from growth.planning.disruption.search.orders import orders
 from growth.planning.rehearsal import Arrival, Stage
 from tests.unit.planning.builders import HOST, far, kind, offering, pods, spread, term
 from tests.unit.planning.searching import owned, situation

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from growth.api import names
+from growth.api.meta import ObjectMeta
+from growth.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from growth.planning.disruption import search, words
 from growth.planning.disruption.model import Kept, Room, Situation
 from growth.planning.disruption.search import consolidating
@@ -51,6 +53,16 @@ def test_a_machine_whose_node_has_come_makes_another_question() -> None:
     before = situation(owned("a", *pods(1, "x")), others=[node("b", initialized=False)])
     there = Kept("b", "default", words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     assert question(before) != question(dataclasses.replace(before, others=(there,)))
+
+
+def test_a_budget_that_lets_more_pods_go_makes_another_question() -> None:
+    """Who leaves together and who later decides where they find room; when the budget was last written does not."""
+    budget = PodDisruptionBudget(metadata=ObjectMeta(name="web", namespace="default", resource_version="1"))
+    before = dataclasses.replace(two(), disruption_budgets=(budget,))
+    more = msgspec.structs.replace(budget, status=PodDisruptionBudgetStatus(disruptions_allowed=2))
+    written = msgspec.structs.replace(budget, metadata=msgspec.structs.replace(budget.metadata, resource_version="2"))
+    assert question(before) != question(dataclasses.replace(before, disruption_budgets=(more,)))
+    assert question(before) == question(dataclasses.replace(before, disruption_budgets=(written,)))
 
 
 def test_the_end_of_a_protection_makes_another_question() -> None:

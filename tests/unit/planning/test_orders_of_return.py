@@ -3,7 +3,7 @@
 from growth.api.pods import Container, PodSpec, ResourceRequirements
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand
-from growth.planning.disruption.search.believing import SHAPES, orders
+from growth.planning.disruption.search.orders import SHAPES, orders
 
 
 def pods(name: str, cpu: str, number: int) -> list[Demand]:

@@ -27,7 +27,8 @@ from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
-from growth.planning.disruption.search.believing import Departure, left_over, orders
+from growth.planning.disruption.search.believing import Departure, left_over
+from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.situating import Facts, situated
 from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
@@ -295,8 +296,7 @@ def _left_behind(move: Move, situation: Situation, moving: Sequence[Demand]) -> 
     bought = [each.planned for each in move.replacements]
     before = frozenset(left_over(situation, gone=(), evicted=(), claims=(), waiting=frozenset()))
     departure = Departure(situation, gone=move.nodes, evicted=moving, claims=bought)
-    for queue in orders(moving):
-        left = departure.left_over(queue, before)
+    for left in departure.in_any_order(before):
         pods = [key for key in left if key not in situation.buffered]
         if pods and move.reason == names.UNDERUTILIZED:
             return f"kube-scheduler would leave {len(pods)} of the pods without a place, {pods[0]} for one"

@@ -75,6 +75,7 @@ class Binding:
         self._start = 0
         self._books = Books(nodes.nodes, placed, csi, ports)
         self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
+        self._drawing = {count for kind in pending for count, _ in kind.pulls}
         if self._tallies:
             self._count(placed)
         self._seen: dict[Kind, _Seen] = {}
@@ -185,6 +186,16 @@ class Binding:
             tally.add(node)
         if kind.particular:
             self._books.put(kind, node)
+
+    def leave(self, kind: Kind, node: int) -> None:
+        """A pod of the kind is told to leave the node: it counts no more for rules and for those who spread. Until it has
+        ended, which takes longer than the others look for their places, it still draws those who like to be near it.
+        """
+        for count in kind.counts:
+            if count in self._tallies and count not in self._drawing:
+                self._tallies[count].add(node, -1)
+        if kind.particular:
+            self._books.leave(kind)
 
     # -- filters --------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What nodes must be asked about one by one: host ports, volumes to attach, and claims that admit one pod."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from growth.api.requests import Port, ports_conflict
 from growth.api.volumes import CSINode
@@ -32,11 +32,7 @@ class Books:
             if node.volumes:
                 self._attached[at] = {driver: set(handles) for driver, handles in node.volumes.items()}
             for shape, _ in node.pods:
-                self._in_use.update(
-                    (shape.namespace, volume.persistent_volume_claim.claim_name)
-                    for volume in shape.spec.volumes
-                    if volume.persistent_volume_claim is not None
-                )
+                self._in_use.update(_claims_of(shape))
             if node.name in csi:
                 self._limits[at] = {
                     driver.name: driver.allocatable.count
@@ -86,8 +82,14 @@ class Books:
             self._attached.setdefault(node, {}).setdefault(driver, set()).update(handles)
         for driver, count in kind.volumes.fresh.items():
             self._fresh[node, driver] = self._fresh.get((node, driver), 0) + count
-        self._in_use.update(
-            (kind.shape.namespace, volume.persistent_volume_claim.claim_name)
-            for volume in kind.shape.spec.volumes
-            if volume.persistent_volume_claim is not None
-        )
+        self._in_use.update(_claims_of(kind.shape))
+
+    def leave(self, kind: Kind) -> None:
+        """Its claims are no longer in use."""
+        self._in_use.difference_update(_claims_of(kind.shape))
+
+
+def _claims_of(shape: PodShape) -> Iterator[tuple[str, str]]:
+    for volume in shape.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield shape.namespace, volume.persistent_volume_claim.claim_name

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import enum
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -103,15 +103,25 @@ class Stage:
         """Whether some of its pods have only kube-scheduler's default spread."""
         return any(kind.by_default for kind in self._kinds)
 
-    def rehearse(self, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE) -> Rehearsal:
-        """The pods bound with these machines bought. Claims are known by their index."""
+    def rehearse(
+        self,
+        claims: Sequence[PlannedClaim],
+        arrival: Arrival = Arrival.AT_ONCE,
+        *,
+        turns: Sequence[Mapping[str, str]] = (),
+    ) -> Rehearsal:
+        """The pods bound with these machines bought. Claims are known by their index.
+
+        `turns` are pods of the queue that still run, by key, and on which node: they count there until their turn comes, and
+        come after all others.
+        """
         pools = {pool.ref: pool for pool in self._snapshot.pools}
         views, limits = [], {}
         for number, claim in enumerate(claims):
             view = machine(claim, pools[claim.pool], planned_name(number))
             views.append(view)
             limits[view.name] = _volume_limits(claim, pools[claim.pool])
-        return self.rehearse_nodes(views, arrival, volume_limits=limits)
+        return self.rehearse_nodes(views, arrival, volume_limits=limits, turns=turns)
 
     def rehearse_nodes(
         self,
@@ -119,6 +129,7 @@ class Stage:
         arrival: Arrival = Arrival.AT_ONCE,
         *,
         volume_limits: Mapping[str, Mapping[str, int]] | None = None,
+        turns: Sequence[Mapping[str, str]] = (),
     ) -> Rehearsal:
         """The same with machines as they will be: empty, with all labels; what DaemonSets take is taken off here.
 
@@ -136,11 +147,15 @@ class Stage:
             scene = self._scenes.keep(coming, limits, self._scene(coming, limits))
         nodes, binding, place = scene.nodes, scene.binding, scene.place
         order: list[tuple[str, str | int]] = []
-        pending = list(self._queue)
+        running = {key for turn in turns for key in turn}
+        pending = [each for each in self._queue if each[0] not in running]
         arrivals = iter(_arrivals(nodes, arrival))
         for batch in arrivals:
             binding.arrive(batch)
             pending = self._bind(binding, pending, order, nodes, place)
+            for leaving in self._leaving(binding, turns, nodes):
+                pending = self._bind(binding, [*pending, *leaving], order, nodes, place)
+            turns = ()
             if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
                 break
         # Plain pods that still wait were refused by every machine so far, and those refuse them for ever.
@@ -205,6 +220,23 @@ class Stage:
                 if nodes.nodes[at].name.startswith(PLANNED):
                     taken[at] = taken.get(at, frozenset()) | daemon.ports
         return taken
+
+    def _leaving(
+        self, binding: Binding, turns: Sequence[Mapping[str, str]], nodes: Sequence[NodeView]
+    ) -> Iterator[list[tuple[str, Kind]]]:
+        """Takes the pods of each turn off the nodes on which they run; in the order of the queue."""
+        if not turns:
+            return
+        index = {node.name: at for at, node in enumerate(nodes)}
+        turn_of = {key: number for number, turn in enumerate(turns) for key in turn}
+        leaving: list[list[tuple[str, Kind]]] = [[] for _ in turns]
+        for key, kind in self._queue:
+            if key in turn_of:
+                leaving[turn_of[key]].append((key, kind))
+        for turn, pods in zip(turns, leaving, strict=True):
+            for key, kind in pods:
+                binding.leave(kind, index[turn[key]])
+            yield pods
 
     def _bind(
         self,

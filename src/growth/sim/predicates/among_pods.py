@@ -106,13 +106,22 @@ def _spreads(pod: Pod, scene: Scene) -> Iterator[_Spread]:
     rules = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     keys = [rule.topology_key for rule in rules]
     for rule in rules:
-        selector = narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
-        counts: dict[str, int] = {}
-        for each in scene.hosts:
-            if all(key in each.labels for key in keys) and _counts(rule, pod, each):
-                domain = each.labels[rule.topology_key]
-                counts[domain] = counts.get(domain, 0) + _matching(each, selector, pod.metadata.namespace)
-        yield _Spread(rule, counts, selects(selector, pod.metadata.labels))
+        yield _Spread(rule, counted(rule, pod, scene, keys=keys), selects(_selector(rule, pod), pod.metadata.labels))
+
+
+def counted(rule: TopologySpreadConstraint, pod: Pod, scene: Scene, *, keys: Iterable[str]) -> dict[str, int]:
+    """How many pods the constraint counts in each domain; only nodes with the labels `keys` are any."""
+    selector = _selector(rule, pod)
+    counts: dict[str, int] = {}
+    for each in scene.hosts:
+        if all(key in each.labels for key in keys) and _counts(rule, pod, each):
+            domain = each.labels[rule.topology_key]
+            counts[domain] = counts.get(domain, 0) + _matching(each, selector, pod.metadata.namespace)
+    return counts
+
+
+def _selector(rule: TopologySpreadConstraint, pod: Pod) -> LabelSelector | None:
+    return narrowed(rule.label_selector, pod.metadata.labels, rule.match_label_keys, "In")
 
 
 def _counts(rule: TopologySpreadConstraint, pod: Pod, host: Host) -> bool:

@@ -11,6 +11,8 @@ asked          the question of a search, by which its answer is found again
 course         a decision as it grows
 exchanging     nodes that are replaced
 believing      whether kube-scheduler would find a place for everybody
+turns          who leaves before whom, and counts where it is until then
+orders         in which orders they may come back
 besides        machines for those who would have none
 consolidating  the search
 replacing      machines for the pods of nodes that go in any case

@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 
 from growth.api.karpenter import NodePool
+from growth.api.policy import PodDisruptionBudgetSpec
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView, Snapshot
 from growth.planning.disruption.candidates import may_receive
@@ -48,6 +49,7 @@ class Asked:
     candidates: tuple[_Node, ...]
     moved: Mapping[str, dt.datetime]
     parting: frozenset[str]
+    allowed: tuple[tuple[str, PodDisruptionBudgetSpec, int], ...]
     buffered: frozenset[str]
     pools: Mapping[str, NodePool]
     snapshot: Snapshot
@@ -81,6 +83,10 @@ def asked(
         candidates=tuple(seen(node, moving(node, situation)) for node in candidates),
         moved=Resting(situation, options.settling).moved,
         parting=frozenset(pod.uid for pods in parting(situation).values() for pod in pods),
+        allowed=tuple(
+            (each.metadata.namespace, each.spec, each.status.disruptions_allowed)
+            for each in situation.disruption_budgets
+        ),
         buffered=situation.buffered,
         pools=situation.pools,
         snapshot=dataclasses.replace(situation.snapshot, revision=0),

@@ -4,11 +4,9 @@ import collections
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from growth.api.requests import requests_of
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand, NodeView
 from growth.planning.disruption import words
@@ -16,25 +14,22 @@ from growth.planning.disruption.buffering import holding, taken_by_daemons, with
 from growth.planning.disruption.model import Situation
 from growth.planning.disruption.search.besides import Besides
 from growth.planning.disruption.search.course import Course, Step
+from growth.planning.disruption.search.orders import lots, orders
+from growth.planning.disruption.search.turns import Leaving, Turns
 from growth.planning.occupants import DISRUPTED
 from growth.planning.plan import PlannedClaim
 from growth.planning.rehearsal import Arrival, Rehearsal, Stage, machine, planned_name
-from growth.units import QuantityError
 
 # In each round so much more room comes back than the pods that were left over ask for, twice that in the next.
 MARGIN: Final = 1.25
 ROUNDS: Final = 12
 # Where nothing is left of all steps together, so many of them are tried one after the other.
 SINGLY: Final = 8
-# Pods come back in any order. So many pods are few: they are tried in every order below, more of them in the first two.
-FEW: Final = 1500
-# Of so many shapes each is tried in the worst moment; more of them are of different workloads, which mix anyway.
-SHAPES: Final = 4
-# So many orders, in which pods of one shape are alike, are all tried.
-ALL: Final = 24
 # Which defaults kube-scheduler's profile has, and whether it is older than 1.36, nobody tells us: moves of so few pods must
 # do with and without them, and with both. More pods are spread by their number alone.
 ANY_PROFILE: Final = 100
+# As few are also tried in orders that are drawn by lot, so many pods in all of these together: a second's work at most.
+LOTS: Final = 400
 
 
 def left_over(
@@ -47,6 +42,15 @@ def left_over(
 ) -> list[str]:
     """The pods that would have no place, asked once; see `Departure`."""
     return Departure(situation, gone=gone, evicted=evicted, claims=claims).left_over(evicted, waiting)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """One kube-scheduler, with or without its default spread and before 1.36 or not, and how the pods leave."""
+
+    by_default: bool = True
+    older: bool = False
+    leaving: Leaving = Leaving.AT_ONCE
 
 
 class Departure:
@@ -66,6 +70,8 @@ class Departure:
         names = frozenset(gone)
         spread = any(demand.shape.spec.topology_spread_constraints for demand in (*situation.demands, *evicted))
         self._situation = situation
+        self._gone = names
+        self._evicted = evicted
         self._claims = claims
         self._nodes = tuple(_without(names, situation.snapshot.nodes, drained=spread))
         self._demands = (*situation.waiting, *evicted)
@@ -74,34 +80,54 @@ class Departure:
         now = spread and bool(evicted) and situation.unsettled
         self._standing = tuple(_without(names, situation.standing, drained=True)) if now else ()
         self._any_profile = 0 < len(evicted) <= ANY_PROFILE
-        self._fine: set[tuple[frozenset[str], tuple[PodShape, ...]]] = set()
+        # Who has yet to leave counts where it is; to pods that look at no others it is all the same.
+        counted = spread or any(demand.shape.spec.affinity is not None for demand in evicted)
+        self._turns = Turns(situation, gone=names, evicted=evicted if counted and self._any_profile else ())
+        self._fine: set[tuple[frozenset[str], tuple[tuple[PodShape, str], ...]]] = set()
+        self._stages: dict[object, Stage] = {}
         self._buffers: dict[object, list[str]] = {}
         self.crowded = False  # of those who wait somebody took room when last somebody else was left over
 
+    def in_any_order(self, waiting: frozenset[str]) -> Iterator[list[str]]:
+        """`left_over` for one order of the evicted pods after the other. Of few pods there are more, drawn by lot: in each of
+        these they leave in one way, first in turns.
+        """
+        for queue in orders(self._evicted):
+            yield self.left_over(queue, waiting)
+        if not self._any_profile:
+            return
+        leaving = itertools.cycle(sorted({way.leaving for way in self._ways}, reverse=True))
+        for queue in lots(self._evicted, LOTS // len(self._evicted)):
+            one = next(leaving)
+            ways = (way for way in self._ways if way.leaving is one)
+            yield next(filter(None, (self._beside(waiting, self._left(way, queue)) for way in ways)), [])
+
     def left_over(self, evicted: Sequence[Demand], waiting: frozenset[str]) -> list[str]:
-        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults, and
-        with one before 1.36.
+        """The pods without a place if the evicted come back in this order, with and without kube-scheduler's defaults, with
+        one before 1.36, and whether they leave at once or in turns.
 
         `waiting` are pods that have none now either, for whom somebody else buys machines; but what they find room on they
         take.
         """
-        # Pods of one shape are alike: who of them comes first decides nothing.
-        known = (waiting, tuple(demand.shape for demand in evicted))
+        # Pods of one shape on one node are alike: who of them comes first decides nothing.
+        known = (waiting, tuple((demand.shape, self._turns.nodes.get(demand.key, "")) for demand in evicted))
         if known in self._fine:
             return []
-        queue = (*self._situation.waiting, *evicted)
-        for stage in self._stages():
-            found = self._left(stage.queued(queue), queue)
-            if waiting.issuperset(found):
-                continue
-            self.crowded = not waiting.issubset(found)
-            return [key for key in found if key not in waiting]
+        for way in self._ways:
+            if left := self._beside(waiting, self._left(way, evicted)):
+                return left
         found = self._left_now(evicted)
         if not waiting.issuperset(found):
             self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone, or there
             return [key for key in found if key not in waiting]
         self._fine.add(known)
         return []
+
+    def _beside(self, waiting: frozenset[str], found: Sequence[str]) -> list[str]:
+        if waiting.issuperset(found):
+            return []
+        self.crowded = not waiting.issubset(found)
+        return [key for key in found if key not in waiting]
 
     def _left_now(self, evicted: Sequence[Demand]) -> list[str]:
         """Who of the evicted has no place while the nodes that are on their way out still stand, with those who run there, and
@@ -113,43 +139,51 @@ class Departure:
         own = {demand.key for demand in evicted}
         return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in own]
 
-    def _stages(self) -> Iterator[Stage]:
-        """One for each profile and each age of kube-scheduler."""
-        yield self._by_default
-        if not self._any_profile:
-            return
-        yield self._older_by_default
-        if self._by_default.spreads_by_default:
-            yield self._without_defaults
-            yield self._older_without_defaults
-
     @functools.cached_property
-    def _by_default(self) -> Stage:
-        return self._stage(self._nodes, by_default=True)
-
-    @functools.cached_property
-    def _without_defaults(self) -> Stage:
-        return self._stage(self._nodes, by_default=False)
-
-    @functools.cached_property
-    def _older_by_default(self) -> Stage:
-        return self._by_default.before_1_36()
-
-    @functools.cached_property
-    def _older_without_defaults(self) -> Stage:
-        return self._without_defaults.before_1_36()
+    def _ways(self) -> tuple[_Way, ...]:
+        """Each profile and each age of kube-scheduler, with all pods gone at once and, where that matters, in turns."""
+        profiles = [_Way()]
+        if self._any_profile:
+            profiles.append(_Way(older=True))
+            if self._stage(_Way()).spreads_by_default:
+                profiles += [_Way(by_default=False), _Way(by_default=False, older=True)]
+        leaving = Leaving if self._turns.nodes else (Leaving.AT_ONCE,)
+        return tuple(dataclasses.replace(each, leaving=one) for one in leaving for each in profiles)
 
     @functools.cached_property
     def _as_now(self) -> Stage:
-        return self._stage(self._standing, by_default=True)
+        return self._compiled(self._standing, by_default=True)
 
-    def _stage(self, nodes: tuple[NodeView, ...], *, by_default: bool) -> Stage:
+    def _stage(self, way: _Way) -> Stage:
+        """Those who leave in turns leave the same nodes."""
+        key = (way.by_default, way.older, way.leaving is Leaving.AT_ONCE)
+        known = self._stages.get(key)
+        if known is None:
+            if way.older:
+                known = self._stage(dataclasses.replace(way, older=False)).before_1_36()
+            else:
+                nodes = self._nodes if way.leaving is Leaving.AT_ONCE else self._before_they_leave
+                known = self._compiled(nodes, by_default=way.by_default)
+            self._stages[key] = known
+        return known
+
+    @functools.cached_property
+    def _before_they_leave(self) -> tuple[NodeView, ...]:
+        there = self._turns.there()
+        return tuple(
+            dataclasses.replace(node, pods=tuple(there[node.name].items())) if node.name in there else node
+            for node in _without(self._gone, self._situation.snapshot.nodes, drained=True)
+        )
+
+    def _compiled(self, nodes: tuple[NodeView, ...], *, by_default: bool) -> Stage:
         after = dataclasses.replace(self._situation.snapshot, nodes=nodes)
         return Stage(after, self._demands, spread_by_default=by_default)
 
-    def _left(self, stage: Stage, queue: Sequence[Demand]) -> list[str]:
+    def _left(self, way: _Way, evicted: Sequence[Demand]) -> list[str]:
         """Everybody who is left over, and the pods of buffers that have no room beside those who are bound."""
-        bound = stage.rehearse(self._claims, Arrival.BEFOREHAND)
+        queue = (*self._situation.waiting, *evicted)
+        stage = self._stage(way).queued(queue)
+        bound = stage.rehearse(self._claims, Arrival.BEFOREHAND, turns=self._turns.of(evicted, way.leaving))
         if not self._situation.buffered:
             return [*bound.left]
         shapes = {each.key: each.shape for each in queue}
@@ -197,69 +231,6 @@ def _drained(node: NodeView) -> NodeView:
     return dataclasses.replace(
         node, taints=(*node.taints, DISRUPTED), allocatable={}, requested={}, daemon_requested={}, pods=(), volumes={}
     )
-
-
-def orders(evicted: Sequence[Demand]) -> list[list[Demand]]:
-    """Orders in which pods may come back: all that differ, where these are few. Else by their names, turned round, the
-    largest first, the smallest first, by lot, one of each shape in turn from either end; and those of one shape just before
-    the last of the others, when what is new is nearly full and takes the wrong ones.
-
-    What a controller ends a pod's name with is such a lot, and the same each time. However they are listed the orders are the
-    same: what was believed when a move was decided is asked again before it is made.
-    """
-    evicted = sorted(evicted, key=lambda demand: demand.key)
-    found = [evicted, evicted[::-1]]
-    if len(evicted) > FEW:
-        return found
-    sizes = {demand.shape: _size(demand.shape) for demand in evicted}
-    largest = sorted(evicted, key=lambda demand: sizes[demand.shape], reverse=True)
-    by_shape: dict[PodShape, list[Demand]] = {}
-    for demand in largest:
-        by_shape.setdefault(demand.shape, []).append(demand)
-    if _arrangements(len(each) for each in by_shape.values()) <= ALL:
-        return list(_all_orders(tuple(tuple(each) for each in by_shape.values())))
-    found += [largest, largest[::-1], sorted(evicted, key=lambda demand: demand.key[::-1])]
-    if len(by_shape) > 1:
-        in_turn = [each for turn in itertools.zip_longest(*by_shape.values()) for each in turn if each is not None]
-        found += [in_turn, in_turn[::-1]]
-    if 1 < len(by_shape) <= SHAPES:
-        found += [_just_before_the_last(shape, largest) for shape in by_shape]
-    return found
-
-
-def _arrangements(sizes: Iterable[int]) -> int:
-    """In how many orders groups of so many can come whose members are alike; more than `ALL` are not counted."""
-    total, found = 0, 1
-    for size in sizes:
-        total += size
-        found *= math.comb(total, size)
-        if found > ALL:
-            break
-    return found
-
-
-def _all_orders(groups: tuple[tuple[Demand, ...], ...]) -> Iterator[list[Demand]]:
-    if not any(groups):
-        yield []
-    for at, group in enumerate(groups):
-        if group:
-            for rest in _all_orders((*groups[:at], group[1:], *groups[at + 1 :])):
-                yield [group[0], *rest]
-
-
-def _just_before_the_last(shape: PodShape, evicted: Sequence[Demand]) -> list[Demand]:
-    last = {demand.shape: demand.key for demand in evicted if demand.shape != shape}
-    early = [each for each in evicted if each.shape != shape and each.key != last[each.shape]]
-    own = [each for each in evicted if each.shape == shape]
-    return [*early, *own, *(each for each in evicted if each.shape != shape and each.key == last[each.shape])]
-
-
-def _size(shape: PodShape) -> tuple[int, int]:
-    try:
-        asked = requests_of(shape.spec)
-    except QuantityError:
-        return 0, 0
-    return asked.get("cpu", 0), asked.get("memory", 0)
 
 
 def rehearse(course: Course) -> None:
@@ -319,9 +290,8 @@ def _left_over(course: Course, waiting: frozenset[str]) -> tuple[list[str], bool
         evicted=evicted,
         claims=[each.planned for step in course.steps for each in step.bought],
     )
-    for queue in orders(evicted):
-        ground.steps += len(queue)
-        left = departure.left_over(queue, waiting)
+    for left in departure.in_any_order(waiting):
+        ground.steps += len(evicted)
         if left:
             return left, departure.crowded
     return [], False

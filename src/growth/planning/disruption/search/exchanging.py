@@ -9,9 +9,10 @@ import numpy as np
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Replacement
-from growth.planning.disruption.search.believing import Departure, orders
+from growth.planning.disruption.search.believing import Departure
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import More, Trial
+from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.search.prices import Refusal, replacements
 from growth.planning.drawn import Drawn
 from growth.planning.rehearsal import Arrival, Stage
@@ -290,9 +291,8 @@ class Exchange:
             evicted=evicted,
             claims=[each.planned for each in bought],
         )
-        for queue in orders(evicted):
-            ground.steps += len(queue)
-            left = departure.left_over(queue, ground.waiting)
+        for left in departure.in_any_order(ground.waiting):
+            ground.steps += len(evicted)
             if left:
                 return left
         return []
