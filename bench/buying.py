@@ -54,13 +54,17 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Purchase:
-    """What a planner wants. `planned` is the price before its own rehearsal, if it has one; `bound` its own lower bound."""
+    """What a planner wants. `planned` is the price before its own rehearsal, if it has one; `bound` its own lower bound.
+
+    `nominated` are the pods, with the number of the machine, whom the planner's autoscaler nominates for it.
+    """
 
     machines: tuple[Machine, ...]
     seconds: float
     unplaced: int
     planned: float
     bound: float | None = None
+    nominated: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def hourly(self) -> float:
@@ -109,6 +113,7 @@ class Market:
                 unplaced=len(plan.unplaced),
                 planned=plan.planned / NANO,
                 bound=None if plan.lower_bound is None else plan.lower_bound / NANO,
+                nominated={key: at for at, claim in enumerate(plan.claims) for key in claim.pods} if plan.told else {},
             )
 
         return planner
@@ -141,7 +146,8 @@ class Market:
             nodes += len(purchase.machines)
             assembled = self.assembled(state)
             views = [self._view(machine, f"bought-{number}-{at:05}") for at, machine in enumerate(purchase.machines)]
-            found = Stage(assembled.snapshot, assembled.demands).rehearse_nodes(views, arrival)
+            stage = Stage(assembled.snapshot, assembled.demands)
+            found = stage.rehearse_nodes(views, arrival, meant=purchase.nominated)
             never = len(found.left)
             if number == 0:
                 second = max(0, len(found.left) - purchase.unplaced)

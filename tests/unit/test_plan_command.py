@@ -97,6 +97,7 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
         "boundIgnores": [],
         "planned": 0.108589935,
         "rehearsed": 0.108589935,
+        "nominates": False,
         "packer": "cost",
         "existingHourly": None,
         "unpriced": ["n"],

@@ -47,6 +47,7 @@ class Report:
                 "boundIgnores": list(plan.bound_ignores),
                 "planned": _units(plan.planned),
                 "rehearsed": _units(plan.rehearsed),
+                "nominates": plan.told,
                 "seconds": round(self.seconds, 3),
                 "packer": plan.packer,
                 "existingHourly": None if self.unpriced else self._existing() / NANO,

@@ -3,6 +3,7 @@
 import dataclasses
 
 from growth.cluster.state import State
+from growth.controllers.planned import Planned
 from growth.controllers.precedence import Precedence
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
@@ -33,3 +34,4 @@ class Environment:
     cluster: str
     launching: set[str] = dataclasses.field(default_factory=set)
     precedence: Precedence = dataclasses.field(default_factory=Precedence)
+    planned: Planned = dataclasses.field(default_factory=Planned)

@@ -21,6 +21,7 @@ class ControllerSettings:
     pod_age: float = 1.0  # a pod this old counts as demand when its shape was marked Unschedulable before
     nomination: float = 20.0
     packer: str = "cost"
+    nominate_pods: bool = True  # pods are told their machines where kube-scheduler would not fill them so by itself
     preference_policy: str = "Respect"
     min_values_policy: str = "Strict"
     max_price_percent: int = 125  # of the planned price; dearer offerings are not bought for a claim

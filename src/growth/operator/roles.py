@@ -28,6 +28,7 @@ GROWTH: Final = (
     _rule("", ("podtemplates",), "get"),  # what a CapacityBuffer keeps room for
     _rule("", ("pods",), *_READ, "patch", "delete"),
     _rule("", ("pods/eviction",), "create"),
+    _rule("", ("pods/status",), "patch"),  # which node a pod was planned for
     _rule("", ("nodes",), *_READ, "patch", "delete"),
     _rule("", ("events",), "create", "patch"),
     _rule("apps", ("daemonsets",), *_READ),

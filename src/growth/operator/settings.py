@@ -247,6 +247,12 @@ def _sections() -> Iterator[Section]:
                 _choice("first-fit", "cost"),
                 "How pods are packed onto machines: as Karpenter does, or for the least cost.",
             ),
+            _of(
+                made,
+                "nominatePods",
+                SWITCH,
+                "Tell kube-scheduler which machine pods were planned for, where that makes the cluster cheaper.",
+            ),
             _of(made, "preferencePolicy", _choice("Respect", "Ignore"), "Whether preferred terms of pods count."),
             _of(made, "minValuesPolicy", _choice("Strict", "BestEffort"), "Whether minValues may be lowered."),
             _of(made, "maxPricePercent", PERCENT, "What a machine may cost at most, in percent of the planned price."),

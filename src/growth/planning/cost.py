@@ -7,6 +7,9 @@ added, and the cheapest plan after that wins. Among plans near the bound one win
 changed a little: many machines, and most of them alike. Plans within one part in a hundred are equal otherwise, and then
 the one wins whose largest machine holds the fewest pods.
 
+kube-scheduler spreads pods where a plan packs them. Where the cheapest plan that it fills by itself is much dearer than one
+whose pods are told their machines (`Found.told`), that one wins.
+
 The search is a fixed list of attempts, so equal input gives an equal plan.
 """
 
@@ -15,6 +18,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
@@ -70,6 +74,10 @@ ROUNDS = 6
 UNSETTLED = 16
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
+# Pods are told their machines where it saves so much: another plan costs at least so many percent. Telling is a write a pod.
+TELLING = 103
+# So many plans, the cheapest, are rehearsed with their pods told.
+TOLD = 2
 # For pods that are left over one machine is bought where it costs at most so many percent of several.
 SECOND = 120
 
@@ -117,7 +125,7 @@ class Found:
     """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
 
     `settled`: nobody is left over, as far as was looked; `many`: more than a few were when it was last looked at.
-    `searched`: something else than first fit was tried at all.
+    `searched`: something else than first fit was tried at all. `told`: its pods must be nominated for their machines.
     """
 
     trial: Trial
@@ -127,11 +135,18 @@ class Found:
     settled: bool
     searched: bool = True
     many: bool = False
+    told: bool = False
+
+
+class Rehearse(Protocol):
+    """Who would be bound where, with these machines bought; `told` where their pods are nominated for them."""
+
+    def __call__(self, claims: Sequence[PlannedClaim], arrival: Arrival, /, *, told: bool = ...) -> Rehearsal: ...
 
 
 class Search:
     """One pass. `pack` tries drawings (None: first fit); `rehearse` says what kube-scheduler would do with a plan; `queue`
-    is its order of pods; `limited` where a pool has limits.
+    is its order of pods; `limited` where a pool has limits; `tell` where pods may be told their machines.
     """
 
     def __init__(
@@ -140,14 +155,17 @@ class Search:
         masks: Mapping[PodClass, Mapping[Shelf, int]],
         *,
         pack: Callable[[Sequence[Drawn] | None, Mapping[PodClass, int]], Trial],
-        rehearse: Callable[[Sequence[PlannedClaim], Arrival], Rehearsal] | None,
+        rehearse: "Rehearse | None",
         queue: Sequence[str],
         resources: int,
         node_cost: int,
         limited: bool,
+        tell: bool = False,
     ) -> None:
         self._queue = queue
-        self._pack = pack
+        self._packed = pack
+        self._trials: list[Trial] = []
+        self._tell = tell and rehearse is not None
         self._rehearse = rehearse
         self._node_cost = node_cost
         self._classes = [each for each in classes if masks.get(each)]
@@ -200,7 +218,33 @@ class Search:
                 self._try(trial, found, worth, calm=0)
         chosen = self._chosen(found, fine)
         rough = self._plain and chosen.cost > (fine if chosen.many else (limit.least or 0) * ROUGH // 1000)
-        return self._calmer(chosen, found, queue, sorts, worth) if rough else chosen
+        if rough:
+            chosen = self._calmer(chosen, found, queue, sorts, worth)
+        return chosen if chosen.cost <= fine and chosen.settled else self._told(chosen, counts, worth)
+
+    def _told(self, chosen: Found, counts: Ints, worth: Floats) -> Found:
+        """The cheapest plan whose pods are told their machines, where that saves much; else the one that was chosen.
+
+        Then nothing is lost to spreading, and the closest fillings win.
+        """
+        if not self._ruled or self._pods > SMALL:
+            self._rehearsals = max(self._rehearsals, TOLD * len(self._arrivals))
+        if not self._tell or self._rehearsals < len(self._arrivals):
+            return chosen
+        most = chosen.cost * 100 // TELLING
+        every = np.ones(len(self._goods.columns), dtype=np.bool_)
+        self._pack(self._drawn(draw(self._goods, counts, worth, columns=every)), self._rows)
+        cheap = [each for each in self._trials if self._order(each) <= (chosen.trial.unplaced, most)]
+        for trial in sorted(cheap, key=self._order)[:TOLD]:
+            _, found = self._settled(trial, worth, most=most, told=True)
+            if found is not None and found.settled:
+                return found
+        return chosen
+
+    def _pack(self, drawings: Sequence[Drawn] | None, rows: Mapping[PodClass, int]) -> Trial:
+        trial = self._packed(drawings, rows)
+        self._trials.append(trial)
+        return trial
 
     def _calmer(self, chosen: Found, found: list[Found], queue: Ints, sorts: Sequence[Sort], worth: Floats) -> Found:
         """One that is calm, and neither much dearer than the plan nor dearer than first fit; else the plan itself."""
@@ -343,7 +387,7 @@ class Search:
         return min((each for each in (repaired, at_once) if each is not None), key=lambda each: each.cost)
 
     def _settled(
-        self, trial: Trial, worth: Floats, *, most: int | None, keep: int = 0
+        self, trial: Trial, worth: Floats, *, most: int | None, keep: int = 0, told: bool = False
     ) -> tuple[Found | None, Found | None]:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
@@ -351,7 +395,7 @@ class Search:
         clean, nearly = 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
-            over = self._left_over(trial, arrival)
+            over = self._left_over(trial, arrival, told=told)
             # A few that wait on a bad day are no reason to buy otherwise.
             bearable = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
             cost = self._cost(trial) if bearable else self._later(trial, over, worth)
@@ -360,7 +404,7 @@ class Search:
             clean = clean + 1 if bearable or not over else 0
             nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
-            seen.append(Found(trial, planned, machines, cost, settled=done, many=len(over) > self._few))
+            seen.append(Found(trial, planned, machines, cost, settled=done, many=len(over) > self._few, told=told))
             again = self._with_more(trial, over, worth) if over and not bearable else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
@@ -393,13 +437,13 @@ class Search:
             return self._drawn([one])
         return self._drawn(several)
 
-    def _left_over(self, trial: Trial, arrival: Arrival) -> list[str]:
+    def _left_over(self, trial: Trial, arrival: Arrival, *, told: bool) -> list[str]:
         """The pods of the plan that kube-scheduler would leave over."""
-        if self._rehearse is None:
-            return []
+        if self._rehearse is None or (told and self._plain and not trial.filled):
+            return []  # who is told a machine that holds him goes there
         self._rehearsals -= arrival is Arrival.AT_ONCE or self._ruled  # one by one is quick without rules
         nowhere = {key for _, keys in trial.left for key in keys}
-        return [key for key in self._rehearse(trial.claims, arrival).left if key not in nowhere]
+        return [key for key in self._rehearse(trial.claims, arrival, told=told).left if key not in nowhere]
 
     def _later(self, trial: Trial, over: Sequence[str], worth: Floats) -> int:
         """What the plan costs with a second purchase for the pods that are left over."""

@@ -84,7 +84,8 @@ class Plan:
     we do, `rehearsed` what they cost with those that its rehearsal adds (None where there was none). `objective` is
     `planned` and the cost of a node for each machine; no plan for these pods has an objective below `lower_bound` (None
     where that is not known), and `bound_ignores` are the rules that the bound leaves out. `flexibility` is how dear the
-    types may be that a claim lists, in percent of its price; 0: as dear as they are.
+    types may be that a claim lists, in percent of its price; 0: as dear as they are. `told`: kube-scheduler fills the
+    machines so only if the pods of each claim are nominated for its machine.
     """
 
     revision: int
@@ -101,6 +102,7 @@ class Plan:
     lower_bound: int | None = None
     bound_ignores: tuple[str, ...] = ()
     flexibility: int = 0
+    told: bool = False
 
     @property
     def hourly(self) -> int:

@@ -54,8 +54,8 @@ class Options:
     """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them.
 
     The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
-    `rehearse` False believes that kube-scheduler packs as we do; a claim lists offerings up to `flexibility` percent of
-    its price.
+    `rehearse` False believes that kube-scheduler packs as we do; with `nominate` pods may be told their machines where it does
+    not; a claim lists offerings up to `flexibility` percent of its price.
     """
 
     respect_preferences: bool = True
@@ -64,6 +64,7 @@ class Options:
     packer: Packer = "first-fit"
     node_cost: int = 0
     rehearse: bool = True
+    nominate: bool = True
     flexibility: int = FLEXIBILITY
 
 
@@ -169,6 +170,7 @@ class Pass:
             resources=len(context.resources),
             node_cost=self._options.node_cost,
             limited=any(asking.bounded(pool.ref) for pool in self._pools),
+            tell=self._options.nominate,
         ).best()
         again()
         least, ignores = certificate(
@@ -180,6 +182,7 @@ class Pass:
             packer="cost",
             flexibility=self._options.flexibility,
             rehearsed=plan.hourly if stage is not None and found.searched else None,
+            told=found.told,
             objective=found.planned + self._options.node_cost * found.machines,
             lower_bound=least,
             bound_ignores=ignores,

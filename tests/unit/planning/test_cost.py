@@ -1,5 +1,6 @@
 """Packing for the least cost: which machines, how far from the cheapest, and what a claim lists."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -154,6 +155,25 @@ def test_what_is_left_over_gets_its_machine_in_the_same_pass() -> None:
     assert not made.unplaced
 
 
+def test_pods_are_told_their_machines_where_that_is_much_cheaper() -> None:
+    """Small pods come first and are spread over all machines; then none has room for a large one."""
+    machines = pool("default", kind("k", 4, "16Gi", price=0.1))
+    wanted = [pod(f"a{i:02}", cpu="900m", memory="1Gi") for i in range(40)]
+    wanted += [pod(f"z{i:02}", cpu="3500m", memory="1Gi") for i in range(10)]
+    made = plan(machines, wanted, options=COST).plan
+    alone = plan(machines, wanted, options=dataclasses.replace(COST, nominate=False)).plan
+    assert made.told
+    assert not alone.told
+    assert made.hourly <= alone.hourly
+    assert (made.rehearsed, made.unplaced) == (made.hourly, ())
+
+
+def test_pods_are_told_nothing_where_kube_scheduler_packs_well_enough() -> None:
+    """Telling is a write a pod."""
+    made = plan(pool("default", kind("k", 4, "16Gi", price=0.1)), pods(40, cpu="1", memory="4Gi"), options=COST).plan
+    assert not made.told
+
+
 def test_a_dearer_zone_is_used_only_where_a_spread_asks_for_it() -> None:
     """Zones differ in price; pods without rules go to the cheapest."""
     zones = kind("k", 4, "16Gi", offerings=[offering("a", price=0.1), offering("b", price=0.2)])
@@ -169,9 +189,11 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Sequence[PlannedCla
     seen: list[tuple[Sequence[PlannedClaim], Arrival]] = []
     rehearse = Stage.rehearse
 
-    def heard(self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE) -> Rehearsal:
+    def heard(
+        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
+    ) -> Rehearsal:
         seen.append((claims, arrival))
-        return rehearse(self, claims, arrival)
+        return rehearse(self, claims, arrival, told=told)
 
     monkeypatch.setattr(Stage, "rehearse", heard)
     return seen
@@ -215,7 +237,7 @@ def test_first_fit_leaves_rehearsals_for_the_others(monkeypatch: pytest.MonkeyPa
     """However often machines would have to be added to its plan."""
     seen = rehearsed(monkeypatch)
     monkeypatch.setattr(Search, "_try", lambda *_, **__: None)
-    plan(pool("default", *MACHINES), spread_out(60), options=COST)
+    plan(pool("default", *MACHINES), spread_out(60), options=dataclasses.replace(COST, nominate=False))
     assert 0 < len(seen) <= cost.BOUND_FOR_FEW // 2
 
 

@@ -1,7 +1,7 @@
 """The model of kube-scheduler: who goes where, and who is left over."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -41,11 +41,12 @@ def rehearse(
     *machines: NodeView,
     arrival: Arrival = Arrival.AT_ONCE,
     snapshot: Snapshot | None = None,
+    meant: Mapping[str, int] | None = None,
 ) -> Rehearsal:
     """The pods on machines that are bought for them; what is there already is in the snapshot."""
     demands = [Demand(f"default/{each.metadata.name}", SHAPES.shape(each)) for each in waiting]
     stage = Stage(snapshot or Snapshot(currency="EUR", namespaces={"default": {}}), demands)
-    return stage.rehearse_nodes(machines, arrival)
+    return stage.rehearse_nodes(machines, arrival, meant={f"default/{name}": at for name, at in (meant or {}).items()})
 
 
 def on(found: Rehearsal) -> dict[str, str | int]:
@@ -62,6 +63,29 @@ def test_small_pods_spread_thinly_leave_no_room_for_a_large_one() -> None:
     """What fits by packing is left over by kube-scheduler: the reason for the rehearsal."""
     found = rehearse([*pods(2), pod("large", cpu="4")], node("a"), node("b"))
     assert found.left == ("default/large",)
+
+
+@pytest.mark.parametrize("arrival", [Arrival.AT_ONCE, Arrival.ONE_BY_ONE])
+def test_pods_that_are_told_their_machines_are_packed_as_planned(arrival: Arrival) -> None:
+    """A nominated node is tried first: what spreading would leave over has its place."""
+    small, large = pods(2), pod("large", cpu="4")
+    meant = {small[0].metadata.name: 0, small[1].metadata.name: 0, "large": 1}
+    found = rehearse([*small, large], node("a"), node("b"), arrival=arrival, meant=meant)
+    assert on(found) == meant
+
+
+def test_the_room_of_who_is_told_is_kept_from_others() -> None:
+    """Somebody who is told nothing, and comes first in the queue, gets what is left; who has a higher priority takes it."""
+    found = rehearse([pod("other", cpu="3"), pod("told", cpu="3")], node("a"), meant={"told": 0})
+    assert (on(found), found.left) == ({"told": 0}, ("default/other",))
+    found = rehearse([pod("other", cpu="3", priority=10), pod("told", cpu="3")], node("a"), meant={"told": 0})
+    assert (on(found), found.left) == ({"other": 0}, ("default/told",))
+
+
+def test_who_is_told_a_machine_that_refuses_him_goes_where_he_can() -> None:
+    """A nomination is a hint: kube-scheduler looks at all nodes where it does not hold."""
+    found = rehearse([pod("p", cpu="3")], node("a", cpu="2"), node("b"), meant={"p": 0})
+    assert on(found) == {"p": 1}
 
 
 def test_pods_of_higher_priority_go_first() -> None:

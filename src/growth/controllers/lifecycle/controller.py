@@ -99,6 +99,7 @@ class Lifecycle:
     def _on_claim(self, news: Change[NodeClaim]) -> None:
         if isinstance(news, Deleted):
             self._memory.forget(news.old.metadata.uid)
+            self._env.planned.forget(news.key[1])
             return
         if _settled(news.new):
             self._memory.forget(news.new.metadata.uid)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.decoding import convert
@@ -14,6 +16,7 @@ from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import decide, edits
 from growth.controllers.lifecycle.claims import Claims
 from growth.controllers.lifecycle.memory import TOGETHER_SECONDS, Memory
+from growth.controllers.nominating import Nominating
 from growth.controllers.ownership import pool_of
 from growth.kube.changes import change
 from growth.kube.errors import Conflict
@@ -36,6 +39,7 @@ class Registration:
         self._claims = Claims(env.api)
         self._memory = memory
         self._health = health
+        self._nominating = Nominating(env)
 
     async def register(self, claim: NodeClaim, node: Node) -> float | None:
         """Takes the Node. That, and the claim's condition, may wait a moment: a node that is soon usable is told of once."""
@@ -45,6 +49,8 @@ class Registration:
             left = self._memory.seconds_to_appear(claim)
             if left is not None:
                 return left
+        if opens(claim, node):
+            await self._nominating.tell(claim.metadata.name, node.metadata.name)
         unguarded = False
         obstacle: Obstacle | None = None
 
@@ -119,6 +125,7 @@ class Registration:
 
     async def initialize(self, claim: NodeClaim, node: Node) -> None:
         """One label, and so no read before it: the uid says that it is this Node."""
+        await self._nominating.tell(claim.metadata.name, node.metadata.name)
         with about(Node=node.metadata.name, provider_id=claim.status.provider_id):
             mark = {"metadata": {"labels": {names.INITIALIZED_LABEL: "true"}}}
             marked = node
@@ -126,6 +133,13 @@ class Registration:
                 marked = await self._env.api.patch(NODE, node.metadata.name, mark, uid=node.metadata.uid)
             if not is_true(claim.status.conditions, names.INITIALIZED):
                 await self._tell_registered(claim, marked, None)
+
+
+def opens(claim: NodeClaim, node: Node) -> bool:
+    """Whether nothing but our own mark keeps pods away from the Node."""
+    taints = tuple(each for each in node.spec.taints if each.key != names.UNREGISTERED_TAINT)
+    spec = msgspec.structs.replace(node.spec, taints=taints)
+    return not claim.spec.startup_taints and obstacle_to_use(claim, msgspec.structs.replace(node, spec=spec)) is None
 
 
 def _must_be(draft: Json, node: Node) -> None:

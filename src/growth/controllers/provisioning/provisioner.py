@@ -127,6 +127,7 @@ class Provisioner:
             strict_min_values=settings.min_values_policy != "BestEffort",
             packer="cost" if settings.packer == "cost" else "first-fit",
             flexibility=settings.max_price_percent,
+            nominate=settings.nominate_pods,
         )
         self._backoff = Backoff(env.random, DEFECT)
         self._refused = Backoff(env.random, REFUSED)
@@ -251,7 +252,7 @@ class Provisioner:
             resting=self._back_offs.left_out(),
             spared=self._sparing.nodes(),
             disruption_budgets=tuple(env.state.disruption_budgets.store),
-            options=self._options,
+            options=dataclasses.replace(self._options, nominate=self._options.nominate and not env.planned.refused),
         )
         answer = await self._planned(question, waiting=len(marked.since))
         if answer.soonest is not None:
@@ -406,6 +407,9 @@ class Provisioner:
     ) -> None:
         """`coming` are pods by the name of the claim that is made for them."""
         env = self._env
+        if plan.told:
+            for name, keys in coming.items():
+                env.planned.keep(name, (answer.pods[key] for key in keys if key in answer.pods))
         shapes = {each.key: each for each in virtual}
         async for slice_ in slices([(key, name) for name, pods in coming.items() for key in pods]):
             for key, name in slice_:

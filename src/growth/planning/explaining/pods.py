@@ -117,6 +117,9 @@ def _settled(scene: Scene, pod: CachedPod, subject: str) -> Explanation | None:
             loosening.to_open_gates(pod),
         )
     if pod.nominated_node_name:
+        coming = scene.picture.counted.get(pod.nominated_node_name)
+        if coming is not None and not coming.machine.initialized:
+            return _filled(subject, pod.nominated_node_name, coming.machine)  # it was planned for it
         wait = Remedy(text="wait until the pods that it displaces are gone", changes=(Change(verb="wait"),))
         return told(PREEMPTS, f"waits for pods of lower priority to leave node {pod.nominated_node_name}", wait)
     return None

@@ -121,9 +121,7 @@ class Binding:
 
     def best(self, kind: Kind) -> list[int] | None:
         """The nodes among which kube-scheduler would draw lots, in order; None where no node takes the pod."""
-        seen = self._seen.get(kind)
-        if seen is None:
-            seen = self._seen[kind] = self._look(kind)
+        seen = self._looked(kind)
         fine = self._fitting(kind, seen)
         if fine is None or not fine.any():
             return None
@@ -141,6 +139,11 @@ class Binding:
         total = np.where(fine, total, -1)
         found: list[int] = np.flatnonzero(total == total.max()).tolist()
         return found
+
+    def takes(self, kind: Kind, node: int) -> bool:
+        """Whether the node may take the pod now."""
+        fine = self._fitting(kind, self._looked(kind))
+        return fine is not None and bool(fine[node])
 
     def fill(self, node: int, lines: Mapping[Kind, deque[int]]) -> list[int]:
         """Binds plain pods to one node in the order of their numbers, as far as they fit there; which of them.
@@ -172,10 +175,7 @@ class Binding:
 
     def _open(self, kind: Kind, node: int) -> bool:
         """Whether labels and taints let the pod onto the node."""
-        seen = self._seen.get(kind)
-        if seen is None:
-            seen = self._seen[kind] = self._look(kind)
-        return bool(seen.static[node])
+        return bool(self._looked(kind).static[node])
 
     def put(self, kind: Kind, node: int) -> None:
         """Binds a pod of the kind to the node."""
@@ -198,6 +198,12 @@ class Binding:
             self._books.leave(kind)
 
     # -- filters --------------------------------------------------------------------------------------------------------
+
+    def _looked(self, kind: Kind) -> _Seen:
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = self._look(kind)
+        return seen
 
     def _look(self, kind: Kind) -> _Seen:
         nodes = self._nodes

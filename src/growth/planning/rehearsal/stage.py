@@ -3,8 +3,10 @@
 import copy
 import dataclasses
 import enum
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -109,11 +111,12 @@ class Stage:
         arrival: Arrival = Arrival.AT_ONCE,
         *,
         turns: Sequence[Mapping[str, str]] = (),
+        told: bool = False,
     ) -> Rehearsal:
         """The pods bound with these machines bought. Claims are known by their index.
 
         `turns` are pods of the queue that still run, by key, and on which node: they count there until their turn comes, and
-        come after all others.
+        come after all others. `told`: each pod of a claim is nominated for its machine before that is ready.
         """
         pools = {pool.ref: pool for pool in self._snapshot.pools}
         views, limits = [], {}
@@ -121,7 +124,8 @@ class Stage:
             view = machine(claim, pools[claim.pool], planned_name(number))
             views.append(view)
             limits[view.name] = _volume_limits(claim, pools[claim.pool])
-        return self.rehearse_nodes(views, arrival, volume_limits=limits, turns=turns)
+        meant = {key: number for number, claim in enumerate(claims) for key in claim.pods} if told else {}
+        return self.rehearse_nodes(views, arrival, volume_limits=limits, turns=turns, meant=meant)
 
     def rehearse_nodes(
         self,
@@ -130,10 +134,12 @@ class Stage:
         *,
         volume_limits: Mapping[str, Mapping[str, int]] | None = None,
         turns: Sequence[Mapping[str, str]] = (),
+        meant: Mapping[str, int] = MappingProxyType({}),
     ) -> Rehearsal:
         """The same with machines as they will be: empty, with all labels; what DaemonSets take is taken off here.
 
-        Machines are known by their index, whatever their name; `volume_limits` are by name and CSI driver.
+        Machines are known by their index, whatever their name; `volume_limits` are by name and CSI driver. `meant` are the
+        machines that pods are nominated for.
         """
         index = {machine.name: number for number, machine in enumerate(machines)}
         # Planned ones come after those that are there, and in their own order.
@@ -152,6 +158,11 @@ class Stage:
         arrivals = iter(_arrivals(nodes, arrival))
         for batch in arrivals:
             binding.arrive(batch)
+            if meant:
+                here = {place[nodes[at].name]: at for at in batch}
+                told = {key: here[number] for key, number in meant.items() if number in here}
+                pending = self._bind_told(scene, pending, order, told)
+                continue
             pending = self._bind(binding, pending, order, nodes, place)
             for leaving in self._leaving(binding, turns, nodes):
                 pending = self._bind(binding, [*pending, *leaving], order, nodes, place)
@@ -237,6 +248,32 @@ class Stage:
             for key, kind in pods:
                 binding.leave(kind, index[turn[key]])
             yield pods
+
+    def _bind_told(
+        self,
+        scene: "_Scene",
+        pending: list[tuple[str, Kind]],
+        order: list[tuple[str, str | int]],
+        told: Mapping[str, int],
+    ) -> list[tuple[str, Kind]]:
+        """Tries everybody where some are nominated for nodes that have just become ready.
+
+        kube-scheduler asks the nominated node first, and keeps its room from all whose priority is not higher. So of one
+        priority those go first who are nominated.
+        """
+        binding, nodes, place = scene.binding, scene.nodes, scene.place
+        left: list[tuple[str, Kind]] = []
+        for _, level in itertools.groupby(pending, key=lambda each: each[1].shape.spec.priority or 0):
+            waiting = []
+            for key, kind in level:
+                at = told.get(key)
+                if at is not None and binding.takes(kind, at):
+                    binding.put(kind, at)
+                    order.append((key, place[nodes[at].name]))
+                else:
+                    waiting.append((key, kind))
+            left += self._bind(binding, waiting, order, nodes, place)
+        return left
 
     def _bind(
         self,

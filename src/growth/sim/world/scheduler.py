@@ -152,7 +152,10 @@ class Scheduler:
         self._counts["passes"] += 1
         if self._stale:
             self._look_around()
-        pending = sorted(self._pending.values(), key=lambda pod: -preemption.priority(pod))
+        # Room is kept for who is nominated from all of no higher priority: of one priority they go first.
+        pending = sorted(
+            self._pending.values(), key=lambda pod: (-preemption.priority(pod), not pod.status.nominated_node_name)
+        )
         for pod in pending:
             if (pod.metadata.namespace, pod.metadata.name) in self._pending:
                 try:
@@ -181,7 +184,9 @@ class Scheduler:
         verdicts = list(board.verdicts(pod, shape))
         fitting = [place for place, found in verdicts if not found]
         if fitting:
-            await self._bind(pod, shape, scores.best(pod, shape.wanted, fitting, board.scene).name)
+            nominated = [place for place in fitting if place.name == pod.status.nominated_node_name]
+            best = nominated[0] if nominated else scores.best(pod, shape.wanted, fitting, board.scene)
+            await self._bind(pod, shape, best.name)
             return
         message = explain([found for _, found in verdicts])
         await self._refuse(pod, message)
