@@ -13,7 +13,7 @@ demo: ## see Growth at work; needs no account and no cluster
 	@.venv/bin/growth demo
 
 test: setup lint types imports plane peer joining ## all checks: ruff, mypy, import-linter, pytest on the real control plane
-	CI=true .venv/bin/pytest --numprocesses 3 --dist loadfile
+	CI=true .venv/bin/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	.venv/bin/ruff check
