@@ -125,7 +125,8 @@ class Found:
     """A trial with the machines that its rehearsal added; what it cost before; and what it would cost in the end.
 
     `settled`: nobody is left over, as far as was looked; `many`: more than a few were when it was last looked at.
-    `searched`: something else than first fit was tried at all. `told`: its pods must be nominated for their machines.
+    `searched`: something else than first fit was tried at all. `told`: its pods must be nominated for their machines. `worst` is
+    what it costs if everybody who was left over is bought for later, a few on a bad day too.
     """
 
     trial: Trial
@@ -136,6 +137,7 @@ class Found:
     searched: bool = True
     many: bool = False
     told: bool = False
+    worst: int = 0
 
 
 class Rehearse(Protocol):
@@ -205,7 +207,7 @@ class Search:
             for trial in self._uniform(queue, sorts, most=min(fine, found[0].cost)):
                 tried = self._try(trial, found, worth, calm=fine)
                 if tried is not None and tried.settled:
-                    return tried
+                    return self._held(tried, found[0], worth)
             for trial in self._by_queue(queue, worth):
                 self._try(trial, found, worth, calm=0)
         if not self._plain or limit.least is None or self._cheapest(found) > limit.least + limit.least // NEAR:
@@ -220,7 +222,16 @@ class Search:
         rough = self._plain and chosen.cost > (fine if chosen.many else (limit.least or 0) * ROUGH // 1000)
         if rough:
             chosen = self._calmer(chosen, found, queue, sorts, worth)
-        return chosen if chosen.cost <= fine and chosen.settled else self._told(chosen, counts, worth)
+        if chosen.cost > fine or not chosen.settled:
+            chosen = self._told(chosen, counts, worth)
+        return self._held(chosen, found[0], worth)
+
+    def _held(self, chosen: Found, first: Found, worth: Floats) -> Found:
+        """The plan; with its pods told where on a bad day it would be dearer than first fit's."""
+        if chosen.worst <= first.worst or not self._tell or self._rehearsals < len(self._arrivals):
+            return chosen
+        _, found = self._settled(chosen.trial, worth, most=chosen.cost, told=True)
+        return chosen if found is None or found.worst >= chosen.worst else found
 
     def _told(self, chosen: Found, counts: Ints, worth: Floats) -> Found:
         """The cheapest plan whose pods are told their machines, where that saves much; else the one that was chosen.
@@ -324,7 +335,8 @@ class Search:
         return found.trial.unplaced, found.cost
 
     def _as_planned(self, trial: Trial) -> Found:
-        return Found(trial, trial.hourly, len(trial.claims), self._cost(trial), settled=True)
+        cost = self._cost(trial)
+        return Found(trial, trial.hourly, len(trial.claims), cost, settled=True, worst=cost)
 
     def _cost(self, trial: Trial) -> int:
         return trial.hourly + self._node_cost * len(trial.claims)
@@ -392,22 +404,25 @@ class Search:
         """The plan as it is, by what happens at once; and with machines added. So many rehearsals are kept for others."""
         planned, machines = trial.hourly, len(trial.claims)
         seen: list[Found] = []
-        clean, nearly = 0, 0
+        clean, nearly, worst = 0, 0, 0
         for turn in itertools.count():
             arrival = self._arrivals[turn % len(self._arrivals)]
             over = self._left_over(trial, arrival, told=told)
             # A few that wait on a bad day are no reason to buy otherwise.
             bearable = arrival is Arrival.ONE_BY_ONE and len(over) <= self._few
-            cost = self._cost(trial) if bearable else self._later(trial, over, worth)
+            later = self._later(trial, over, worth)
+            cost, worst = self._cost(trial) if bearable else later, max(worst, later)
             if most is not None and cost > most:
                 return None, None
             clean = clean + 1 if bearable or not over else 0
             nearly = nearly + 1 if len(over) <= self._few else 0
             done = clean >= len(self._arrivals)
-            seen.append(Found(trial, planned, machines, cost, settled=done, many=len(over) > self._few, told=told))
+            many = len(over) > self._few
+            seen.append(Found(trial, planned, machines, cost, settled=done, many=many, told=told, worst=worst))
             again = self._with_more(trial, over, worth) if over and not bearable else trial
             if done or again is None or turn >= ROUNDS or self._rehearsals <= keep:
                 break
+            worst = worst if again is trial else 0
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
         cheapest = min(seen, key=lambda each: each.cost)

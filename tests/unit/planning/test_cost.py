@@ -168,6 +168,29 @@ def test_pods_are_told_their_machines_where_that_is_much_cheaper() -> None:
     assert (made.rehearsed, made.unplaced) == (made.hourly, ())
 
 
+@pytest.mark.parametrize(("first_fit", "told"), [(1.55, True), (1.66, False)])
+def test_pods_are_told_their_machines_where_a_bad_day_would_cost_more_than_first_fit(
+    monkeypatch: pytest.MonkeyPatch, *, first_fit: float, told: bool
+) -> None:
+    """A pod that is left over when machines come one by one is bearable, unless first fit's plan is cheaper then."""
+    small, giant = kind("small", 4, "16Gi", price=0.1), kind("giant", 64, "256Gi", price=first_fit)
+    wanted = (pool("default", small, giant), pods(60, cpu="1", memory="1Gi"))
+    rehearse = Stage.rehearse
+
+    def unlucky(
+        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
+    ) -> Rehearsal:
+        found = rehearse(self, claims, arrival, told=told)
+        bad = arrival is Arrival.ONE_BY_ONE and len(claims) > 1 and not told
+        return dataclasses.replace(found, left=(claims[0].pods[0],)) if bad else found
+
+    assert (plan(*wanted).plan.hourly, plan(*wanted, options=COST).plan.told) == (first_fit * 10**9, False)
+    monkeypatch.setattr(cost, "few", lambda _: 1)
+    monkeypatch.setattr(Stage, "rehearse", unlucky)
+    made = plan(*wanted, options=COST).plan
+    assert (len(made.claims), made.told) == (15, told)
+
+
 def test_pods_are_told_nothing_where_kube_scheduler_packs_well_enough() -> None:
     """Telling is a write a pod."""
     made = plan(pool("default", kind("k", 4, "16Gi", price=0.1)), pods(40, cpu="1", memory="4Gi"), options=COST).plan
