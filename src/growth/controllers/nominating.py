@@ -63,29 +63,12 @@ class Nominating:
         async def work() -> None:
             nonlocal told
             for pod in left:
-                told += await self._nominate(pod, node)
+                told += await write_name(self._env, pod, node)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(PARALLEL, len(waiting))):
                 group.create_task(work())
         return told
-
-    async def _nominate(self, pod: CachedPod, node: str) -> bool:
-        """Whether it was told; where not, kube-scheduler finds it a place as any other."""
-        status = {"status": {"nominatedNodeName": node}}
-        try:
-            await self._env.api.patch(POD, pod.name, status, namespace=pod.namespace, subresource="status", uid=pod.uid)
-        except (GateClosed, ConfigError):
-            raise
-        except Forbidden as error:
-            if not self._env.planned.refused:
-                _log.error("pods cannot be nominated: allow it, or set nominatePods to false", error=str(error))
-            self._env.planned.refused = True
-            return False
-        except KubeError as error:
-            _log.warning("a pod could not be nominated", Pod=key_of(pod), Node=node, error=str(error))
-            return False
-        return True
 
     def _waits(self, pod: CachedPod) -> bool:
         now = self._env.state.pods.store.get(pod.name, pod.namespace)
@@ -97,3 +80,25 @@ class Nominating:
             and now.deleting is None
             and not is_done(now)
         )
+
+
+async def write_name(env: Environment, pod: CachedPod, node: str | None) -> bool:
+    """Whether the pod was told the node, or that it has none; where not, kube-scheduler finds it a place as any other."""
+    status = {"status": {"nominatedNodeName": node}}
+    # A name is taken back only from the pod that was looked at: kube-scheduler may have given it another.
+    revision = pod.revision if node is None else ""
+    try:
+        await env.api.patch(
+            POD, pod.name, status, namespace=pod.namespace, subresource="status", uid=pod.uid, revision=revision
+        )
+    except (GateClosed, ConfigError):
+        raise
+    except Forbidden as error:
+        if not env.planned.refused:
+            _log.error("pods cannot be nominated: allow it, or set nominatePods to false", error=str(error))
+        env.planned.refused = True
+        return False
+    except KubeError as error:
+        _log.warning("a pod could not be nominated", Pod=key_of(pod), Node=node, error=str(error))
+        return False
+    return True

@@ -27,6 +27,7 @@ from growth.controllers.pools import Pools
 from growth.controllers.provisioning import metrics as provisioning
 from growth.controllers.provisioning.provisioner import Provisioner
 from growth.controllers.repair import Repair
+from growth.controllers.retracting import Retracting
 from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
@@ -92,6 +93,7 @@ def acting(environment: Environment) -> Sequence[Part]:
         Expiration(environment),
         Sizing(environment, tell=decisions.record),
         *((Repair(environment),) if environment.settings.node_repair else ()),
+        *((Retracting(environment),) if environment.settings.nominate_pods else ()),
     )
 
 

@@ -178,8 +178,8 @@ class Scheduler:
         # Binding a pod makes room for nobody, but where pods are counted it may let another in.
         versions = (board.grown, board.version if shape.among else 0)
         if shape.refused is not None and shape.refused[0] == versions:
+            # It is not tried, as nothing has changed that could help it: a name that it was given meanwhile stays.
             await self._refuse(pod, shape.refused[1])
-            await self._no_longer_there(pod)
             return
         verdicts = list(board.verdicts(pod, shape))
         fitting = [place for place, found in verdicts if not found]
