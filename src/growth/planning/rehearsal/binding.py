@@ -1,5 +1,6 @@
 """One pod after the other: which nodes may take it, how they score, and what is bound."""
 
+import dataclasses
 import heapq
 import itertools
 import math
@@ -29,17 +30,48 @@ FEW: Final = 100
 LEAST_PERCENT: Final = 5
 
 
+# So many nodes are looked at one by one rather than all at once on arrays.
+SINGLY: Final = 12
+
+
+@dataclasses.dataclass(slots=True)
+class _Standing:
+    """Which nodes have room for a pod of a kind, and their scores for it: as of the first `at` changes."""
+
+    room: Bools
+    score: Ints
+    at: int
+
+    def copy(self) -> "_Standing":
+        return _Standing(self.room.copy(), self.score.copy(), self.at)
+
+
 class _Seen:
-    """What never changes about a kind on these nodes, and `here`: those of the nodes that are ready."""
+    """What never changes about a kind on these nodes, and `here`: those of the nodes that are ready.
 
-    __slots__ = ("here", "liked", "static", "tainted", "tallies")
+    `first` is how it stood before anything changed, and `now` how it stood when last asked, in the given `round`.
+    """
 
-    def __init__(self, static: Bools, *, liked: Ints | None, tainted: Ints | None, tallies: Sequence[Tally]) -> None:
+    __slots__ = ("first", "here", "liked", "now", "round", "static", "tainted", "tallies", "unlabelled")
+
+    def __init__(
+        self,
+        static: Bools,
+        *,
+        liked: Ints | None,
+        tainted: Ints | None,
+        tallies: Sequence[Tally],
+        unlabelled: Bools | None,
+    ) -> None:
         self.static = static
         self.here = static
         self.liked = liked
         self.tainted = tainted
         self.tallies = tallies
+        self.unlabelled = unlabelled  # nodes that lack a label of the pod's own wishes to spread
+        self.first: _Standing | None = None
+        self.now: _Standing | None = None
+        self.round = 0
 
 
 class Binding:
@@ -79,9 +111,11 @@ class Binding:
         if self._tallies:
             self._count(placed)
         self._seen: dict[Kind, _Seen] = {}
+        self._changed: list[int] = []  # nodes onto which something was put, since `save`
+        self._round = 0
 
     def save(self) -> Callable[[], None]:
-        """Remembers what is bound and ready now; the result makes it so again."""
+        """Remembers what is bound and ready now, before the first pod is bound; the result makes it so again."""
         free, present, order, start = self._free.copy(), self._present.copy(), self._order, self._start
         parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
 
@@ -89,6 +123,8 @@ class Binding:
             self._free, self._present, self._order, self._start = free.copy(), present.copy(), order, start
             for part in parts:
                 part()
+            self._changed = []
+            self._round += 1
 
         return restore
 
@@ -127,15 +163,15 @@ class Binding:
             return None
         if len(self._order):
             self._look_at_some(fine)
-        total = self._room.score(kind.asked, kind.scored)
+        total = self._standing(kind, seen).score
         if kind.pulls:
-            total += scores.POD_AFFINITY * self._pulled(kind, fine)
+            total = total + scores.POD_AFFINITY * self._pulled(kind, fine)
         if kind.spreads:
-            total += scores.SPREAD * self._spread(kind, fine)
+            total = total + scores.SPREAD * self._spread(kind, fine, seen.unlabelled)
         if seen.liked is not None:
-            total += scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
+            total = total + scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
         if seen.tainted is not None:
-            total += scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
+            total = total + scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
         total = np.where(fine, total, -1)
         found: list[int] = np.flatnonzero(total == total.max()).tolist()
         return found
@@ -182,6 +218,7 @@ class Binding:
         for resource, amount in kind.needs:
             self._free[resource, node] -= amount
         self._room.take(node, kind.asked, kind.scored)
+        self._changed.append(node)
         for tally in self._seen[kind].tallies:
             tally.add(node)
         if kind.particular:
@@ -230,17 +267,43 @@ class Binding:
             liked=liked,
             tainted=np.array(discouraged, dtype=np.int64) if any(discouraged) else None,
             tallies=self._tallied(kind),
+            unlabelled=self._unlabelled(kind),
         )
         seen.here = fine & self._present
         return seen
+
+    def _unlabelled(self, kind: Kind) -> Bools | None:
+        if not kind.spreads or kind.by_default:
+            return None
+        found: Bools = ~np.logical_and.reduce([self._tallies[Count(group)].labelled for group in kind.spreads])
+        return found
+
+    def _standing(self, kind: Kind, seen: _Seen) -> _Standing:
+        """Room and scores as they are now. A pod changes one node; the others stay as they were."""
+        if seen.round != self._round:
+            seen.round = self._round
+            seen.now = None if seen.first is None else seen.first.copy()
+        now = seen.now
+        changed = self._changed
+        if now is None or len(changed) - now.at > SINGLY:
+            room: Bools = np.ones(len(self._present), dtype=np.bool_)
+            for resource, amount in kind.needs:
+                room &= self._free[resource] >= amount
+            now = seen.now = _Standing(room, self._room.score(kind.asked, kind.scored), len(changed))
+            if not changed:
+                seen.first = now.copy()
+            return now
+        for node in changed[now.at :]:
+            now.room[node] = all(self._free[resource, node] >= amount for resource, amount in kind.needs)
+            now.score[node] = self._room.score_at(node, kind.asked, kind.scored)
+        now.at = len(changed)
+        return now
 
     def _fitting(self, kind: Kind, seen: _Seen) -> Bools | None:
         """The nodes that may take the pod; None where nothing could help it."""
         if kind.refused or (kind.volumes.alone and not self._books.admits(kind)):
             return None
-        fine = seen.here.copy()
-        for resource, amount in kind.needs:
-            fine &= self._free[resource] >= amount
+        fine = seen.here & self._standing(kind, seen).room
         for group, selects_itself in kind.rules:
             unmet = group.rule is Rule.AFFINITY and self._unmet(group)
             tally = self._tallies[Count(group)]
@@ -277,12 +340,9 @@ class Binding:
             raw += weight * self._tallies[count].at
         return scores.between(raw, fine)
 
-    def _spread(self, kind: Kind, fine: Bools) -> Ints:
+    def _spread(self, kind: Kind, fine: Bools, ignored: Bools | None) -> Ints:
         """PodTopologySpread: of the domains those with the fewest of its kind."""
         tallies = [self._tallies[Count(group)] for group in kind.spreads]
-        ignored: Bools | None = None
-        if not kind.by_default:
-            ignored = ~np.logical_and.reduce([tally.labelled for tally in tallies])
         asked = fine if ignored is None else fine & ~ignored
         raw = np.zeros(len(fine), dtype=np.float64)
         for group, tally in zip(kind.spreads, tallies, strict=True):

@@ -54,11 +54,29 @@ class Room:
         self._asked[1, node] += asked[1]
         self._left[0, node] -= scored[0]
         self._left[1, node] -= scored[1]
-        cpu, memory = self._shares_of[node]
-        first = min(float(self._asked[0, node]) / cpu, 1.0)
-        second = min(float(self._asked[1, node]) / memory, 1.0)
-        spread = abs((first - second) / 2) if self._both[node] else 0.0
-        self._balance[node] = int((1 - spread) * MOST)
+        self._balance[node] = self._balanced_at(node, 0, 0)
+
+    def score_at(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> int:
+        """What `score` says of one node."""
+        total = 0
+        for resource in (0, 1):
+            has = self._shares_of[node][resource]
+            if self._plain or self._has[resource, node]:
+                total += max(int(self._left[resource, node]) - scored[resource], 0) * MOST // int(has)
+        total //= 2 if self._plain else int(self._parts[node])
+        if asked != (0, 0):
+            balanced = self._balanced_at(node, *asked)
+            change = MOST // 2 + (MOST // 2 + balanced - int(self._balance[node])) // 2
+            total += change if self._by_change else balanced
+        return total
+
+    def _balanced_at(self, node: int, cpu: int, memory: int) -> int:
+        if not self._both[node]:
+            return MOST
+        shares = self._shares_of[node]
+        first = min(int(self._asked[0, node] + cpu) / shares[0], 1.0)
+        second = min(int(self._asked[1, node] + memory) / shares[1], 1.0)
+        return int((1 - abs((first - second) / 2)) * MOST)
 
     def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
         """LeastAllocated + BalancedAllocation of each node for such a pod."""
