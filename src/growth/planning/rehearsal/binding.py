@@ -1,11 +1,10 @@
 """One pod after the other: which nodes may take it, how they score, and what is bound."""
 
 import dataclasses
-import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -30,6 +29,8 @@ FEW: Final = 100
 LEAST_PERCENT: Final = 5
 
 
+_NOTHING: Final = np.iinfo(np.int64).min  # every node has it, even one that holds more than it has
+_NOBODY: Final = np.iinfo(np.int64).max
 # So many nodes are looked at one by one rather than all at once on arrays.
 SINGLY: Final = 12
 
@@ -104,6 +105,7 @@ class Binding:
         self._room = scores.Room(allocatable, asked, asked + unsaid, by_change=by_change)
         self._present: Bools = np.zeros(number, dtype=np.bool_)
         self._order: Ints = np.zeros(0, dtype=np.int64)
+        self._twice = self._order  # one round after the other
         self._start = 0
         self._books = Books(nodes.nodes, placed, csi, ports)
         self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
@@ -116,11 +118,12 @@ class Binding:
 
     def save(self) -> Callable[[], None]:
         """Remembers what is bound and ready now, before the first pod is bound; the result makes it so again."""
-        free, present, order, start = self._free.copy(), self._present.copy(), self._order, self._start
+        free, present, order, start = self._free.copy(), self._present.copy(), (self._order, self._twice), self._start
         parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
 
         def restore() -> None:
-            self._free, self._present, self._order, self._start = free.copy(), present.copy(), order, start
+            self._free, self._present, self._start = free.copy(), present.copy(), start
+            self._order, self._twice = order
             for part in parts:
                 part()
             self._changed = []
@@ -146,17 +149,27 @@ class Binding:
             seen.here = seen.static & self._present
         if int(self._present.sum()) >= FEW:
             self._order = _by_zones(self._nodes, self._present)
+            self._twice = np.concatenate([self._order, self._order])
 
     def bind(self, kind: Kind) -> int | None:
         """The node that the pod is bound to, by its index; None where no node takes it. Of the best ones it is the first."""
-        best = self.best(kind)
-        if best is None:
+        total = self._scored(kind)
+        if total is None:
             return None
-        self.put(kind, best[0])
-        return best[0]
+        best = int(total.argmax())
+        self.put(kind, best)
+        return best
 
     def best(self, kind: Kind) -> list[int] | None:
         """The nodes among which kube-scheduler would draw lots, in order; None where no node takes the pod."""
+        total = self._scored(kind)
+        if total is None:
+            return None
+        found: list[int] = np.flatnonzero(total == total.max()).tolist()
+        return found
+
+    def _scored(self, kind: Kind) -> Ints | None:
+        """The scores of the nodes, -1 of those that may not take the pod; None where none may."""
         seen = self._looked(kind)
         fine = self._fitting(kind, seen)
         if fine is None or not fine.any():
@@ -172,46 +185,41 @@ class Binding:
             total = total + scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
         if seen.tainted is not None:
             total = total + scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
-        total = np.where(fine, total, -1)
-        found: list[int] = np.flatnonzero(total == total.max()).tolist()
-        return found
+        return np.where(fine, total, -1)
 
     def takes(self, kind: Kind, node: int) -> bool:
         """Whether the node may take the pod now."""
         fine = self._fitting(kind, self._looked(kind))
         return fine is not None and bool(fine[node])
 
-    def fill(self, node: int, lines: Mapping[Kind, deque[int]]) -> list[int]:
-        """Binds plain pods to one node in the order of their numbers, as far as they fit there; which of them.
+    def fill(self, nodes: Iterable[int], lines: Mapping[Kind, deque[int]]) -> Iterator[tuple[int, list[int]]]:
+        """Binds plain pods to one node after the other in the order of their numbers, as far as they fit there; which of them.
 
         For pods that every other node refuses: then there is nothing to score. Who is bound leaves the line.
         """
-        heads = [
-            (line[0], number, kind, line)
-            for number, (kind, line) in enumerate(lines.items())
-            if line and self._open(kind, node)
-        ]
-        heapq.heapify(heads)
-        free: list[int] = self._free[:, node].tolist()
-        bound: list[int] = []
-        while heads:
-            _, number, kind, line = heads[0]
-            if any(free[resource] < amount for resource, amount in kind.needs):
-                heapq.heappop(heads)
-                continue
+        kinds = [kind for kind, line in lines.items() if line]
+        if not kinds:
+            return
+        needs = np.full((len(self._free), len(kinds)), _NOTHING, dtype=np.int64)
+        for number, kind in enumerate(kinds):
             for resource, amount in kind.needs:
-                free[resource] -= amount
-            self.put(kind, node)
-            bound.append(line.popleft())
-            if line:
-                heapq.heapreplace(heads, (line[0], number, kind, line))
-            else:
-                heapq.heappop(heads)
-        return bound
-
-    def _open(self, kind: Kind, node: int) -> bool:
-        """Whether labels and taints let the pod onto the node."""
-        return bool(self._looked(kind).static[node])
+                needs[resource, number] = amount
+        heads = np.array([lines[kind][0] for kind in kinds], dtype=np.int64)
+        opened = np.stack([self._looked(kind).static for kind in kinds])
+        for node in nodes:
+            bound: list[int] = []
+            may = opened[:, node] & (heads < _NOBODY)
+            while True:
+                may &= (needs <= self._free[:, node, np.newaxis]).all(axis=0)
+                first = int(np.where(may, heads, _NOBODY).argmin())
+                if not may[first]:
+                    break
+                line = lines[kinds[first]]
+                self.put(kinds[first], node)
+                bound.append(line.popleft())
+                heads[first] = line[0] if line else _NOBODY
+                may[first] = bool(line)
+            yield node, bound
 
     def put(self, kind: Kind, node: int) -> None:
         """Binds a pod of the kind to the node."""
@@ -323,7 +331,7 @@ class Binding:
         number = len(self._order)
         percent = max(50 - number // 125, LEAST_PERCENT)
         enough = max(number * percent // 100, FEW)
-        turned = np.roll(self._order, -self._start)
+        turned = self._twice[self._start : self._start + number]
         found = np.cumsum(fine[turned])
         if found[-1] <= enough:
             return

@@ -1,5 +1,6 @@
 """kube-scheduler's scores on arrays of nodes, in its own integers: 0 to 100, divisions cut off."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -32,12 +33,13 @@ class Room:
         self._parts = np.maximum(self._has.sum(axis=0), 1)
         self._both: Bools = np.asarray(self._has.all(axis=0))
         self._plain = bool(self._both.all())
+        self._halved = 2 if self._plain else self._parts
         self._allocatable = np.where(self._has, allocatable, 1)
         self._shares = self._allocatable.astype(np.float64)
         self._shares_of: list[tuple[float, float]] = list(zip(*self._shares.tolist(), strict=True))
         self._asked = asked.copy()
         self._left = self._allocatable - scored
-        self._balance = self._balanced(0, 0)
+        self._balance = self._balanced((0, 0))
 
     def save(self) -> Callable[[], None]:
         """Remembers what is asked for; the result makes it so again."""
@@ -54,7 +56,7 @@ class Room:
         self._asked[1, node] += asked[1]
         self._left[0, node] -= scored[0]
         self._left[1, node] -= scored[1]
-        self._balance[node] = self._balanced_at(node, 0, 0)
+        self._balance[node] = self._balanced_at(node, (0, 0))
 
     def score_at(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> int:
         """What `score` says of one node."""
@@ -65,43 +67,61 @@ class Room:
                 total += max(int(self._left[resource, node]) - scored[resource], 0) * MOST // int(has)
         total //= 2 if self._plain else int(self._parts[node])
         if asked != (0, 0):
-            balanced = self._balanced_at(node, *asked)
+            balanced = self._balanced_at(node, asked)
             change = MOST // 2 + (MOST // 2 + balanced - int(self._balance[node])) // 2
             total += change if self._by_change else balanced
         return total
 
-    def _balanced_at(self, node: int, cpu: int, memory: int) -> int:
+    def _balanced_at(self, node: int, asked: tuple[int, int]) -> int:
         if not self._both[node]:
             return MOST
         shares = self._shares_of[node]
-        first = min(int(self._asked[0, node] + cpu) / shares[0], 1.0)
-        second = min(int(self._asked[1, node] + memory) / shares[1], 1.0)
+        first = min(int(self._asked[0, node] + asked[0]) / shares[0], 1.0)
+        second = min(int(self._asked[1, node] + asked[1]) / shares[1], 1.0)
         return int((1 - abs((first - second) / 2)) * MOST)
 
     def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
         """LeastAllocated + BalancedAllocation of each node for such a pod."""
         total = self._least(scored)
-        if asked != (0, 0) and not self._by_change:
-            total += self._balanced(*asked)
-        elif asked != (0, 0):
-            # What the pod does to the balance: 75 is nothing, 100 the best, 50 the worst.
-            total += MOST // 2 + (MOST // 2 + self._balanced(*asked) - self._balance) // 2
+        if asked != (0, 0):
+            balanced = self._balanced(asked)
+            if self._by_change:
+                # What the pod does to the balance: 75 is nothing, 100 the best, 50 the worst.
+                balanced -= self._balance
+                balanced += MOST // 2
+                balanced //= 2
+                balanced += MOST // 2
+            total += balanced
         return total
 
     def _least(self, scored: tuple[int, int]) -> Ints:
-        first = np.maximum(self._left[0] - scored[0], 0) * MOST // self._allocatable[0]
-        second = np.maximum(self._left[1] - scored[1], 0) * MOST // self._allocatable[1]
-        found: Ints = first + second if self._plain else first * self._has[0] + second * self._has[1]
-        return found // (2 if self._plain else self._parts)
-
-    def _balanced(self, cpu: int, memory: int) -> Ints:
-        first = np.minimum((self._asked[0] + cpu) / self._shares[0], 1.0)
-        second = np.minimum((self._asked[1] + memory) / self._shares[1], 1.0)
-        spread = np.abs((first - second) / 2)
+        shares = self._left - _column(scored)
+        np.maximum(shares, 0, out=shares)
+        shares *= MOST
+        shares //= self._allocatable
         if not self._plain:
-            spread = spread * self._both
-        found: Ints = ((1 - spread) * MOST).astype(np.int64)
+            shares *= self._has
+        total: Ints = shares[0] + shares[1]
+        total //= self._halved
+        return total
+
+    def _balanced(self, asked: tuple[int, int]) -> Ints:
+        shares = (self._asked + _column(asked)) / self._shares
+        np.minimum(shares, 1.0, out=shares)
+        spread = shares[0] - shares[1]
+        np.abs(spread, out=spread)
+        spread /= 2
+        if not self._plain:
+            spread *= self._both
+        np.subtract(1, spread, out=spread)
+        spread *= MOST
+        found: Ints = spread.astype(np.int64)
         return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _column(pair: tuple[int, int]) -> Ints:
+    return np.array(pair, dtype=np.int64).reshape(2, 1)
 
 
 def normalised(raw: Ints, fine: Bools, *, reverse: bool) -> Ints:

@@ -173,8 +173,8 @@ class Stage:
         lines: dict[Kind, deque[int]] = {}
         for number, (_, kind) in enumerate(pending):
             lines.setdefault(kind, deque()).append(number)
-        for (at,) in arrivals:
-            order.extend((pending[each][0], place[nodes[at].name]) for each in binding.fill(at, lines))
+        for at, bound in binding.fill((at for (at,) in arrivals), lines):
+            order.extend((pending[each][0], place[nodes[at].name]) for each in bound)
         waiting = {number for line in lines.values() for number in line}
         pending = [each for number, each in enumerate(pending) if number in waiting]
         return Rehearsal(tuple(order), tuple(key for key, _ in pending))
