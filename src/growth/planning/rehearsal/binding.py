@@ -50,10 +50,10 @@ class _Standing:
 class _Seen:
     """What never changes about a kind on these nodes, and `here`: those of the nodes that are ready.
 
-    `first` is how it stood before anything changed, and `now` how it stood when last asked, in the given `round`.
+    `firsts` are how it stood at each `save`, and `now` is how it stood when last asked, in the given `round`.
     """
 
-    __slots__ = ("first", "here", "liked", "now", "round", "static", "tainted", "tallies", "unlabelled")
+    __slots__ = ("firsts", "here", "liked", "now", "round", "static", "tainted", "tallies", "unlabelled")
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Seen:
         self.tainted = tainted
         self.tallies = tallies
         self.unlabelled = unlabelled  # nodes that lack a label of the pod's own wishes to spread
-        self.first: _Standing | None = None
+        self.firsts: dict[int, _Standing] = {}
         self.now: _Standing | None = None
         self.round = 0
 
@@ -113,20 +113,27 @@ class Binding:
         if self._tallies:
             self._count(placed)
         self._seen: dict[Kind, _Seen] = {}
-        self._changed: list[int] = []  # nodes onto which something was put, since `save`
-        self._round = 0
+        self._changed: list[int] = []  # nodes onto which something was put
+        self._round = 0  # how often something saved was restored
+        self._saved = itertools.count(1)
+        self._mark, self._base = 0, 0  # what was last saved or restored, and how much had changed until then
 
     def save(self) -> Callable[[], None]:
-        """Remembers what is bound and ready now, before the first pod is bound; the result makes it so again."""
+        """Remembers what is bound and ready now; the result makes it so again."""
         free, present, order, start = self._free.copy(), self._present.copy(), (self._order, self._twice), self._start
         parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
+
+        changed, mark = tuple(self._changed), next(self._saved)
+        self._mark, self._base = mark, len(changed)
 
         def restore() -> None:
             self._free, self._present, self._start = free.copy(), present.copy(), start
             self._order, self._twice = order
             for part in parts:
                 part()
-            self._changed = []
+            for seen in self._seen.values():
+                seen.here = seen.static & self._present
+            self._changed, self._mark, self._base = list(changed), mark, len(changed)
             self._round += 1
 
         return restore
@@ -186,6 +193,11 @@ class Binding:
         if seen.tainted is not None:
             total = total + scores.TAINTS * scores.normalised(seen.tainted, fine, reverse=True)
         return np.where(fine, total, -1)
+
+    def prepare(self, kinds: Iterable[Kind]) -> None:
+        """Looks at all nodes for kinds that will be asked for again and again after a `restore` to what was saved just now."""
+        for kind in kinds:
+            self._standing(kind, self._looked(kind))
 
     def takes(self, kind: Kind, node: int) -> bool:
         """Whether the node may take the pod now."""
@@ -290,7 +302,8 @@ class Binding:
         """Room and scores as they are now. A pod changes one node; the others stay as they were."""
         if seen.round != self._round:
             seen.round = self._round
-            seen.now = None if seen.first is None else seen.first.copy()
+            first = seen.firsts.get(self._mark)
+            seen.now = None if first is None else first.copy()
         now = seen.now
         changed = self._changed
         if now is None or len(changed) - now.at > SINGLY:
@@ -298,13 +311,12 @@ class Binding:
             for resource, amount in kind.needs:
                 room &= self._free[resource] >= amount
             now = seen.now = _Standing(room, self._room.score(kind.asked, kind.scored), len(changed))
-            if not changed:
-                seen.first = now.copy()
-            return now
         for node in changed[now.at :]:
             now.room[node] = all(self._free[resource, node] >= amount for resource, amount in kind.needs)
             now.score[node] = self._room.score_at(node, kind.asked, kind.scored)
         now.at = len(changed)
+        if now.at == self._base and self._mark not in seen.firsts:
+            seen.firsts[self._mark] = now.copy()
         return now
 
     def _fitting(self, kind: Kind, seen: _Seen) -> Bools | None:

@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final
 
@@ -80,12 +80,17 @@ class Stage:
         self._queue = self._queued(demands)
         self._there = tuple(sorted(snapshot.nodes, key=lambda node: (not node.initialized, node.name)))
         self._by_change = True
+        self._moving: Set[str] = frozenset()
         self._scenes = _Scenes()
 
-    def queued(self, demands: Sequence[Demand]) -> "Stage":
-        """The same stage with its pods in another order; nothing is compiled anew."""
+    def queued(self, demands: Sequence[Demand], *, moving: Set[str] = frozenset()) -> "Stage":
+        """The same stage with its pods in another order; nothing is compiled anew.
+
+        `moving` are the pods whose order is another one each time: those in front of them are rehearsed once.
+        """
         other = copy.copy(self)
         other._queue = self._queued(demands)  # noqa: SLF001 - our own copy
+        other._moving = moving  # noqa: SLF001 - the same
         return other
 
     def before_1_36(self) -> "Stage":
@@ -156,6 +161,16 @@ class Stage:
         running = {key for turn in turns for key in turn}
         pending = [each for each in self._queue if each[0] not in running]
         arrivals = iter(_arrivals(nodes, arrival))
+        if self._moving:
+            # Who is in front of them all is bound as the last time.
+            started, pending = self._started(scene, arrival, next(arrivals), pending)
+            order = started.order
+            pending = self._bind(scene, pending, order, started)
+            for leaving in self._leaving(binding, turns, nodes):
+                pending = self._bind(scene, [*pending, *leaving], order)
+            turns = ()
+        else:
+            scene.clear()
         for batch in arrivals:
             binding.arrive(batch)
             if meant:
@@ -163,9 +178,9 @@ class Stage:
                 told = {key: here[number] for key, number in meant.items() if number in here}
                 pending = self._bind_told(scene, pending, order, told)
                 continue
-            pending = self._bind(binding, pending, order, nodes, place)
+            pending = self._bind(scene, pending, order)
             for leaving in self._leaving(binding, turns, nodes):
-                pending = self._bind(binding, [*pending, *leaving], order, nodes, place)
+                pending = self._bind(scene, [*pending, *leaving], order)
             turns = ()
             if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
                 break
@@ -272,37 +287,72 @@ class Stage:
                     order.append((key, place[nodes[at].name]))
                 else:
                     waiting.append((key, kind))
-            left += self._bind(binding, waiting, order, nodes, place)
+            left += self._bind(scene, waiting, order)
         return left
+
+    def _started(
+        self, scene: "_Scene", arrival: Arrival, batch: Sequence[int], pending: list[tuple[str, Kind]]
+    ) -> tuple["_Round", list[tuple[str, Kind]]]:
+        """The first nodes are ready and those were tried whom none of the moving pods precedes; and who is still to be tried."""
+        front = tuple(itertools.takewhile(lambda each: each[0] not in self._moving, pending))
+        rest = pending[len(front) :]
+        mark = scene.mark
+        if mark is not None and (mark.arrival, mark.front) == (arrival, front):
+            mark.again()
+            return mark.round.copy(), rest
+        scene.clear()
+        scene.binding.arrive(batch)
+        first = _Round()
+        _try(scene, front, first)
+        again = scene.binding.save()
+        scene.binding.prepare({kind for _, kind in rest})
+        scene.mark = _Mark(arrival, front, first.copy(), again)
+        return first, rest
 
     def _bind(
         self,
-        binding: Binding,
+        scene: "_Scene",
         pending: list[tuple[str, Kind]],
         order: list[tuple[str, str | int]],
-        nodes: Sequence[NodeView],
-        place: Mapping[str, str | int],
+        started: "_Round | None" = None,
     ) -> list[tuple[str, Kind]]:
-        """Tries everybody in order, and those again for whom somebody who came later made room; who is still left."""
-        again = True
-        while again and pending:
-            before = len(order)
-            refused: set[Kind] = set()
-            left: list[tuple[str, Kind]] = []
-            for key, kind in pending:
-                node = None if kind in refused else binding.bind(kind)
-                if node is None:
-                    # Room only gets less, so whoever is like it need not ask again.
-                    refused.add(kind)
-                    left.append((key, kind))
-                else:
-                    order.append((key, place[nodes[node].name]))
-            pending = left
-            again = len(order) > before and any(kind.lapses for kind in refused)
-        return pending
+        """Tries everybody in order, and those again for whom somebody who came later made room; who is still left.
+
+        `started` is the first round, where others were tried already.
+        """
+        trying = started or _Round(order, begun=len(order))
+        while True:
+            _try(scene, pending, trying)
+            pending = trying.left
+            if not pending or len(order) == trying.begun or not any(kind.lapses for kind in trying.refused):
+                return pending
+            trying = _Round(order, begun=len(order))
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class _Round:
+    """Everybody is tried once: who was bound where, now and before; which kinds were refused, and who is left."""
+
+    order: list[tuple[str, str | int]] = dataclasses.field(default_factory=list)
+    refused: set[Kind] = dataclasses.field(default_factory=set)
+    left: list[tuple[str, Kind]] = dataclasses.field(default_factory=list)
+    begun: int = 0  # how many were bound before
+
+    def copy(self) -> "_Round":
+        return _Round([*self.order], {*self.refused}, [*self.left], self.begun)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Mark:
+    """Where a rehearsal may begin: some machines are ready, and those in front have been tried. `again` makes it so."""
+
+    arrival: Arrival
+    front: tuple[tuple[str, Kind], ...]
+    round: _Round
+    again: Callable[[], None]
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class _Scene:
     """The nodes with some machines bought, in the order in which ties go. `clear` takes off what was bound there since."""
 
@@ -310,6 +360,19 @@ class _Scene:
     binding: Binding
     place: Mapping[str, str | int]
     clear: Callable[[], None]
+    mark: _Mark | None = None
+
+
+def _try(scene: _Scene, pods: Iterable[tuple[str, Kind]], trying: _Round) -> None:
+    """Tries each of the pods once."""
+    for key, kind in pods:
+        node = None if kind in trying.refused else scene.binding.bind(kind)
+        if node is None:
+            # Room only gets less, so whoever is like it need not ask again.
+            trying.refused.add(kind)
+            trying.left.append((key, kind))
+        else:
+            trying.order.append((key, scene.place[scene.nodes[node].name]))
 
 
 class _Scenes:
@@ -319,12 +382,8 @@ class _Scenes:
         self._known: tuple[Sequence[NodeView], Mapping[str, Mapping[str, int]], _Scene] | None = None
 
     def last(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]]) -> _Scene | None:
-        """The last scene, cleared, if it was of these machines."""
-        if self._known is None or self._known[:2] != (coming, limits):
-            return None
-        scene = self._known[2]
-        scene.clear()
-        return scene
+        """The last scene, as it was left, if it was of these machines."""
+        return None if self._known is None or self._known[:2] != (coming, limits) else self._known[2]
 
     def keep(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]], scene: _Scene) -> _Scene:
         self._known = (coming, limits, scene)

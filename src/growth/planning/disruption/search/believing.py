@@ -72,6 +72,7 @@ class Departure:
         self._situation = situation
         self._gone = names
         self._evicted = evicted
+        self._own = frozenset(demand.key for demand in evicted)
         self._claims = claims
         self._nodes = tuple(_without(names, situation.snapshot.nodes, drained=spread))
         self._demands = (*situation.waiting, *evicted)
@@ -113,13 +114,14 @@ class Departure:
         known = (waiting, tuple((demand.shape, self._turns.nodes.get(demand.key, "")) for demand in evicted))
         if known in self._fine:
             return []
-        for way in self._ways:
-            if left := self._beside(waiting, self._left(way, evicted)):
-                return left
+        # It is one rehearsal, and where much is under way it says no most often.
         found = self._left_now(evicted)
         if not waiting.issuperset(found):
             self.crowded = True  # nothing is to be bought for it: it is over when those nodes are gone, or there
             return [key for key in found if key not in waiting]
+        for way in self._ways:
+            if left := self._beside(waiting, self._left(way, evicted)):
+                return left
         self._fine.add(known)
         return []
 
@@ -135,9 +137,8 @@ class Departure:
         """
         if not self._standing:
             return []
-        stage = self._as_now.queued((*self._situation.adrift, *evicted))
-        own = {demand.key for demand in evicted}
-        return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in own]
+        stage = self._as_now.queued((*self._situation.adrift, *evicted), moving=self._own)
+        return [key for key in stage.rehearse(self._claims, Arrival.BEFOREHAND).left if key in self._own]
 
     @functools.cached_property
     def _ways(self) -> tuple[_Way, ...]:
@@ -182,7 +183,7 @@ class Departure:
     def _left(self, way: _Way, evicted: Sequence[Demand]) -> list[str]:
         """Everybody who is left over, and the pods of buffers that have no room beside those who are bound."""
         queue = (*self._situation.waiting, *evicted)
-        stage = self._stage(way).queued(queue)
+        stage = self._stage(way).queued(queue, moving=self._own)
         bound = stage.rehearse(self._claims, Arrival.BEFOREHAND, turns=self._turns.of(evicted, way.leaving))
         if not self._situation.buffered:
             return [*bound.left]
