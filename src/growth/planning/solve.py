@@ -14,7 +14,7 @@ from growth.cluster.shapes import Shapes
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.planning.attempts import Claim
 from growth.planning.classes import Compiler, Draft, PodClass
-from growth.planning.cost import Search, Trial, certificate
+from growth.planning.cost import Search, certificate
 from growth.planning.drawn import AfterDrawings, Drawn
 from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
@@ -37,6 +37,7 @@ from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
 from growth.planning.taints import untolerated
 from growth.planning.topology import Rule
+from growth.planning.trials import Trial
 from growth.units.resources import add
 
 # Types that a claim lists; more only where `minValues` needs them, because a claim is to stay small.
