@@ -27,8 +27,6 @@ SCORED: Final = ("cpu", "memory")
 # nodes there are, but never less than these.
 FEW: Final = 100
 LEAST_PERCENT: Final = 5
-
-
 _NOTHING: Final = np.iinfo(np.int64).min  # every node has it, even one that holds more than it has
 _NOBODY: Final = np.iinfo(np.int64).max
 # So many nodes are looked at one by one rather than all at once on arrays.
@@ -104,8 +102,7 @@ class Binding:
                     unsaid[resource, at] += (kind.scored[resource] - kind.asked[resource]) * pods
         self._room = scores.Room(allocatable, asked, asked + unsaid, by_change=by_change)
         self._present: Bools = np.zeros(number, dtype=np.bool_)
-        self._order: Ints = np.zeros(0, dtype=np.int64)
-        self._twice = self._order  # one round after the other
+        self._walk: Ints = np.zeros(0, dtype=np.int64)  # the order of many nodes, two rounds of it
         self._start = 0
         self._books = Books(nodes.nodes, placed, csi, ports)
         self._tallies = {count: Tally(count, nodes) for kind in pending for count in _read(kind)}
@@ -120,15 +117,13 @@ class Binding:
 
     def save(self) -> Callable[[], None]:
         """Remembers what is bound and ready now; the result makes it so again."""
-        free, present, order, start = self._free.copy(), self._present.copy(), (self._order, self._twice), self._start
+        free, present, walk, start = self._free.copy(), self._present.copy(), self._walk, self._start
         parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
-
         changed, mark = tuple(self._changed), next(self._saved)
         self._mark, self._base = mark, len(changed)
 
         def restore() -> None:
-            self._free, self._present, self._start = free.copy(), present.copy(), start
-            self._order, self._twice = order
+            self._free, self._present, self._walk, self._start = free.copy(), present.copy(), walk, start
             for part in parts:
                 part()
             for seen in self._seen.values():
@@ -155,8 +150,7 @@ class Binding:
         for seen in self._seen.values():
             seen.here = seen.static & self._present
         if int(self._present.sum()) >= FEW:
-            self._order = _by_zones(self._nodes, self._present)
-            self._twice = np.concatenate([self._order, self._order])
+            self._walk = np.tile(_by_zones(self._nodes, self._present), 2)
 
     def bind(self, kind: Kind) -> int | None:
         """The node that the pod is bound to, by its index; None where no node takes it. Of the best ones it is the first."""
@@ -181,7 +175,7 @@ class Binding:
         fine = self._fitting(kind, seen)
         if fine is None or not fine.any():
             return None
-        if len(self._order):
+        if len(self._walk):
             self._look_at_some(fine)
         total = self._standing(kind, seen).score
         if kind.pulls:
@@ -340,10 +334,10 @@ class Binding:
 
     def _look_at_some(self, fine: Bools) -> None:
         """Leaves only as many of the nodes as kube-scheduler looks for, going on where it stopped the last time."""
-        number = len(self._order)
+        number = len(self._walk) // 2
         percent = max(50 - number // 125, LEAST_PERCENT)
         enough = max(number * percent // 100, FEW)
-        turned = self._twice[self._start : self._start + number]
+        turned = self._walk[self._start : self._start + number]
         found = np.cumsum(fine[turned])
         if found[-1] <= enough:
             return

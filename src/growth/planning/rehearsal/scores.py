@@ -33,7 +33,6 @@ class Room:
         self._parts = np.maximum(self._has.sum(axis=0), 1)
         self._both: Bools = np.asarray(self._has.all(axis=0))
         self._plain = bool(self._both.all())
-        self._halved = 2 if self._plain else self._parts
         self._allocatable = np.where(self._has, allocatable, 1)
         self._shares = self._allocatable.astype(np.float64)
         self._shares_of: list[tuple[float, float]] = list(zip(*self._shares.tolist(), strict=True))
@@ -63,9 +62,9 @@ class Room:
         total = 0
         for resource in (0, 1):
             has = self._shares_of[node][resource]
-            if self._plain or self._has[resource, node]:
+            if self._has[resource, node]:
                 total += max(int(self._left[resource, node]) - scored[resource], 0) * MOST // int(has)
-        total //= 2 if self._plain else int(self._parts[node])
+        total //= int(self._parts[node])
         if asked != (0, 0):
             balanced = self._balanced_at(node, asked)
             change = MOST // 2 + (MOST // 2 + balanced - int(self._balance[node])) // 2
@@ -102,7 +101,7 @@ class Room:
         if not self._plain:
             shares *= self._has
         total: Ints = shares[0] + shares[1]
-        total //= self._halved
+        total //= self._parts
         return total
 
     def _balanced(self, asked: tuple[int, int]) -> Ints:

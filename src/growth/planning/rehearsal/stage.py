@@ -165,9 +165,7 @@ class Stage:
             # Who is in front of them all is bound as the last time.
             started, pending = self._started(scene, arrival, next(arrivals), pending)
             order = started.order
-            pending = self._bind(scene, pending, order, started)
-            for leaving in self._leaving(binding, turns, nodes):
-                pending = self._bind(scene, [*pending, *leaving], order)
+            pending = self._bind_turns(scene, pending, order, turns, started)
             turns = ()
         else:
             scene.clear()
@@ -178,9 +176,7 @@ class Stage:
                 told = {key: here[number] for key, number in meant.items() if number in here}
                 pending = self._bind_told(scene, pending, order, told)
                 continue
-            pending = self._bind(scene, pending, order)
-            for leaving in self._leaving(binding, turns, nodes):
-                pending = self._bind(scene, [*pending, *leaving], order)
+            pending = self._bind_turns(scene, pending, order, turns)
             turns = ()
             if arrival is Arrival.ONE_BY_ONE and all(kind.plain for kind in self._kinds):
                 break
@@ -289,6 +285,20 @@ class Stage:
                     waiting.append((key, kind))
             left += self._bind(scene, waiting, order)
         return left
+
+    def _bind_turns(
+        self,
+        scene: "_Scene",
+        pending: list[tuple[str, Kind]],
+        order: list[tuple[str, str | int]],
+        turns: Sequence[Mapping[str, str]],
+        started: "_Round | None" = None,
+    ) -> list[tuple[str, Kind]]:
+        """Tries everybody, and with each turn those who leave then; who is still left."""
+        pending = self._bind(scene, pending, order, started)
+        for leaving in self._leaving(scene.binding, turns, scene.nodes):
+            pending = self._bind(scene, [*pending, *leaving], order)
+        return pending
 
     def _started(
         self, scene: "_Scene", arrival: Arrival, batch: Sequence[int], pending: list[tuple[str, Kind]]
