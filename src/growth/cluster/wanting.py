@@ -35,6 +35,11 @@ def movable(pod: CachedPod) -> bool:
     return pod.owner is None or pod.owner.kind not in _OF_NODES
 
 
+def is_placeless(pod: CachedPod) -> bool:
+    """Whether the pod is on no node, and neither done nor going."""
+    return not pod.node_name and pod.deleting is None and not is_done(pod)
+
+
 def waits_for(pod: CachedPod) -> str:
     """What a pod without a node waits for before a machine would help it; empty for nothing."""
     if pod.deleting is not None:
@@ -54,4 +59,4 @@ def preempts(pod: CachedPod) -> bool:
 
 def wants_machine(pod: CachedPod) -> bool:
     """Whether a machine would help the pod now: no node, no gate, no promise of one, and not about to go."""
-    return not pod.node_name and not is_done(pod) and movable(pod) and not waits_for(pod)
+    return is_placeless(pod) and movable(pod) and not waits_for(pod)

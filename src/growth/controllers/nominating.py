@@ -16,7 +16,7 @@ from typing import Final
 
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod
-from growth.cluster.wanting import is_done, key_of
+from growth.cluster.wanting import is_placeless, key_of
 from growth.controllers.environment import Environment
 from growth.kube.errors import ConfigError, Forbidden, GateClosed, KubeError
 from growth.telemetry.logs import logger
@@ -72,14 +72,7 @@ class Nominating:
 
     def _waits(self, pod: CachedPod) -> bool:
         now = self._env.state.pods.store.get(pod.name, pod.namespace)
-        return (
-            now is not None
-            and now.uid == pod.uid
-            and not now.node_name
-            and not now.nominated_node_name
-            and now.deleting is None
-            and not is_done(now)
-        )
+        return now is not None and now.uid == pod.uid and is_placeless(now) and not now.nominated_node_name
 
 
 async def write_name(env: Environment, pod: CachedPod, node: str | None) -> bool:
@@ -99,6 +92,6 @@ async def write_name(env: Environment, pod: CachedPod, node: str | None) -> bool
         env.planned.refused = True
         return False
     except KubeError as error:
-        _log.warning("a pod could not be nominated", Pod=key_of(pod), Node=node, error=str(error))
+        _log.warning("a nomination could not be written", Pod=key_of(pod), Node=node or "", error=str(error))
         return False
     return True

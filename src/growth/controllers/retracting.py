@@ -12,7 +12,7 @@ from growth.api import names
 from growth.api.nodes import Node
 from growth.api.requests import requests_of
 from growth.cluster.shapes import CachedPod
-from growth.cluster.wanting import is_done, key_of
+from growth.cluster.wanting import is_done, is_placeless, key_of
 from growth.controllers.environment import Environment
 from growth.controllers.nominating import write_name
 from growth.controllers.reconciler import Reconciler
@@ -81,7 +81,7 @@ class Retracting:
 
 
 def _is_promised(pod: CachedPod) -> bool:
-    return bool(pod.nominated_node_name) and not pod.node_name and pod.deleting is None and not is_done(pod)
+    return bool(pod.nominated_node_name) and is_placeless(pod)
 
 
 def _priority(pod: CachedPod) -> int:
