@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from growth.api import names
 from growth.cluster.snapshot import NodeView
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Room
-from growth.planning.disruption.search import Found, SearchOptions, believing, consolidating
-from growth.planning.disruption.search.course import Course
+from growth.planning.disruption.search import Found, SearchOptions, consolidating
+from growth.planning.disruption.search.course import Course, Step
+from growth.planning.disruption.search.departing import Answer
 from tests.unit.planning.builders import (
     EURO,
     HOST,
@@ -390,11 +392,11 @@ def test_a_decision_for_many_nodes_takes_back_no_more_than_it_must() -> None:
 def test_where_all_moves_are_too_many_those_are_made_that_save_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves that are not believed together do not keep one that is believed alone."""
 
-    def left_over(course: Course, _: frozenset[str]) -> tuple[list[str], bool]:
-        keys = [key for step in course.steps for at in step.nodes for key in course.ground.evicted[at]]
-        return (keys if len(course.steps) > 1 else []), True
+    def rehearsed(course: Course, steps: Sequence[Step], _: frozenset[str]) -> Answer:
+        keys = [key for step in steps for at in step.nodes for key in course.ground.evicted[at]]
+        return Answer(keys if len(steps) > 1 else (), crowded=True, orders=1)
 
-    monkeypatch.setattr(believing, "_left_over", left_over)
+    monkeypatch.setattr(Course, "rehearsed", rehearsed)
     nodes = [owned(name, *pods(1, name), price=price) for name, price in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
     made = found(*nodes, owned("d", *pods(1, "d"), of=LARGE), candidates="a b c")
     assert gone(made) == ["b"]

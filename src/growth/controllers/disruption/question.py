@@ -27,7 +27,7 @@ from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
-from growth.planning.disruption.search.believing import Departure, left_over
+from growth.planning.disruption.search.departing import Departure, left_over
 from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.situating import Facts, situated
 from growth.planning.rehearsal import Arrival, Stage

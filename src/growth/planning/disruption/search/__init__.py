@@ -10,7 +10,8 @@ resting        which pods were moved a moment ago
 asked          the question of a search, by which its answer is found again
 course         a decision as it grows
 exchanging     nodes that are replaced
-believing      whether kube-scheduler would find a place for everybody
+departing      whom kube-scheduler would leave without a place if nodes went
+believing      steps that buy more or are taken back until it would leave nobody
 turns          who leaves before whom, and counts where it is until then
 orders         in which orders they may come back
 besides        machines for those who would have none

@@ -20,6 +20,7 @@ from growth.planning.disruption.search.allowance import Allowance
 from growth.planning.disruption.search.asked import Asked, asked
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
+from growth.planning.disruption.search.departing import Answers
 from growth.planning.disruption.search.exchanging import Exchange
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
@@ -86,6 +87,7 @@ class _Search:
         self._grounds: dict[tuple[str, ...], Ground] = {}
         self._sights: dict[tuple[Ground, tuple[int, ...]], Sight] = {}
         self._shops: dict[Ground, Shop] = {}
+        self._answers = Answers(situation)
         self.steps = 0
 
     def within(self, rooms: Mapping[str, Room]) -> Course:
@@ -210,7 +212,15 @@ class _Search:
     def _course(
         self, candidates: Sequence[OwnedNode], rooms: Mapping[str, Room], doubted: Mapping[str, Kept]
     ) -> Course:
-        course = Course(self._situation, candidates, rooms, self._options, doubted=doubted, ground=self._ground)
+        course = Course(
+            self._situation,
+            candidates,
+            rooms,
+            self._options,
+            doubted=doubted,
+            ground=self._ground,
+            answers=self._answers,
+        )
         course.spent = self.steps
         return course
 

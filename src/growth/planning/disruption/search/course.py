@@ -8,6 +8,7 @@ from growth.planning.attempts import Claim
 from growth.planning.disruption import balanced, words
 from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Room, Situation
 from growth.planning.disruption.search.allowance import Allowance
+from growth.planning.disruption.search.departing import Answer, Answers
 from growth.planning.disruption.search.ground import Ground, Trial
 from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.disruption.search.resting import Resting
@@ -34,8 +35,12 @@ class Course:
         *,
         doubted: Mapping[str, Kept],
         ground: Callable[[Sequence[OwnedNode]], Ground],
+        answers: Answers,
     ) -> None:
-        """`doubted` are candidates of which is known why they must stay; `ground` makes the ground for those that may go."""
+        """`doubted` are candidates of which is known why they must stay; `ground` makes the ground for those that may go.
+
+        `answers` are those of the situation, which other courses have asked for too.
+        """
         self.situation = situation
         self.options = options
         self.allowance = Allowance(rooms)
@@ -50,6 +55,7 @@ class Course:
         self._totals = balanced.totals(situation) if self._with_balance else {}
         self.ground = ground([node for node in candidates if self._may_go(node)])
         self.shop = Shop(self.ground, options.node_cost)
+        self.answers = answers
         self.steps: list[Step] = []
         self.claims: dict[tuple[int, ...], Sequence[Claim]] = {}
         self.where: dict[str, str | int] = {}
@@ -124,6 +130,18 @@ class Course:
         self.allowance.take(nodes, [str(each.planned.pool) for each in step.bought])
         for node in nodes:
             self.why.pop(node.name, None)
+
+    def rehearsed(self, steps: Sequence[Step], waiting: frozenset[str]) -> Answer:
+        """Whom these steps would leave without a place. An answer that is known counts as the work that it once was: how
+        far a search comes does not depend on what was asked before.
+        """
+        ground = self.ground
+        nodes = [at for step in steps for at in step.nodes]
+        evicted = [ground.demands[key] for at in nodes for key in ground.evicted[at]]
+        gone = tuple(ground.nodes.nodes[at].name for at in nodes)
+        answer = self.answers.of(gone, evicted, [each.planned for step in steps for each in step.bought], waiting)
+        ground.steps += answer.orders * len(evicted)
+        return answer
 
     @property
     def savings(self) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 from growth.planning.classes import PodClass
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Replacement
-from growth.planning.disruption.search.believing import Departure
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.ground import More, Trial
 from growth.planning.disruption.search.orders import orders
@@ -262,14 +261,14 @@ class Exchange:
         trial = self._ground.with_purchase(group, *way.drawings)
         return trial if trial is None or way.more is None else self._ground.with_more(trial, way.more)
 
-    def _left_over(self, group: Sequence[int], bought: _Bought) -> list[str]:
+    def _left_over(self, group: Sequence[int], bought: _Bought) -> Sequence[str]:
         """The pods that kube-scheduler would leave over if there were only the machines that are bought for them.
 
         In whichever order they come back.
         """
         ground = self._ground
         if len(bought) < 2:
-            return []  # what fits on one machine fits in any order
+            return ()  # what fits on one machine fits in any order
         on_machines = {key for each in bought for key in each.planned.pods}
         demands = [ground.demands[key] for at in group for key in ground.evicted[at] if key in on_machines]
         alone = dataclasses.replace(ground.situation.snapshot, nodes=())
@@ -278,24 +277,12 @@ class Exchange:
             ground.steps += len(queue)
             left = stage.queued(queue).rehearse([each.planned for each in bought], Arrival.AT_ONCE).left
             if left:
-                return list(left)
-        return []
-
-    def _left_over_among_all(self, group: Sequence[int], bought: _Bought) -> list[str]:
-        """The pods that kube-scheduler would leave over if these nodes went and nothing else changed."""
-        ground = self._ground
-        evicted = [ground.demands[key] for at in group for key in ground.evicted[at]]
-        departure = Departure(
-            ground.situation,
-            gone=[ground.nodes.nodes[at].name for at in group],
-            evicted=evicted,
-            claims=[each.planned for each in bought],
-        )
-        for left in departure.in_any_order(ground.waiting):
-            ground.steps += len(evicted)
-            if left:
                 return left
-        return []
+        return ()
+
+    def _left_over_among_all(self, group: Sequence[int], bought: _Bought) -> Sequence[str]:
+        """The pods that kube-scheduler would leave over if these nodes went and nothing else changed."""
+        return self._course.rehearsed([Step(tuple(group), bought)], self._ground.waiting).left
 
     def _make(self, group: tuple[int, ...], way: _Way) -> None:
         """The same trial as a moment ago, to stay."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from growth.api import names
 from growth.planning.disruption.model import Move, OwnedNode, Replacement, Situation
-from growth.planning.disruption.search.believing import left_over
+from growth.planning.disruption.search.departing import left_over
 from growth.planning.disruption.search.ground import Ground, Trial
 from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.plan import PlannedClaim
