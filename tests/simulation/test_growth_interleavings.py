@@ -14,6 +14,7 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json, Kind
 from growth.api.nodes import NODE
 from growth.api.pods import POD, Pod
+from growth.controllers.growth import marking
 from growth.controllers.growth.removals import Removals
 from growth.controllers.growth.scaling import ScaleDown
 from growth.controllers.settings import ControllerSettings
@@ -196,6 +197,36 @@ def test_a_look_that_is_long_ago_is_not_acted_upon(seconds: float, asked: int) -
         return len((await stage.admin.list(NODE_REMOVAL_REQUEST)).items)
 
     assert on_stage(body, settings=SETTINGS, api=lambda api: SlowBooks(api, seconds=seconds)).value == asked
+
+
+class PromisedMeanwhile(MemoryApi):
+    """A plan sends pods to the node while the pool's books are written: it is nominated, and loses its mark."""
+
+    def __init__(self, api: MemoryApi) -> None:
+        super().__init__(api._server, user="growth")
+        self.stage: Stage | None = None
+
+    async def patch(self, kind: Kind[T], name: str, *args: Any, **how: Any) -> T:
+        written = await super().patch(kind, name, *args, **how)
+        if kind == GROWTH_POOL and self.stage is not None:
+            self.stage.env.state.nominate(NAME, seconds=120.0)
+            await marking.unmark(self, await self.get(NODE, NAME))
+        return written
+
+
+def test_a_node_that_was_promised_to_pods_meanwhile_is_not_asked_to_go() -> None:
+    """The removal would end by itself, but nobody should see it begin."""
+
+    async def body(stage: Stage) -> int:
+        assert isinstance(stage.env.api, PromisedMeanwhile)
+        stage.env.api.stage = stage
+        await prepare(stage)
+        await stage.start(ScaleDown(stage.env))
+        await asyncio.sleep(30)
+        assert stage.env.state.nominated(NAME)
+        return len((await stage.admin.list(NODE_REMOVAL_REQUEST)).items)
+
+    assert on_stage(body, settings=SETTINGS, api=PromisedMeanwhile).value == 0
 
 
 def test_without_a_pod_the_machine_goes() -> None:

@@ -239,6 +239,19 @@ def test_a_removal_that_is_asked_for_is_judged_as_the_end_of_its_machine() -> No
         assert len(history.said) == said, (invariant.name, tainted, reason)
 
 
+def test_a_removal_may_be_asked_for_in_the_blink_after_the_mark_went() -> None:
+    """It looks at the mark itself; a claim does not, and what was unmarked a while ago was known to be."""
+    removal = {"metadata": {"name": "one", "uid": "uid-removal"}, "spec": {"nodeClaimName": "one", "reason": "Empty"}}
+    for seconds, which, said in ((0.5, REMOVALS, 0), (1.5, REMOVALS, 1), (0.5, CLAIMS, 1)):
+        history = running(safety.Unknown(), tainted=True)
+        history.put(NODES, node(tainted=False), at=100.0 - seconds)
+        if which == REMOVALS:
+            history.put(REMOVALS, removal, by=GROWTH, at=100.0)
+        else:
+            history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (seconds, which)
+
+
 def test_limits_and_caps_hold() -> None:
     """One claim more than the limit is one too many, and so is one coin."""
     history = History(Limits(NO_CAPS))

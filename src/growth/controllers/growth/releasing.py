@@ -10,7 +10,7 @@ from typing import Final
 
 from growth.api import names, reservations
 from growth.api.conditions import is_true
-from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, OVER_LIMIT, GrowthPool, NodeRemovalRequest
+from growth.api.growthpools import EMPTY, GROWTH_POOL, NODE_REMOVAL_REQUEST, OVER_LIMIT, GrowthPool, NodeRemovalRequest
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.reservations import Reservation, ReservationError
 from growth.cluster.machines import types_of
@@ -73,8 +73,11 @@ class Releasing:
         return {name: each for name, each in found.items() if (name, each.at) not in given_up}
 
     async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str, *, until: float) -> bool:
+        state = self._env.state
         if self._env.clock.monotonic() > until:
             return False
+        if reason == EMPTY and (state.nominated(claim.metadata.name) or state.nominated(claim.status.node_name)):
+            return False  # pods were promised a place there while the books were written
         try:
             await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=reason))
         except AlreadyExists:

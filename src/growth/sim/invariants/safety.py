@@ -16,6 +16,7 @@ from growth.sim.invariants.books import (
     PODS,
     POOL_LABEL,
     POOLS,
+    REMOVALS,
     SCALE_DOWN,
     deleting,
     has_condition,
@@ -23,7 +24,7 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
-from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
+from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES, replaces
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
@@ -227,7 +228,8 @@ class Unknown(Quiet):
     """`patience` is how long (seconds) a machine may take to come up at least; a wall clock may be wrong by minutes.
 
     One whose Node registered may be given up sooner where the cloud denied it twice, `CONFIRM_SECONDS` apart: while its Node
-    is not ready nobody could know better.
+    is not ready nobody could know better. And the removal of a machine may be asked for that has lost its mark in the blink
+    before: two who both believe to lead decide at once, and a removal looks at the mark itself before it does anything.
     """
 
     name = "unknown"
@@ -235,12 +237,15 @@ class Unknown(Quiet):
 
     def __init__(self, *, patience: float = 900.0) -> None:
         self._patience = patience - MOST_WRONG_SECONDS
+        self._marked_until: dict[str, float] = {}  # by the UID of a Node
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if step.which == NODES and step.old is not None and _marked(step.old):
+            self._marked_until[step.old["metadata"]["uid"]] = step.at
         if case.now - case.sent > LATE_SECONDS:
             return
         node = voluntary(step, case.books)
-        if node is not None and not tainted(node, DISRUPTED) and not tainted(node, SCALE_DOWN):
+        if node is not None and not _marked(node) and not self._a_blink_ago(step, node, case):
             name = node["metadata"]["name"]
             yield Complaint(
                 f"claim {step.key[1]} of Node {name}, which is ready and untainted, was deleted", (step.key[1],)
@@ -248,6 +253,11 @@ class Unknown(Quiet):
         age = self._coming_up(step, case)
         if age is not None and age < self._patience:
             yield Complaint(f"claim {step.key[1]} was given up after {age:.0f} s while it came up", (step.key[1],))
+
+    def _a_blink_ago(self, step: Step, node: Json, case: Case) -> bool:
+        """Whether a removal is asked for of a Node whose mark its sender may have seen."""
+        until = self._marked_until.get(node["metadata"]["uid"], float("-inf"))
+        return step.which == REMOVALS and case.sent - until < BLINK_SECONDS
 
     @staticmethod
     def _coming_up(step: Step, case: Case) -> float | None:
@@ -269,6 +279,10 @@ class Unknown(Quiet):
         if has_condition(claim, "Registered") and _denied_twice(denied, case.now):
             return None
         return case.now - (parse_time(claim["metadata"]["creationTimestamp"]) - EPOCH).total_seconds()
+
+
+def _marked(node: Json) -> bool:
+    return tainted(node, DISRUPTED) or tainted(node, SCALE_DOWN)
 
 
 def _denied_twice(times: Sequence[float], now: float) -> bool:
