@@ -3,17 +3,22 @@
 Those are pods that leave a machine: kube-scheduler binds them on a node that is up and has room, long before another machine
 could come, and that machine would then be removed again. And pods of buffers: they keep room, and whoever comes in their
 place is bound where it is. A pod that waits has its wishes: kube-scheduler has just said that no node takes it.
+
+Room is where there is some without regard to wishes; and, for who leaves, where kube-scheduler would seat all in its own
+order, which may be kinder to a pod with few places than ours.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from growth.cluster.counting import Books
 from growth.cluster.snapshot import Demand, Snapshot
 from growth.planning.plan import Filled, Plan
+from growth.planning.rehearsal import Stage
 from growth.planning.solve import Options
 
 Planner = Callable[[Snapshot, Sequence[Demand], Options], Plan]
+Room = Mapping[str, tuple[str, ...]]  # who has a place on a node, by its name
 
 
 def for_no_wish(
@@ -26,35 +31,61 @@ def for_no_wish(
     virtual: Set[str],
 ) -> Plan:
     """What `planned` makes of the demands; or, where that is cheaper and leaves nobody out, of those without the pods that
-    do without their wishes. `leaving` and `virtual` are such pods, by key.
+    have room. `leaving` and `virtual` are such pods, by key.
     """
     plan = planned(snapshot, demands, options)
     modest = leaving | virtual
-    if not options.respect_preferences or not any(key in modest for claim in plan.claims for key in claim.pods):
+    if not any(key in modest for claim in plan.claims for key in claim.pods):
         return plan
+    best = plan
+    for room in _rooms(planned, snapshot, demands, options, leaving=leaving, virtual=virtual):
+        settled = {key: name for name, keys in room.items() for key in keys}
+        rest = [each for each in demands if each.key not in settled]
+        other = planned(_holding(snapshot, demands, room), rest, options)
+        if other.hourly < best.hourly and len(other.unplaced) <= len(plan.unplaced):
+            best = _together(other, room, settled)
+    return best
+
+
+def _rooms(
+    planned: Planner,
+    snapshot: Snapshot,
+    demands: Sequence[Demand],
+    options: Options,
+    *,
+    leaving: Set[str],
+    virtual: Set[str],
+) -> Iterator[Room]:
     up = {node.name for node in snapshot.nodes if node.initialized}
-    room: dict[str, tuple[str, ...]] = {}
-    for filled in planned(snapshot, demands, dataclasses.replace(options, respect_preferences=False)).filled:
-        content = modest if filled.name in up else virtual
-        if keys := tuple(key for key in filled.pods if key in content):
-            room[filled.name] = keys
-    settled = {key: name for name, keys in room.items() for key in keys}
-    if not settled:
-        return plan
-    rest = [each for each in demands if each.key not in settled]
-    other = planned(_holding(snapshot, demands, room), rest, options)
-    if other.hourly >= plan.hourly or len(other.unplaced) > len(plan.unplaced):
-        return plan
-    for filled in other.filled:
-        room[filled.name] = (*room.get(filled.name, ()), *filled.pods)
+    if options.respect_preferences:
+        room: dict[str, tuple[str, ...]] = {}
+        for filled in planned(snapshot, demands, dataclasses.replace(options, respect_preferences=False)).filled:
+            content = leaving | virtual if filled.name in up else virtual
+            if keys := tuple(key for key in filled.pods if key in content):
+                room[filled.name] = keys
+        if room:
+            yield room
+    if leaving and options.rehearse:
+        bound: dict[str, list[str]] = {}
+        for key, place in Stage(snapshot, demands).rehearse(()).order:
+            if key in leaving and isinstance(place, str) and place in up:
+                bound.setdefault(place, []).append(key)
+        if bound:
+            yield {name: tuple(keys) for name, keys in bound.items()}
+
+
+def _together(plan: Plan, room: Room, settled: Mapping[str, str]) -> Plan:
+    filled = dict(room)
+    for each in plan.filled:
+        filled[each.name] = (*filled.get(each.name, ()), *each.pods)
     return dataclasses.replace(
-        other,
-        filled=tuple(Filled(name, keys) for name, keys in sorted(room.items())),
-        order=(*settled.items(), *other.order),
+        plan,
+        filled=tuple(Filled(name, keys) for name, keys in sorted(filled.items())),
+        order=(*settled.items(), *plan.order),
     )
 
 
-def _holding(snapshot: Snapshot, demands: Sequence[Demand], room: dict[str, tuple[str, ...]]) -> Snapshot:
+def _holding(snapshot: Snapshot, demands: Sequence[Demand], room: Room) -> Snapshot:
     """With pods on nodes as if they were bound there, by the node's name."""
     shapes = {each.key: each.shape for each in demands}
     books = Books()
