@@ -103,6 +103,8 @@ class Followed:
             about = {"metadata": {"name": about, "uid": known.uid}, "spec": {}}
             if what == "claims":
                 about = {**a_claim("x", "", "", None), **about, "spec": a_claim("x", "", "", None)["spec"]}
+            if what == "pods":
+                about["spec"] = {"nodeName": known.object.node_name}  # a deletion shows the object as it last was
             if what == "attachments":
                 about["spec"] = {"nodeName": known.object.spec.node_name, "source": {}}
             kind = EventType.DELETED
