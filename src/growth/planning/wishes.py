@@ -5,7 +5,8 @@ could come, and that machine would then be removed again. And pods of buffers: t
 place is bound where it is. A pod that waits has its wishes: kube-scheduler has just said that no node takes it.
 
 Room is where there is some without regard to wishes; and, for who leaves, where kube-scheduler would seat all in its own
-order, which may be kinder to a pod with few places than ours.
+order, which may be kinder to a pod with few places than ours. Not for pods that must spread: until their machine is gone it
+stands where they count, and the model does not see it.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from growth.cluster.counting import Books
 from growth.cluster.snapshot import Demand, Snapshot
+from growth.planning.classes import DO_NOT_SCHEDULE
 from growth.planning.plan import Filled, Plan
 from growth.planning.rehearsal import Stage
 from growth.planning.solve import Options
@@ -65,13 +67,18 @@ def _rooms(
                 room[filled.name] = keys
         if room:
             yield room
-    if leaving and options.rehearse:
+    free = {each.key for each in demands if each.key in leaving and not _must_spread(each)}
+    if free and options.rehearse:
         bound: dict[str, list[str]] = {}
         for key, place in Stage(snapshot, demands).rehearse(()).order:
-            if key in leaving and isinstance(place, str) and place in up:
+            if key in free and isinstance(place, str) and place in up:
                 bound.setdefault(place, []).append(key)
         if bound:
             yield {name: tuple(keys) for name, keys in bound.items()}
+
+
+def _must_spread(demand: Demand) -> bool:
+    return any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in demand.shape.spec.topology_spread_constraints)
 
 
 def _together(plan: Plan, room: Room, settled: Mapping[str, str]) -> Plan:
