@@ -10,7 +10,7 @@ stands where they count, and the model does not see it.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from growth.cluster.counting import Books
 from growth.cluster.snapshot import Demand, Snapshot
@@ -39,8 +39,17 @@ def for_no_wish(
     modest = leaving | virtual
     if not any(key in modest for claim in plan.claims for key in claim.pods):
         return plan
+    up = {node.name for node in snapshot.nodes if node.initialized}
+    rooms: list[Room] = []
+    if options.respect_preferences:
+        content = planned(snapshot, demands, dataclasses.replace(options, respect_preferences=False)).filled
+        places = ((key, each.name) for each in content for key in each.pods)
+        rooms.append(_room(places, up, there=modest, anywhere=virtual))
+    if options.rehearse:
+        free = {each.key for each in demands if each.key in leaving and not _must_spread(each)}
+        rooms.append(_room(Stage(snapshot, demands).rehearse(()).order if free else (), up, there=free))
     best = plan
-    for room in _rooms(planned, snapshot, demands, options, leaving=leaving, virtual=virtual):
+    for room in filter(None, rooms):
         settled = {key: name for name, keys in room.items() for key in keys}
         rest = [each for each in demands if each.key not in settled]
         other = planned(_holding(snapshot, demands, room), rest, options)
@@ -49,32 +58,15 @@ def for_no_wish(
     return best
 
 
-def _rooms(
-    planned: Planner,
-    snapshot: Snapshot,
-    demands: Sequence[Demand],
-    options: Options,
-    *,
-    leaving: Set[str],
-    virtual: Set[str],
-) -> Iterator[Room]:
-    up = {node.name for node in snapshot.nodes if node.initialized}
-    if options.respect_preferences:
-        room: dict[str, tuple[str, ...]] = {}
-        for filled in planned(snapshot, demands, dataclasses.replace(options, respect_preferences=False)).filled:
-            content = leaving | virtual if filled.name in up else virtual
-            if keys := tuple(key for key in filled.pods if key in content):
-                room[filled.name] = keys
-        if room:
-            yield room
-    free = {each.key for each in demands if each.key in leaving and not _must_spread(each)}
-    if free and options.rehearse:
-        bound: dict[str, list[str]] = {}
-        for key, place in Stage(snapshot, demands).rehearse(()).order:
-            if key in free and isinstance(place, str) and place in up:
-                bound.setdefault(place, []).append(key)
-        if bound:
-            yield {name: tuple(keys) for name, keys in bound.items()}
+def _room(
+    places: Iterable[tuple[str, str | int]], up: Set[str], *, there: Set[str], anywhere: Set[str] = frozenset()
+) -> Room:
+    """Of all places those of `there` on nodes that are up, and those of `anywhere`."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key, name in places:
+        if isinstance(name, str) and key in (there if name in up else anywhere):
+            found[name] = (*found.get(name, ()), key)
+    return found
 
 
 def _must_spread(demand: Demand) -> bool:
