@@ -209,9 +209,10 @@ class State:
     def kept_for_buffer(self, node: str) -> bool:
         return node in self._kept
 
-    def nominated(self, node: str) -> bool:
-        """Whether the node (or claim) is wanted although no pod may be there."""
-        return node in self._kept or self._nominated.get(node, 0.0) > self._clock.monotonic()
+    def nominated(self, *names: str) -> bool:
+        """Whether a node is wanted although no pod may be there, by its names: its own and that of its claim."""
+        now = self._clock.monotonic()
+        return any(name in self._kept or self._nominated.get(name, 0.0) > now for name in names)
 
     # Pictures.
 

@@ -153,7 +153,7 @@ class Looking:
         env, window = self._env, self._env.settings.nomination
         if env.clock.monotonic() - self._began < window or up < window:
             return True
-        return env.state.nominated(node) or env.state.nominated(claim)
+        return env.state.nominated(node, claim)
 
 
 def _overlaid(

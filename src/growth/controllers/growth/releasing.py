@@ -73,10 +73,9 @@ class Releasing:
         return {name: each for name, each in found.items() if (name, each.at) not in given_up}
 
     async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str, *, until: float) -> bool:
-        state = self._env.state
         if self._env.clock.monotonic() > until:
             return False
-        if reason == EMPTY and (state.nominated(claim.metadata.name) or state.nominated(claim.status.node_name)):
+        if reason == EMPTY and self._env.state.nominated(claim.metadata.name, claim.status.node_name):
             return False  # pods were promised a place there while the books were written
         try:
             await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=reason))

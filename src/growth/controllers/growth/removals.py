@@ -190,13 +190,12 @@ class Removals:
         node = await self._node_of(claim)
         pods = await pods_on(env, node.metadata.name) if node is not None else ()
         pool = PoolRef.growth(claim.metadata.labels[names.POOL_LABEL])
-        names_ = {claim.metadata.name, node.metadata.name if node is not None else claim.metadata.name}
         return Scene(
             claim=claim,
             node=node,
             pods=tuple(pods),
             machine=await self._machine_of(request, claim),
-            wanted=any(map(env.state.nominated, sorted(names_))),
+            wanted=env.state.nominated(claim.metadata.name, node.metadata.name if node is not None else ""),
             paused=bool(why_paused(env, pool)) or (node is not None and marked_paused(node.metadata)),
         )
 

@@ -152,7 +152,7 @@ class ScaleDown:
                 due=marking.scale_down_at(node),
                 removal=going.has(claim),
                 leaving=leaving(node, claim),
-                wanted=state.nominated(node.metadata.name) or state.nominated(claim.metadata.name),
+                wanted=state.nominated(node.metadata.name, claim.metadata.name),
                 settling=self._settling(claim),
                 protected=node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
                 paused=marked_paused(node.metadata),

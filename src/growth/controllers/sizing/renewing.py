@@ -155,7 +155,7 @@ class Renewing:
             pods=pods,
             drifted=names.DRIFTED,
             ready=nodes[0].is_ready,
-            nominated=any(env.state.nominated(each.metadata.name) for each in items),
+            nominated=env.state.nominated(*(each.metadata.name for each in items)),
             protected=any(each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in items),
             paused=any(marked_paused(each.metadata) for each in items),
             ends=claim.spec.termination_grace_period is not None,
