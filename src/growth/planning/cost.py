@@ -66,8 +66,9 @@ MANY_WAIT = 110
 UPHEAVAL = Fraction(1, 3)
 # How often machines are added for pods that are left over.
 ROUNDS = 6
-# A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many.
-UNSETTLED = 16
+# A plan that was rehearsed to the end wins over one that was not and seems to save less than one part in so many. Under
+# rules less: a machine that is added there draws other pods away, and who is left when it happens is bought for cheaper.
+UNSETTLED, UNSETTLED_UNDER_RULES = 16, 40
 # Plans whose prices differ by less than one part in so many are equal.
 EQUAL = 100
 # Pods are told their machines where it saves so much: another plan costs at least so many percent. Telling is a write a pod.
@@ -111,6 +112,7 @@ class Search:
         most = BOUND_FOR_FEW if self._pods <= SMALL else MOST
         self._rehearsals = max(FEWEST, min(most, BOUND_PODS // max(1, self._pods)))
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
+        self._unsettled = UNSETTLED_UNDER_RULES if self._ruled else UNSETTLED
         self._arrivals: tuple[Arrival, ...] = ARRIVALS
         self._few = few(self._pods)
         self._tried: set[tuple[object, ...]] = set()  # machines that were rehearsed, as they come
@@ -178,11 +180,13 @@ class Search:
         every = np.ones(len(self._goods.columns), dtype=np.bool_)
         self._pack(self._drawn(draw(self._goods, counts, worth, columns=every)), self._rows)
         cheap = [each for each in self._trials if self._order(each) <= (chosen.trial.unplaced, most)]
+        told = []
         for trial in sorted(cheap, key=self._order)[:TOLD]:
             _, found = self._settled(trial, worth, most=most, told=True)
             if found is not None and found.settled:
                 return found
-        return chosen
+            told += [] if found is None else [found]
+        return min(told, key=self._rank, default=chosen)
 
     def _pack(self, drawings: Sequence[Drawn] | None, rows: Mapping[PodClass, int]) -> Trial:
         trial = self._packed(drawings, rows)
@@ -261,7 +265,7 @@ class Search:
 
     def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
         """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
-        return rank[0], rank[1] + rank[1] // UNSETTLED
+        return rank[0], rank[1] + rank[1] // self._unsettled
 
     def _rank(self, found: Found) -> tuple[int, int]:
         return found.trial.unplaced, found.cost
@@ -357,11 +361,11 @@ class Search:
             worst = worst if again is trial else 0
             trial = again
         # Machines that are added may only draw other pods away: then it is cheaper to buy for who is left when it happens.
-        cheapest = min(seen, key=lambda each: each.cost)
+        cheapest = min(_by_bad_days(seen), key=lambda each: each.cost)
         if nearly >= len(self._arrivals) and cheapest.many:
             seen[-1] = dataclasses.replace(seen[-1], settled=True)  # better a few at once than many
         last = seen[-1]
-        fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // UNSETTLED
+        fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // self._unsettled
         return seen[0], last if fine else cheapest
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
@@ -432,3 +436,13 @@ def certificate(
     if len({shelf.pool.weight for shelf in begun}) > 1 or len(begun) > len(pools):
         rules.append("the order of pools")
     return found.least, (*ignored([(pods, placed[pods]) for pods in classes]), *sorted(rules))
+
+
+def _by_bad_days(seen: Sequence[Found]) -> Iterator[Found]:
+    """The plans once each: as they are at best, unless machines may also arrive so that many pods are left over."""
+    views: dict[int, list[Found]] = {}
+    for each in seen:
+        views.setdefault(id(each.trial), []).append(each)
+    for found in views.values():
+        bad = [each for each in found if each.many]
+        yield max(bad, key=lambda each: each.cost) if bad else min(found, key=lambda each: each.cost)

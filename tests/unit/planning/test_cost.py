@@ -191,6 +191,30 @@ def test_pods_are_told_their_machines_where_a_bad_day_would_cost_more_than_first
     assert (len(made.claims), made.told) == (15, told)
 
 
+def test_pods_are_told_their_machines_though_some_would_be_left_over_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Under rules kube-scheduler's order may leave some over whatever they are told: fewer than if they were told nothing.
+
+    Machines that come one by one would hold all; that does not count where they may also come at once.
+    """
+    machines = pool("default", kind("k", 4, "16Gi", price=0.1))
+    wanted = [pod(f"a{i:03}", cpu="900m", memory="1Gi") for i in range(248)]
+    wanted += [pod(f"z{i:03}", cpu="3500m", memory="1Gi") for i in range(62)]
+    wanted += [pod(f"r{i}", cpu="100m", labels={"app": "r"}, spread=[spread(HOST, app="r")]) for i in range(3)]
+    rehearse = Stage.rehearse
+
+    def unlucky(
+        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
+    ) -> Rehearsal:
+        found = rehearse(self, claims, arrival, told=told)
+        return dataclasses.replace(found, left=(*found.left, *claims[0].pods[:3])) if told else found
+
+    monkeypatch.setattr(Stage, "rehearse", unlucky)
+    made = plan(machines, wanted, options=COST).plan
+    assert (made.told, len(made.claims)) == (True, 124)
+
+
 def test_pods_are_told_nothing_where_kube_scheduler_packs_well_enough() -> None:
     """Telling is a write a pod."""
     made = plan(pool("default", kind("k", 4, "16Gi", price=0.1)), pods(40, cpu="1", memory="4Gi"), options=COST).plan
