@@ -112,7 +112,6 @@ class Search:
         most = BOUND_FOR_FEW if self._pods <= SMALL else MOST
         self._rehearsals = max(FEWEST, min(most, BOUND_PODS // max(1, self._pods)))
         self._ruled = any(each.kept_away or variant.rules for each in classes for variant in each.variants)
-        self._unsettled = UNSETTLED_UNDER_RULES if self._ruled else UNSETTLED
         self._arrivals: tuple[Arrival, ...] = ARRIVALS
         self._few = few(self._pods)
         self._tried: set[tuple[object, ...]] = set()  # machines that were rehearsed, as they come
@@ -263,9 +262,9 @@ class Search:
             most = 0
         return itertools.islice(each(), max(FEWEST_DRAWN, most))
 
-    def _dearer(self, rank: tuple[int, int]) -> tuple[int, int]:
+    def _dearer(self, cost: int) -> int:
         """What a plan may cost that was rehearsed to the end, where a cheaper one was not."""
-        return rank[0], rank[1] + rank[1] // self._unsettled
+        return cost + cost // (UNSETTLED_UNDER_RULES if self._ruled else UNSETTLED)
 
     def _rank(self, found: Found) -> tuple[int, int]:
         return found.trial.unplaced, found.cost
@@ -285,7 +284,8 @@ class Search:
         change little if demand changed a little. Among equals the one whose largest machine holds least.
         """
         settled = [each for each in found if each.settled]
-        if settled and min(map(self._rank, settled)) <= self._dearer(min(map(self._rank, found))):
+        fewest, least = min(map(self._rank, found))
+        if settled and min(map(self._rank, settled)) <= (fewest, self._dearer(least)):
             found = [found[0], *settled]
         fewest, least = min(map(self._rank, found))
         first = found[0].cost if found[0].trial.unplaced == fewest else fine
@@ -365,7 +365,7 @@ class Search:
         if nearly >= len(self._arrivals) and cheapest.many:
             seen[-1] = dataclasses.replace(seen[-1], settled=True)  # better a few at once than many
         last = seen[-1]
-        fine = last.settled and last.cost <= cheapest.cost + cheapest.cost // self._unsettled
+        fine = last.settled and last.cost <= self._dearer(cheapest.cost)
         return seen[0], last if fine else cheapest
 
     def _with_more(self, trial: Trial, over: Sequence[str], worth: Floats) -> Trial | None:
@@ -440,9 +440,7 @@ def certificate(
 
 def _by_bad_days(seen: Sequence[Found]) -> Iterator[Found]:
     """The plans once each: as they are at best, unless machines may also arrive so that many pods are left over."""
-    views: dict[int, list[Found]] = {}
-    for each in seen:
-        views.setdefault(id(each.trial), []).append(each)
-    for found in views.values():
+    for _, views in itertools.groupby(seen, key=lambda each: id(each.trial)):
+        found = list(views)
         bad = [each for each in found if each.many]
         yield max(bad, key=lambda each: each.cost) if bad else min(found, key=lambda each: each.cost)

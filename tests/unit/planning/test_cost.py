@@ -1,7 +1,7 @@
 """Packing for the least cost: which machines, how far from the cheapest, and what a claim lists."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -168,6 +168,21 @@ def test_pods_are_told_their_machines_where_that_is_much_cheaper() -> None:
     assert (made.rehearsed, made.unplaced) == (made.hourly, ())
 
 
+def leave_over(
+    monkeypatch: pytest.MonkeyPatch, who: Callable[[Sequence[PlannedClaim], Arrival, bool], Sequence[str]]
+) -> None:
+    """From now on kube-scheduler would also leave those over, by the machines, how they come and whether pods are told."""
+    rehearse = Stage.rehearse
+
+    def unlucky(
+        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
+    ) -> Rehearsal:
+        found = rehearse(self, claims, arrival, told=told)
+        return dataclasses.replace(found, left=(*found.left, *who(claims, arrival, told)))
+
+    monkeypatch.setattr(Stage, "rehearse", unlucky)
+
+
 @pytest.mark.parametrize(("first_fit", "told"), [(1.55, True), (1.66, False)])
 def test_pods_are_told_their_machines_where_a_bad_day_would_cost_more_than_first_fit(
     monkeypatch: pytest.MonkeyPatch, *, first_fit: float, told: bool
@@ -175,18 +190,14 @@ def test_pods_are_told_their_machines_where_a_bad_day_would_cost_more_than_first
     """A pod that is left over when machines come one by one is bearable, unless first fit's plan is cheaper then."""
     small, giant = kind("small", 4, "16Gi", price=0.1), kind("giant", 64, "256Gi", price=first_fit)
     wanted = (pool("default", small, giant), pods(60, cpu="1", memory="1Gi"))
-    rehearse = Stage.rehearse
-
-    def unlucky(
-        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
-    ) -> Rehearsal:
-        found = rehearse(self, claims, arrival, told=told)
-        bad = arrival is Arrival.ONE_BY_ONE and len(claims) > 1 and not told
-        return dataclasses.replace(found, left=(claims[0].pods[0],)) if bad else found
-
     assert (plan(*wanted).plan.hourly, plan(*wanted, options=COST).plan.told) == (first_fit * 10**9, False)
     monkeypatch.setattr(cost, "few", lambda _: 1)
-    monkeypatch.setattr(Stage, "rehearse", unlucky)
+    leave_over(
+        monkeypatch,
+        lambda claims, arrival, told: (
+            claims[0].pods[:1] if arrival is Arrival.ONE_BY_ONE and len(claims) > 1 and not told else ()
+        ),
+    )
     made = plan(*wanted, options=COST).plan
     assert (len(made.claims), made.told) == (15, told)
 
@@ -202,15 +213,7 @@ def test_pods_are_told_their_machines_though_some_would_be_left_over_all_the_sam
     wanted = [pod(f"a{i:03}", cpu="900m", memory="1Gi") for i in range(248)]
     wanted += [pod(f"z{i:03}", cpu="3500m", memory="1Gi") for i in range(62)]
     wanted += [pod(f"r{i}", cpu="100m", labels={"app": "r"}, spread=[spread(HOST, app="r")]) for i in range(3)]
-    rehearse = Stage.rehearse
-
-    def unlucky(
-        self: Stage, claims: Sequence[PlannedClaim], arrival: Arrival = Arrival.AT_ONCE, *, told: bool = False
-    ) -> Rehearsal:
-        found = rehearse(self, claims, arrival, told=told)
-        return dataclasses.replace(found, left=(*found.left, *claims[0].pods[:3])) if told else found
-
-    monkeypatch.setattr(Stage, "rehearse", unlucky)
+    leave_over(monkeypatch, lambda claims, _, told: claims[0].pods[:3] if told else ())
     made = plan(machines, wanted, options=COST).plan
     assert (made.told, len(made.claims)) == (True, 124)
 
