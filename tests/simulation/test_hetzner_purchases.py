@@ -286,54 +286,6 @@ def test_a_token_that_turns_read_only_stops_purchases_and_harms_nothing() -> Non
     in_hetzner(body)
 
 
-def test_placement_groups_hold_ten_each() -> None:
-    """Concurrent purchases share them out without one too many; a group that others filled is passed over."""
-
-    async def body(world: HetznerWorld) -> None:
-        async with asyncio.TaskGroup() as group:
-            for number in range(25):
-                group.create_task(world.provider.create(claim(f"one-{number}", "cx33")))
-        sizes = sorted(len(each.servers) for each in world.fake.project.placement_groups.values())
-        assert sizes == [5, 10, 10]
-        assert sum(each.code == "placement_error" for each in world.fake.calls) == 0
-        again = world.new_provider()
-        await again.create(claim("two", "cx33"))
-        assert sorted(len(each.servers) for each in world.fake.project.placement_groups.values()) == [6, 10, 10]
-
-    in_hetzner(body, node_class={"placementGroup": "Spread"})
-
-
-def test_a_full_placement_group_is_no_lack_of_stock() -> None:
-    """Where the vendor calls a group full that we thought had a seat, another group is taken."""
-
-    async def body(world: HetznerWorld) -> None:
-        await world.provider.create(claim("first", "cx33"))
-        other = world.new_provider(seed="other")
-        await asyncio.gather(*(other.create(claim(f"more-{number}", "cx33")) for number in range(9)))
-        await world.provider.create(claim("second", "cx33"))
-        assert sum(each.code == "placement_error" for each in world.fake.calls) == 1
-        assert len(world.fake.project.placement_groups) == 2
-        sold = await world.provider.catalogue()
-        assert all(each.available for kind in sold.types for each in kind.offerings)
-
-    in_hetzner(body, node_class={"placementGroup": "Spread"})
-
-
-def test_empty_groups_are_removed() -> None:
-    """A group whose machines are gone goes; one with a machine stays."""
-
-    async def body(world: HetznerWorld) -> None:
-        wanted = [claim(f"one-{number}", "cx33") for number in range(11)]
-        made = [launched(each, await world.provider.create(each)) for each in wanted]
-        assert len(world.fake.project.placement_groups) == 2
-        assert await world.gone(made[-1])
-        await asyncio.sleep(700)
-        assert await world.provider.groups.tidy() == 1
-        assert len(world.fake.project.placement_groups) == 1
-
-    in_hetzner(body, node_class={"placementGroup": "Spread"})
-
-
 def test_machines_are_made_with_what_the_class_names() -> None:
     """Networks, firewalls and keys by name or number, labels, addresses and backups; the newest image of the selector."""
 

@@ -150,7 +150,7 @@ class Buying:
         """The machine, of this offering or as it was bought before; None where the offering cannot be had now."""
         image = await self._image(node_class, option)
         body = await self._order(claim, node_class, option, image)
-        for attempt in range(MOST_GROUPS):
+        for _ in range(MOST_GROUPS):
             seat = await self._seat(claim, node_class)
             try:
                 created = await self._cloud.create_server(
@@ -161,14 +161,16 @@ class Buying:
                     self._groups.give_back(seat)
                 if not isinstance(error, Refused):
                     raise
-                if seat is not None and error.code in failures.GROUP_CODES and attempt + 1 < MOST_GROUPS:
-                    self._groups.is_full(seat)
+                if seat is not None and error.code in failures.GROUP_CODES and await self._groups.is_full(seat):
                     continue
                 return await self._refused(claim, node_class, option, error, sold)
             if seat is not None:
                 seat.server = created.server.id
             return await self._completed(created.server, created.actions, node_class, sold, option)
-        return None
+        raise CloudUnavailable(
+            f"the placement groups of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name} fill up faster than a seat is"
+            " found: try again"
+        )
 
     async def _refused(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, error: Refused, sold: Catalogue

@@ -80,7 +80,7 @@ _MEANINGS: Final = {
 }
 # «unsupported location for server type», in whatever order.
 _NOT_SOLD_THERE: Final = re.compile(r"(?is)(?=.*\b(?:location|datacenter)\b)(?=.*server[ _]?type)(?=.*\bunsupported\b)")
-# A full placement group has been seen under two codes.
+# A full placement group has been seen under two codes, each of which has other causes too: whoever hears one counts.
 GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 
 _OF_TOKENS: Final = {

@@ -8,21 +8,23 @@ import dataclasses
 import itertools
 from typing import Final
 
+from growth.api.clouds import CreateError
 from growth.ports import Clock
+from growth.providers.answering import Hold
 from growth.providers.hetzner import labels
 from growth.providers.hetzner.client import HetznerApi
-from growth.providers.hetzner.failures import Meaning, meaning
+from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.wire import PlacementGroup
 from growth.providers.http import Refused, Unanswered
 
 SEATS: Final = 10
 # How old a list of groups may be where it shows a free seat; a full one is read again.
 LISTED_SECONDS: Final = 60.0
-# A group that the vendor called full, although we count fewer, is left alone for so long.
-FULL_SECONDS: Final = 600.0
 # A seat whose machine no list shows after that is free: the machine is gone.
 SEAT_SECONDS: Final = 600.0
 _ATTEMPTS: Final = 5
+
+NO_GROUP: Final = "NoPlacementGroup"
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -45,10 +47,13 @@ class Groups:
         self._listed: dict[int, PlacementGroup] = {}
         self._as_of: float | None = None
         self._seats: list[Seat] = []
-        self._full: dict[int, float] = {}
+        self._hold = Hold(clock)
 
     async def take(self, node_class: str) -> Seat:
-        """A seat for a machine of the class; a group is made where all are full. `CallError` where that fails."""
+        """A seat for a machine of the class; a group is made where all are full.
+
+        `CallError` where that fails, `CreateError` where the account may hold no more groups.
+        """
         async with self._lock:
             for _ in range(_ATTEMPTS):
                 group = self._free(node_class)
@@ -65,10 +70,15 @@ class Groups:
         if seat in self._seats:
             self._seats.remove(seat)
 
-    def is_full(self, seat: Seat) -> None:
-        """The vendor says that there is no place, whatever we counted."""
+    async def is_full(self, seat: Seat) -> bool:
+        """After a refusal that may be the group's: gives the seat back, and counts who is in the group by now."""
+        refused = self._clock.monotonic()
         self.give_back(seat)
-        self._full[seat.group] = self._clock.monotonic() + FULL_SECONDS
+        async with self._lock:
+            if self._as_of is None or self._as_of < refused:
+                await self._list()
+            group = self._listed.get(seat.group)
+        return group is not None and len(group.servers) >= SEATS
 
     async def tidy(self) -> int:
         """Removes groups of ours that nobody is in or on the way to; how many."""
@@ -92,9 +102,7 @@ class Groups:
         open_ = [
             (-self._taken(group), group.id)
             for group in self._listed.values()
-            if group.labels.get(labels.NODE_CLASS) == labels.label_value(node_class)
-            and self._taken(group) < SEATS
-            and self._full.get(group.id, 0.0) <= now
+            if group.labels.get(labels.NODE_CLASS) == labels.label_value(node_class) and self._taken(group) < SEATS
         ]
         return min(open_)[1] if open_ else None
 
@@ -125,6 +133,7 @@ class Groups:
 
     async def _make(self, node_class: str) -> int | None:
         """A new group. None where somebody else took its name: then there is something to read."""
+        self._hold.check()
         taken = {group.name for group in self._listed.values()}
         stem = f"growth-{self._cluster}-{labels.label_value(node_class)[:40].rstrip('-._')}"
         name = next(name for name in (f"{stem}-{number}" for number in itertools.count(1)) if name not in taken)
@@ -132,9 +141,23 @@ class Groups:
         try:
             group = await self._cloud.create_placement_group(name, labels=held)
         except Refused as error:
-            if meaning(error.code, error.message) is not Meaning.TAKEN:
-                raise
-            self._as_of = None
-            return None
+            match meaning(error.code, error.message):
+                case Meaning.TAKEN:
+                    self._as_of = None
+                    return None
+                case Meaning.QUOTA:
+                    raise self._hold.begin(_no_more(error)) from error
+                case _:
+                    raise
         self._listed[group.id] = group
         return group.id
+
+
+def _no_more(error: Refused) -> CreateError:
+    """Machines may still be had: only of classes that spread theirs is nothing bought."""
+    return CreateError(
+        "the project may hold no more placement groups, and those of the class are full:"
+        f" {in_words(error.code, error.message)}; remove groups that nobody uses, ask Hetzner for a higher limit, or set"
+        " spec.placementGroup of the class to None",
+        reason=NO_GROUP,
+    )
