@@ -5,7 +5,6 @@ vendor gives a name once in a project. A purchase counts as made when all its ac
 machine is removed and the next offering is tried, or the caller told.
 """
 
-from collections.abc import Container, Sequence
 from typing import Final
 
 from growth.api import names
@@ -15,29 +14,25 @@ from growth.api.clouds import (
     CreateError,
     InvariantViolation,
     NodeClassNotReady,
-    QuotaExceeded,
 )
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
-from growth.ports import Clock
 from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.hetzner import failures, labels
 from growth.providers.hetzner.account import Account, Missing
-from growth.providers.hetzner.actions import Actions, StillRunning, failed
 from growth.providers.hetzner.classes import hash_of
 from growth.providers.hetzner.client import HetznerApi
+from growth.providers.hetzner.completing import NAME_TAKEN, Completing, Deletions
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import HetznerReadiness
-from growth.providers.hetzner.shown import shown
-from growth.providers.hetzner.wire import Action, Image, Server
+from growth.providers.hetzner.wire import Image
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
-from growth.providers.nodeclasses import REFUSED
 from growth.providers.shortages import Shortages
 from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
@@ -48,32 +43,6 @@ _log = logger("hetzner")
 MOST_OFFERINGS: Final = 8
 # How often a purchase looks for a seat in another placement group.
 MOST_GROUPS: Final = 3
-# A deletion that was accepted and is not done after so long is asked for again.
-DELETION_SECONDS: Final = 60.0
-
-NAME_TAKEN: Final = "NameTaken"
-
-
-class Deletions:
-    """Machines whose deletion was accepted: they are not asked for twice, and not taken for a claim's own."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._asked: dict[int, float] = {}
-
-    def asked(self, number: int) -> None:
-        self._asked[number] = self._clock.monotonic()
-
-    def asked_lately(self, number: int) -> bool:
-        at = self._asked.get(number)
-        return at is not None and self._clock.monotonic() - at < DELETION_SECONDS
-
-    def gone(self, number: int) -> None:
-        self._asked.pop(number, None)
-
-    def listed(self, numbers: Container[int]) -> None:
-        """What is not among all machines is gone."""
-        self._asked = {number: at for number, at in self._asked.items() if number in numbers}
 
 
 class Buying:
@@ -84,7 +53,6 @@ class Buying:
         cloud: HetznerApi,
         *,
         cluster: str,
-        clock: Clock,
         account: Account,
         groups: Groups,
         machines: Machines,
@@ -92,6 +60,7 @@ class Buying:
         readiness: HetznerReadiness,
         shortages: Shortages,
         deletions: Deletions,
+        completing: Completing,
         inventory: Inventory,
     ) -> None:
         self._cloud = cloud
@@ -103,8 +72,8 @@ class Buying:
         self._readiness = readiness
         self._shortages = shortages
         self._deletions = deletions
+        self._completing = completing
         self._inventory = inventory
-        self._actions = Actions(cloud, clock)
 
     async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
         """`sold` is what machines of the class are."""
@@ -166,7 +135,7 @@ class Buying:
                 return await self._refused(claim, node_class, option, error, sold)
             if seat is not None:
                 seat.server = created.server.id
-            return await self._completed(created.server, created.actions, node_class, sold, option)
+            return await self._completing.completed(created.server, created.actions, node_class, sold, option)
         raise CloudUnavailable(
             f"the placement groups of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name} fill up faster than a seat is"
             " found: try again"
@@ -184,67 +153,9 @@ class Buying:
                 self._shortages.add((option.key,))
                 return None
             case Meaning.CONFIG:
-                self._account.forget()
-                self._readiness.complain(node_class, f"Hetzner refused a machine of this class: {said}")
-                raise CreateError(
-                    f"Hetzner refuses a machine of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {said}",
-                    reason=REFUSED,
-                    retryable=False,
-                ) from error
+                raise self._readiness.refused(node_class, said) from error
             case _:
                 raise error
-
-    async def _completed(
-        self,
-        server: Server,
-        actions: Sequence[Action],
-        node_class: HetznerNodeClass,
-        sold: Catalogue,
-        option: Choice | None = None,
-    ) -> CloudMachine | None:
-        """The machine once all its actions ended well. Otherwise it is removed: None where another offering may do."""
-        try:
-            broken = failed(await self._actions.ended(actions))
-            if broken is None and node_class.spec.backups and not server.backup_window:
-                broken = failed(await self._actions.ended([await self._cloud.enable_backup(server.id)]))
-        except StillRunning:
-            raise CreateError(
-                f"machine {server.name} is still being made: it is looked at again", reason="Pending"
-            ) from None
-        if broken is None:
-            return shown(server, sold)
-        fault = broken.error
-        code, message = (fault.code, fault.message) if fault is not None else ("", "")
-        said = in_words(code, message)
-        _log.warning(
-            "a machine could not be completed and is removed", server=server.name, step=broken.command, error=said
-        )
-        await self._remove(server)
-        told = f"machine {server.name} failed in {broken.command or 'its making'}: {said}"
-        match meaning(code, message):
-            case Meaning.CAPACITY:
-                key = option.key if option is not None else _key(server)
-                if key is not None:
-                    self._shortages.add((key,))
-                return None
-            case Meaning.QUOTA:
-                raise QuotaExceeded(told)
-            case _:
-                raise CreateError(told)
-
-    async def _remove(self, server: Server) -> None:
-        """Until it is gone: its name is needed again. What fails here is the caller's; the next purchase looks again."""
-        self._deletions.asked(server.id)
-        try:
-            action = await self._cloud.delete_server(server.id)
-        except Refused as error:
-            if error.code == "not_found":
-                return
-            raise
-        try:
-            await self._actions.ended([action])
-        except StillRunning:
-            raise CreateError(f"machine {server.name} failed and is still being removed", reason=NAME_TAKEN) from None
 
     async def _adopted(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine | None:
         """The machine that has the claim's name already, where it is the claim's."""
@@ -268,7 +179,7 @@ class Buying:
                 f"the name of claim {name} ({uid}) is taken by the machine of another claim ({held})"
             )
         _log.info("found the machine that was bought before", server=name, number=server.id)
-        made = await self._completed(server, await self._cloud.actions_of(server.id), node_class, sold)
+        made = await self._completing.completed(server, await self._cloud.actions_of(server.id), node_class, sold)
         if made is None:
             raise CreateError(f"the machine of claim {name} failed and was removed: another is bought")
         return made
@@ -313,9 +224,3 @@ class Buying:
         if node_class.spec.placement_group != "Spread":
             return None
         return await self._groups.take(claim.spec.node_class_ref.name)
-
-
-def _key(server: Server) -> tuple[str, str, str] | None:
-    if server.server_type is None or server.location is None:
-        return None
-    return (server.server_type.name, server.location.name, names.ON_DEMAND)

@@ -29,9 +29,10 @@ from growth.providers.answering import Hold, in_our_words
 from growth.providers.contract import REPAIRS
 from growth.providers.hetzner import inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
-from growth.providers.hetzner.buying import Buying, Deletions
+from growth.providers.hetzner.buying import Buying
 from growth.providers.hetzner.classes import comparable, hash_of
 from growth.providers.hetzner.client import HetznerApi
+from growth.providers.hetzner.completing import Completing, Deletions
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory, owned_types
@@ -88,7 +89,6 @@ class HetznerProvider:
         self._buying = Buying(
             cloud,
             cluster=cluster,
-            clock=clock,
             account=self.account,
             groups=self.groups,
             machines=self.machines,
@@ -96,6 +96,14 @@ class HetznerProvider:
             readiness=self.readiness,
             shortages=self._shortages,
             deletions=self._deletions,
+            completing=Completing(
+                cloud,
+                clock=clock,
+                readiness=self.readiness,
+                shortages=self._shortages,
+                deletions=self._deletions,
+                hold=self._hold,
+            ),
             inventory=self.inventory,
         )
 
@@ -148,10 +156,7 @@ class HetznerProvider:
         self._hold.check()
         async with self._answering(self._not_bought):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
-            try:
-                return await self._buying.buy(claim, node_class, await self._for_class(node_class))
-            except QuotaExceeded as error:
-                raise self._hold.begin(error) from error.__cause__
+            return await self._buying.buy(claim, node_class, await self._for_class(node_class))
 
     # Ending.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from growth.api.clouds import CreateError
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.ports import Clock
@@ -40,3 +41,16 @@ class HetznerReadiness(Readiness[HetznerNodeClass]):
                     return [Problem(TOKEN_REFUSED, said)]
                 case _:
                     raise
+
+    def refused(self, node_class: HetznerNodeClass, said: str) -> CreateError:
+        """A machine was refused for what its class asks for: told in the class, and as the error to be raised.
+
+        What was read of the account is read anew: it may be no longer true.
+        """
+        self._account.forget()
+        self.complain(node_class, f"Hetzner refused a machine of this class: {said}")
+        return CreateError(
+            f"Hetzner refuses a machine of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {said}",
+            reason=REFUSED,
+            retryable=False,
+        )
