@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from growth.api.clouds import InsufficientCapacity, MachineNotFound
+from growth.api.clouds import CloudUnavailable, InsufficientCapacity, MachineNotFound
 from growth.api.core import CONFIG_MAP
 from growth.sim.clouds.hetzner import Faults
 from tests.hetzner_provider import HOME, HetznerWorld, claim, in_hetzner, launched
@@ -83,3 +83,41 @@ def test_bookings_need_no_account_but_a_list_needs_both() -> None:
             await world.provider.list()
 
     in_hetzner(body, node_class=CLASS)
+
+
+def test_a_claim_that_has_a_bought_machine_books_none() -> None:
+    """The answer of its purchase was lost and its type is short by now: the machine that stands is the claim's."""
+
+    async def body(world: HetznerWorld) -> None:
+        one = claim("one", "cx33", "gex44")
+        await world.provider.create(claim("first", "cx33"))
+        world.fake.faults = Faults(lost_answer=1.0)
+        with pytest.raises(CloudUnavailable):
+            await world.provider.create(one)
+        world.fake.faults = Faults()
+        world.fake.market.stock("cx33", "*", 0)
+        assert (await world.provider.create(claim("two", "cx33", "gex44"))).provider_id == "hrobot://11"
+        assert (await world.provider.create(one)).instance_type == "cx33"
+        assert {each.claim: each.instance_type for each in await world.provider.list()} == {
+            "first": "cx33",
+            "one": "cx33",
+            "two": "gex44",
+        }
+
+    in_hetzner(body, node_class=CLASS)
+
+
+def test_a_claim_that_has_a_booked_machine_buys_none() -> None:
+    """Also when cheaper ones can be had again, and when its own is the last of the inventory."""
+
+    async def body(world: HetznerWorld) -> None:
+        one = claim("one", "cx33", "gex44")
+        world.fake.market.stock("cx33", "*", 0)
+        booked = await world.provider.create(one)
+        assert booked.provider_id == "hrobot://11"
+        assert await world.new_provider().create(one) == booked
+        world.fake.market.stock("cx33", "*", 10)
+        assert await world.new_provider().create(one) == booked
+        assert world.bought == []
+
+    in_hetzner(body, node_class={"inventory": CLASS["inventory"][:1]})

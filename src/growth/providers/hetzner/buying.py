@@ -30,7 +30,7 @@ from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.readiness import HetznerReadiness
-from growth.providers.hetzner.wire import Image
+from growth.providers.hetzner.wire import Image, Server
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.shortages import Shortages
@@ -78,6 +78,10 @@ class Buying:
     async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
         """`sold` is what machines of the class are."""
         name = claim.metadata.name
+        if node_class.spec.inventory:
+            booking = await self._inventory.of_claim(claim)
+            if booking is not None:
+                return booking.machine
         options = to_be_had(claim, sold, self._shortages)
         tried = 0
         unfit: list[str] = []
@@ -90,11 +94,9 @@ class Buying:
                 continue
             if made is not None:
                 return made
-        # An earlier purchase, whose answer was lost, may stand although nothing can be had by now.
-        if await self._cloud.server_named(name) is not None:
-            known = await self._adopted(claim, node_class, sold)
-            if known is not None:
-                return known
+        known = await self._standing(claim, node_class, sold)
+        if known is not None:
+            return known
         if unfit and len(unfit) == len(options):
             raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {unfit[0]}")
         if tried < len(options):
@@ -107,9 +109,12 @@ class Buying:
     async def _had(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue
     ) -> CloudMachine | None:
-        """A machine of the offering: bought, or of those that people own."""
+        """A machine of the offering: bought, or of those that people own. A claim that has one already keeps it."""
         if not option.type.owned:
             return await self._try(claim, node_class, option, sold)
+        known = await self._standing(claim, node_class, sold)
+        if known is not None:
+            return known
         booking = await self._inventory.take(claim, option, node_class)
         return None if booking is None else booking.machine
 
@@ -147,7 +152,12 @@ class Buying:
         said = in_words(error.code, error.message)
         match meaning(error.code, error.message):
             case Meaning.TAKEN:
-                return await self._adopted(claim, node_class, sold)
+                known = await self._standing(claim, node_class, sold)
+                if known is None:
+                    raise CloudUnavailable(
+                        f"the machine of claim {claim.metadata.name} came and went: try again"
+                    ) from error
+                return known
             case Meaning.CAPACITY:
                 _log.info("an offering cannot be had now", offering=str(option), error=said)
                 self._shortages.add((option.key,))
@@ -157,12 +167,16 @@ class Buying:
             case _:
                 raise error
 
-    async def _adopted(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine | None:
+    async def _standing(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine | None:
+        """What an earlier purchase bought whose answer was lost; None where there is no such machine."""
+        server = await self._cloud.server_named(claim.metadata.name)
+        return None if server is None else await self._adopted(claim, server, node_class, sold)
+
+    async def _adopted(
+        self, claim: NodeClaim, server: Server, node_class: HetznerNodeClass, sold: Catalogue
+    ) -> CloudMachine:
         """The machine that has the claim's name already, where it is the claim's."""
         name, uid = claim.metadata.name, claim.metadata.uid
-        server = await self._cloud.server_named(name)
-        if server is None:
-            raise CloudUnavailable(f"the machine of claim {name} came and went: try again")
         if not self._machines.is_ours(server):
             raise CreateError(
                 f"the name of claim {name} is taken by a machine in the project that is not this cluster's",
