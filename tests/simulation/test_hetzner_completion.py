@@ -65,3 +65,39 @@ def test_a_late_word_about_the_quota_holds_everybody_back(monkeypatch: pytest.Mo
         assert world.standing == []
 
     in_hetzner(body)
+
+
+def act(world: HetznerWorld, command: str, *more: tuple[str, int], code: str = "") -> None:
+    """Somebody does something to the only machine, and it ends at once, badly where a code is given."""
+    (server,) = world.fake.machines()
+    error = (code, "the vendor's words") if code else None
+    world.fake.project.act(command, [("server", server.id), *more], seconds=0.0, error=error)
+    world.fake.machines()
+
+
+def test_what_others_did_to_a_machine_is_no_reason_to_remove_it() -> None:
+    """A repeated purchase judges what the machine was made by, and of that the last try."""
+
+    async def body(world: HetznerWorld) -> None:
+        made = await world.provider.create(claim("one", "cx33"))
+        act(world, "change_dns_ptr", code="action_failed")
+        act(world, "start_server", code="action_failed")
+        act(world, "start_server")
+        assert await world.new_provider().create(claim("one", "cx33")) == made
+        assert world.bought == ["one"]
+
+    in_hetzner(body)
+
+
+def test_a_machine_that_lacks_one_of_its_networks_is_not_whole() -> None:
+    """After a restart too: that it has the other does not count for both."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.provider.create(claim("one", "cx33"))
+        act(world, "attach_to_network", ("network", 1), code="action_failed")
+        act(world, "attach_to_network", ("network", 2))
+        with pytest.raises(CreateError, match="failed in attach_to_network"):
+            await world.new_provider().create(claim("one", "cx33"))
+        assert world.standing == []
+
+    in_hetzner(body)

@@ -16,6 +16,8 @@ from growth.providers.http import Refused, Unanswered
 
 RUNNING: Final = "running"
 ERROR: Final = "error"
+# The steps of a machine's making: those that a purchase answers with, and backups.
+MAKING: Final = frozenset({"create_server", "start_server", "attach_to_network", "apply_firewall", "enable_backup"})
 # Between two looks: so much, and more for every batch that a look takes, so that the account's calls last.
 LOOK_SECONDS: Final = 1.0
 BATCH_SECONDS: Final = 0.4
@@ -88,3 +90,16 @@ class Actions:
 def failed(actions: Iterable[Action]) -> Action | None:
     """The first that ended badly."""
     return next((action for action in actions if action.status == ERROR), None)
+
+
+def of_making(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Of all that was ever done to a machine the steps of its making, each as it was tried last.
+
+    A step is one for every network and every firewall. What else people did to the machine says nothing of how it was made.
+    """
+    last: dict[tuple[str, frozenset[int]], Action] = {}
+    for action in sorted(actions, key=lambda each: each.id):
+        if action.command in MAKING:
+            joined = frozenset(each.id for each in action.resources if each.type in {"network", "firewall"})
+            last[action.command, joined] = action
+    return tuple(last.values())

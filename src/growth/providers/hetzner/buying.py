@@ -22,6 +22,7 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.hetzner import failures, labels
 from growth.providers.hetzner.account import Account, Missing
+from growth.providers.hetzner.actions import of_making
 from growth.providers.hetzner.classes import hash_of
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.completing import NAME_TAKEN, Completing, Deletions
@@ -193,7 +194,8 @@ class Buying:
                 f"the name of claim {name} ({uid}) is taken by the machine of another claim ({held})"
             )
         _log.info("found the machine that was bought before", server=name, number=server.id)
-        made = await self._completing.completed(server, await self._cloud.actions_of(server.id), node_class, sold)
+        steps = of_making(await self._cloud.actions_of(server.id))
+        made = await self._completing.completed(server, steps, node_class, sold)
         if made is None:
             raise CreateError(f"the machine of claim {name} failed and was removed: another is bought")
         return made
