@@ -5,7 +5,7 @@ Names become numbers here. What a class names and the account lacks is told in w
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from growth.api.nodeclasses import HetznerImage, HetznerNodeClassSpec, NumberOrName
@@ -13,11 +13,14 @@ from growth.ports import Clock
 from growth.providers.hetzner.classes import DEFAULT_IMAGE
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.offerings import ARCHITECTURES, vendors_word
-from growth.providers.hetzner.wire import Image, Named, Pricing, ServerType
+from growth.providers.hetzner.wire import Image, Location, Named, Network, Pricing, ServerType
 from growth.providers.nodeclasses import Problem
 
 # People make images and networks by hand; what they made is seen after so long at the latest.
 KEPT_SECONDS: Final = 300.0
+
+# Subnets of dedicated machines: the cloud's get no address there.
+VSWITCH: Final = "vswitch"
 
 NOT_FOUND: Final = "NotFoundAtHetzner"
 
@@ -56,7 +59,17 @@ class Account:
         return found
 
     async def places(self) -> frozenset[str]:
-        found: Sequence[Named] = await self._once("locations", self._cloud.locations)
+        return frozenset(each.name for each in await self._locations())
+
+    async def reached(self, spec: HetznerNodeClassSpec) -> frozenset[str]:
+        """The places where a machine can join all networks of the class. `Missing` names the first that is not there.
+
+        A network gives addresses where it has a subnet in the place's zone. Whether one is free only an order tells.
+        """
+        found = await self._locations()
+        for network in await self._networks(spec):
+            zones = {each.network_zone for each in network.subnets if each.type != VSWITCH}
+            found = [each for each in found if not each.network_zone or each.network_zone in zones]
         return frozenset(each.name for each in found)
 
     async def parts(self, spec: HetznerNodeClassSpec) -> Parts:
@@ -101,6 +114,9 @@ class Account:
         ]
         try:
             await self.parts(spec)
+            if spec.networks:
+                known = [place for place in spec.locations if place in places]
+                await self._within_reach(spec, known or sorted(places))
         except Missing as error:
             told.append(str(error))
         lacking: list[str] = []
@@ -113,6 +129,29 @@ class Account:
         if len(lacking) == len(wanted):
             told.append(lacking[0])
         return [Problem(NOT_FOUND, each) for each in told]
+
+    async def _within_reach(self, spec: HetznerNodeClassSpec, wanted: Collection[str]) -> None:
+        """`Missing` where the networks keep machines from all of the places."""
+        reached = await self.reached(spec)
+        if reached.intersection(wanted):
+            return
+        named = ", ".join(each.name or str(each.id) for each in await self._networks(spec))
+        raise Missing(
+            f"spec.networks: {named}: there is no subnet for machines in the network zones of {', '.join(wanted)}: add one"
+            " there, or name locations that the network reaches in spec.locations"
+        )
+
+    async def _locations(self) -> Sequence[Location]:
+        found: Sequence[Location] = await self._once("locations", self._cloud.locations)
+        return found
+
+    async def _networks(self, spec: HetznerNodeClassSpec) -> Sequence[Network]:
+        """Those that the class names."""
+        numbers = await self._numbers("networks", "network", spec.networks, self._cloud.networks)
+        if not numbers:
+            return ()
+        found: Sequence[Network] = await self._once("networks", self._cloud.networks)
+        return [each for each in found if each.id in numbers]
 
     async def _numbers(
         self,

@@ -121,7 +121,7 @@ class HetznerApi:
         pages = await self._pages("/images", wire.Images, query)
         return tuple(image for page in pages for image in page.images)
 
-    async def networks(self, query: Sequence[tuple[str, str]] = ()) -> Sequence[wire.Named]:
+    async def networks(self, query: Sequence[tuple[str, str]] = ()) -> Sequence[wire.Network]:
         return tuple(each for page in await self._pages("/networks", wire.Networks, query) for each in page.networks)
 
     async def firewalls(self, query: Sequence[tuple[str, str]] = ()) -> Sequence[wire.Named]:

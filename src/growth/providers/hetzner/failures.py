@@ -10,7 +10,7 @@ The code counts, not the HTTP status; the same codes come at once, or later in a
 | TRANSIENT | rate_limit_exceeded, conflict, locked, timeout, bad_gateway, …; anything unknown   | again later; no offering is     |
 |           |                                                                                    | blamed                          |
 | TAKEN     | uniqueness_error                                                                   | adopt what is ours              |
-| CONFIG    | other invalid_input, not_found, invalid_server_type, …                             | the class or the claim is wrong |
+| CONFIG    | other invalid_input, not_found, invalid_server_type, no_subnet_available, …        | the class or the claim is wrong |
 | FATAL     | unauthorized, forbidden, token_readonly                                            | the token will not do           |
 """
 
@@ -73,6 +73,9 @@ _MEANINGS: Final = {
             "network_not_found",
             "firewall_not_found",
             "ssh_key_not_found",
+            "no_subnet_available",
+            "ip_not_available",
+            "networks_overlap",
         ),
         Meaning.CONFIG,
     ),
@@ -80,6 +83,8 @@ _MEANINGS: Final = {
 }
 # «unsupported location for server type», in whatever order.
 _NOT_SOLD_THERE: Final = re.compile(r"(?is)(?=.*\b(?:location|datacenter)\b)(?=.*server[ _]?type)(?=.*\bunsupported\b)")
+# Of a network without a free address, instead of its own code.
+_NO_ADDRESS: Final = re.compile(r"(?i)\bno subnet or ip\b")
 # A full placement group has been seen under two codes, each of which has other causes too: whoever hears one counts.
 GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 
@@ -94,6 +99,8 @@ def meaning(code: str, message: str = "") -> Meaning:
     """A code that is not known blames nobody: it is tried again."""
     if code == "invalid_input" and _NOT_SOLD_THERE.match(message):
         return Meaning.CAPACITY
+    if code == "service_error" and _NO_ADDRESS.search(message):
+        return Meaning.CONFIG
     return _MEANINGS.get(code, Meaning.TRANSIENT)
 
 

@@ -7,7 +7,7 @@ Whether a type is flagged available is not asked: the flag is advice, and only a
 import dataclasses
 import datetime as dt
 import decimal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -48,15 +48,20 @@ def catalogue(types: Sequence[ServerType], pricing: Pricing, *, now: dt.datetime
     return Catalogue(listed.CLOUD, currency, tuple(sold), successors)
 
 
-def for_class(node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing) -> tuple[InstanceType, ...]:
-    """The types as machines of the class are: where it allows them, with its extras, and as large as its nodes said."""
+def for_class(
+    node_class: HetznerNodeClass, sold: Catalogue, pricing: Pricing, *, reached: Container[str] | None = None
+) -> tuple[InstanceType, ...]:
+    """The types as machines of the class are: where it allows them, with its extras, and as large as its nodes said.
+
+    `reached` are the places that its networks reach; None: all are.
+    """
     spec = node_class.spec
     found: list[InstanceType] = []
     for kind in sold.types:
         offerings = tuple(
             _with_extras(each, pricing, sold.currency, ipv4=spec.public_net.ipv4, backups=spec.backups)
             for each in kind.offerings
-            if not spec.locations or each.zone in spec.locations
+            if (not spec.locations or each.zone in spec.locations) and (reached is None or each.zone in reached)
         )
         changed = dataclasses.replace(kind, offerings=offerings)
         if spec.max_pods is not None:

@@ -4,6 +4,7 @@ Everything that a caller hears is an error of `growth.api.clouds`, or one that e
 cluster's label are shown or touched.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -19,7 +20,7 @@ from growth.api.clouds import (
     QuotaExceeded,
     RepairPolicy,
 )
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Kind
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
@@ -112,12 +113,11 @@ class HetznerProvider:
     async def catalogue(self) -> Catalogue:
         async with self._answering():
             sold = await self._sold()
-            pricing = await self.account.pricing()
             classes = await self.readiness.classes()
             booked = await self._booked(classes)
             of_classes = {
                 each.metadata.name: (
-                    *offerings.for_class(each, sold, pricing),
+                    *await self._bought_types(each, sold),
                     *owned_types(each.spec.inventory, booked),
                 )
                 for each in classes
@@ -137,9 +137,17 @@ class HetznerProvider:
         types, pricing = await self.account.server_types(), await self.account.pricing()
         return offerings.catalogue(types, pricing, now=self._clock.now())
 
+    async def _bought_types(self, node_class: HetznerNodeClass, sold: Catalogue) -> Sequence[InstanceType]:
+        """As machines of the class are, where its networks reach. A class that names a network in vain is not ready."""
+        reached: frozenset[str] | None = None
+        if node_class.spec.networks:
+            with contextlib.suppress(Missing):
+                reached = await self.account.reached(node_class.spec)
+        return offerings.for_class(node_class, sold, await self.account.pricing(), reached=reached)
+
     async def _for_class(self, node_class: HetznerNodeClass) -> Catalogue:
         sold = await self._sold()
-        types = offerings.for_class(node_class, sold, await self.account.pricing())
+        types = await self._bought_types(node_class, sold)
         owned = owned_types(node_class.spec.inventory, await self._booked((node_class,)))
         return Catalogue(sold.cloud, sold.currency, (*types, *owned), sold.successors)
 

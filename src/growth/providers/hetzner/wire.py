@@ -34,7 +34,7 @@ class Action(Wire, frozen=True):
 
 
 class Named(Wire, frozen=True):
-    """Anything with a number and a name: networks, firewalls, keys, locations."""
+    """Anything with a number and a name: firewalls, keys, types."""
 
     id: int
     name: str = ""
@@ -42,6 +42,17 @@ class Named(Wire, frozen=True):
 
 class Location(Named, frozen=True):
     network_zone: str = ""
+
+
+class Subnet(Wire, frozen=True):
+    """`type` is cloud, server (its older name) or vswitch, which is for dedicated machines."""
+
+    type: str = ""
+    network_zone: str = ""
+
+
+class Network(Named, frozen=True):
+    subnets: tuple[Subnet, ...] = ()
 
 
 class Deprecation(Wire, frozen=True):
@@ -195,7 +206,7 @@ class OneImage(Wire, frozen=True):
 
 
 class Networks(Wire, frozen=True):
-    networks: tuple[Named, ...]
+    networks: tuple[Network, ...]
     meta: Meta = Meta()
 
 
