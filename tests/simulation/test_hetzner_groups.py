@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from growth.api.clouds import CloudError, CreateError
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
 from tests.hetzner_provider import HetznerWorld, claim, in_hetzner, launched
 
@@ -96,3 +97,18 @@ def test_a_lack_of_groups_holds_back_nobody_who_needs_none() -> None:
             await world.provider.create(claim("later", "cx33"))
 
     in_hetzner(body, node_class=SPREAD, settings=FakeSettings(limits=Limits(placement_groups=1)))
+
+
+def test_a_group_that_somebody_removed_is_replaced_at_once() -> None:
+    """The vendor does not find it: the class is not to blame, and the same purchase takes a seat in another."""
+
+    async def body(world: HetznerWorld) -> None:
+        wanted = claim("one", "cx33")
+        assert await world.gone(launched(wanted, await world.provider.create(wanted)))
+        (number,) = world.fake.project.placement_groups
+        await world.cloud.delete_placement_group(number)
+        await world.provider.create(claim("two", "cx33"))
+        assert [len(each.servers) for each in world.fake.project.placement_groups.values()] == [1]
+        assert await world.provider.readiness.problems(await world.admin.get(HETZNER_NODE_CLASS, "default")) == []
+
+    in_hetzner(body, node_class=SPREAD)

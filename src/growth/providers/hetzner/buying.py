@@ -136,7 +136,7 @@ class Buying:
                     self._groups.give_back(seat)
                 if not isinstance(error, Refused):
                     raise
-                if seat is not None and error.code in failures.GROUP_CODES and await self._groups.is_full(seat):
+                if seat is not None and failures.may_be_of_group(error) and await self._groups.is_lost(seat):
                     continue
                 return await self._refused(claim, node_class, option, error, sold)
             if seat is not None:

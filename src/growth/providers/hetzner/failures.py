@@ -18,6 +18,8 @@ import enum
 import re
 from typing import Final
 
+from growth.providers.http import Refused
+
 
 class Meaning(enum.Enum):
     CAPACITY = "capacity"
@@ -85,8 +87,8 @@ _MEANINGS: Final = {
 _NOT_SOLD_THERE: Final = re.compile(r"(?is)(?=.*\b(?:location|datacenter)\b)(?=.*server[ _]?type)(?=.*\bunsupported\b)")
 # Of a network without a free address, instead of its own code.
 _NO_ADDRESS: Final = re.compile(r"(?i)\bno subnet or ip\b")
-# A full placement group has been seen under two codes, each of which has other causes too: whoever hears one counts.
-GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
+# Of a full placement group.
+_GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 
 _OF_TOKENS: Final = {
     "unauthorized": "Hetzner does not know the token: make another in the project and give it to Growth",
@@ -102,6 +104,11 @@ def meaning(code: str, message: str = "") -> Meaning:
     if code == "service_error" and _NO_ADDRESS.search(message):
         return Meaning.CONFIG
     return _MEANINGS.get(code, Meaning.TRANSIENT)
+
+
+def may_be_of_group(error: Refused) -> bool:
+    """Whether a placement group that is full or gone may be the cause. Each such code has others: whoever hears it counts."""
+    return error.code in _GROUP_CODES or meaning(error.code, error.message) is Meaning.CONFIG
 
 
 def in_words(code: str, message: str) -> str:

@@ -70,15 +70,15 @@ class Groups:
         if seat in self._seats:
             self._seats.remove(seat)
 
-    async def is_full(self, seat: Seat) -> bool:
-        """After a refusal that may be the group's: gives the seat back, and counts who is in the group by now."""
+    async def is_lost(self, seat: Seat) -> bool:
+        """After a refusal that may be the group's: gives the seat back; whether the group is full by now, or gone."""
         refused = self._clock.monotonic()
         self.give_back(seat)
         async with self._lock:
             if self._as_of is None or self._as_of < refused:
                 await self._list()
             group = self._listed.get(seat.group)
-        return group is not None and len(group.servers) >= SEATS
+        return group is None or len(group.servers) >= SEATS
 
     async def tidy(self) -> int:
         """Removes groups of ours that nobody is in or on the way to; how many."""
