@@ -126,7 +126,14 @@ class Buying:
         image = await self._image(node_class, option)
         body = await self._order(claim, node_class, option, image)
         for _ in range(MOST_GROUPS):
-            seat = await self._seat(claim, node_class)
+            try:
+                seat = await self._seat(claim, node_class)
+            except CreateError:
+                # What took the last seat may be the claim's own.
+                known = await self._standing(claim, node_class, sold)
+                if known is None:
+                    raise
+                return known
             try:
                 created = await self._cloud.create_server(
                     body if seat is None else {**body, "placement_group": seat.group}
@@ -158,6 +165,12 @@ class Buying:
                     raise CloudUnavailable(
                         f"the machine of claim {claim.metadata.name} came and went: try again"
                     ) from error
+                return known
+            case Meaning.QUOTA:
+                # What fills the quota may be the claim's own: the vendor need not look at names first.
+                known = await self._standing(claim, node_class, sold)
+                if known is None:
+                    raise error
                 return known
             case Meaning.CAPACITY:
                 _log.info("an offering cannot be had now", offering=str(option), error=said)
