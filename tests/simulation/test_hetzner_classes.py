@@ -193,3 +193,26 @@ def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> 
         assert (await world.admin.list(NODE)).items == ()
 
     in_hetzner(body)
+
+
+def test_groups_of_a_class_that_spreads_no_longer_are_removed() -> None:
+    """After a restart too, once they are empty; where none are left nobody asks for them."""
+
+    async def body(world: HetznerWorld) -> None:
+        def asked() -> int:
+            return sum("/placement_groups" in each.path for each in world.fake.calls)
+
+        wanted = claim("one", "cx33")
+        owned = launched(wanted, await world.provider.create(wanted))
+        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"placementGroup": "None"}})
+        async with kept(world, world.new_provider()):
+            await asyncio.sleep(1000)
+            assert len(world.fake.project.placement_groups) == 1
+            assert await world.gone(owned)
+            await asyncio.sleep(1000)
+            assert len(world.fake.project.placement_groups) == 0
+            before = asked()
+            await asyncio.sleep(4000)
+            assert asked() == before
+
+    in_hetzner(body, node_class={"placementGroup": "Spread"})

@@ -112,3 +112,22 @@ def test_a_group_that_somebody_removed_is_replaced_at_once() -> None:
         assert await world.provider.readiness.problems(await world.admin.get(HETZNER_NODE_CLASS, "default")) == []
 
     in_hetzner(body, node_class=SPREAD)
+
+
+def test_a_group_that_cannot_be_removed_is_not_taken_for_gone() -> None:
+    """The vendor refuses for now: it is tried again."""
+
+    async def body(world: HetznerWorld) -> None:
+        wanted = claim("one", "cx33")
+        assert await world.gone(launched(wanted, await world.provider.create(wanted)))
+        await asyncio.sleep(700)
+        (group,) = world.fake.project.placement_groups.values()
+        world.fake.faults = Faults(conflict=1.0)
+        assert await world.provider.groups.tidy() == 0
+        assert world.provider.groups.there
+        world.fake.faults = Faults()
+        assert await world.provider.groups.tidy() == 1
+        assert not world.provider.groups.there
+        assert group.id not in world.fake.project.placement_groups
+
+    in_hetzner(body, node_class=SPREAD)

@@ -80,19 +80,27 @@ class Groups:
             group = self._listed.get(seat.group)
         return group is None or len(group.servers) >= SEATS
 
+    @property
+    def there(self) -> bool:
+        """Whether the account has groups of ours, as far as we know; so too before it was asked."""
+        return self._as_of is None or bool(self._listed)
+
     async def tidy(self) -> int:
         """Removes groups of ours that nobody is in or on the way to; how many."""
         async with self._lock:
             await self._list()
-            empty = [group for group in self._listed.values() if not self._taken(group)]
-            for group in empty:
+            removed = 0
+            for group in [group for group in self._listed.values() if not self._taken(group)]:
                 try:
                     await self._cloud.delete_placement_group(group.id)
                 except Refused as error:
                     if meaning(error.code, error.message) is Meaning.FATAL:
                         raise
+                    if error.code != "not_found":
+                        continue
                 self._listed.pop(group.id, None)
-            return len(empty)
+                removed += 1
+            return removed
 
     def _free(self, node_class: str) -> int | None:
         """The fullest that has a seat, so that few are needed."""

@@ -42,7 +42,9 @@ class Keeper(ClassKeeper[HetznerNodeClass]):
     async def _keep_on(self) -> None:
         while True:
             await asyncio.sleep(TIDY_SECONDS)
-            if not any(each.spec.placement_group == "Spread" for each in self._classes.store):
+            # A class that is gone, or spreads no longer, leaves groups behind.
+            spread = any(each.spec.placement_group == "Spread" for each in self._classes.store)
+            if not spread and not self._provider.groups.there:
                 continue
             with contextlib.suppress(CallError):
                 removed = await self._provider.groups.tidy()
