@@ -22,6 +22,7 @@ from growth.providers.hetzner import labels
 from growth.providers.http import gauges
 from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
+from growth.sim.clouds.hetzner.wire import invalid
 from growth.telemetry.metrics import Metrics
 from tests.hetzner_provider import CLUSTER, HetznerWorld, claim, in_hetzner, launched
 
@@ -352,6 +353,20 @@ def test_what_a_class_asks_for_in_vain_is_said(spec: dict[str, object], word: st
         with pytest.raises(NodeClassNotReady, match=word):
             await world.provider.create(claim("one", "cx33", node_class="odd"))
         assert world.bought == []
+
+    in_hetzner(body)
+
+
+def test_the_vendors_reason_stands_in_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What people read says which value is wrong and why, not only in which field."""
+
+    async def body(world: HetznerWorld) -> None:
+        def refuses(order: Json) -> Reply:
+            raise invalid("labels", "key example.hetzner.cloud/a is reserved")
+
+        monkeypatch.setattr(world.fake._servers, "create", refuses)
+        with pytest.raises(CreateError, match=r"field 'labels': key example.hetzner.cloud/a is reserved"):
+            await world.provider.create(claim("one", "cx33"))
 
     in_hetzner(body)
 

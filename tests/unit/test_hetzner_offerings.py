@@ -198,6 +198,27 @@ def test_a_refused_token_is_told_of_in_our_own_words() -> None:
     assert "tok" not in in_words("unauthorized", "tok-of-mine").replace("token", "")
 
 
+def test_what_the_vendor_says_of_single_fields_is_told() -> None:
+    """The message names the field, its details the cause; several fields are told apart, and odd details harm nothing."""
+    head, one = "invalid input in field 'labels'", {"name": "labels", "messages": ["a/b is reserved", "c is too long"]}
+    assert in_words("invalid_input", head, {"fields": [one]}) == (
+        f"{head}: a/b is reserved, c is too long (invalid_input)"
+    )
+    two = [one, {"name": "name", "messages": ["is empty"]}]
+    assert in_words("invalid_input", "invalid input", {"fields": two}) == (
+        "invalid input: labels: a/b is reserved, c is too long; name: is empty (invalid_input)"
+    )
+    for odd in (
+        {},
+        {"fields": None},
+        {"fields": ["x", {"name": 1}, {"messages": "x"}, {"messages": [1]}]},
+        {"limits": []},
+    ):
+        assert in_words("invalid_input", head, odd) == f"{head} (invalid_input)"
+    long = in_words("invalid_input", head, {"fields": [{"name": "labels", "messages": ["x" * 10_000]}]})
+    assert len(long) < 500
+
+
 def test_ids_and_long_names() -> None:
     """Only whole numbers after our scheme; a label's value keeps a long name apart from others."""
     assert number_of("hcloud://42") == 42

@@ -26,7 +26,7 @@ from growth.providers.hetzner.actions import of_making
 from growth.providers.hetzner.classes import hash_of
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.completing import NAME_TAKEN, Completing, Deletions
-from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.hetzner.groups import Groups, Seat
 from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
@@ -157,7 +157,7 @@ class Buying:
     async def _refused(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, error: Refused, sold: Catalogue
     ) -> CloudMachine | None:
-        said = in_words(error.code, error.message)
+        said = told(error)
         match meaning(error.code, error.message):
             case Meaning.TAKEN:
                 known = await self._standing(claim, node_class, sold)

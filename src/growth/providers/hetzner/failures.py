@@ -16,7 +16,8 @@ The code counts, not the HTTP status; the same codes come at once, or later in a
 
 import enum
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from growth.providers.http import Refused
 
@@ -90,6 +91,9 @@ _NO_ADDRESS: Final = re.compile(r"(?i)\bno subnet or ip\b")
 # Of a full placement group.
 _GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 
+# Of what the vendor says of single fields.
+LONGEST_REASON: Final = 300
+
 _OF_TOKENS: Final = {
     "unauthorized": "Hetzner does not know the token: make another in the project and give it to Growth",
     "forbidden": "the token may not do this: make one with the rights Read & Write",
@@ -111,6 +115,28 @@ def may_be_of_group(error: Refused) -> bool:
     return error.code in _GROUP_CODES or meaning(error.code, error.message) is Meaning.CONFIG
 
 
-def in_words(code: str, message: str) -> str:
+def told(error: Refused) -> str:
+    """A refusal for people."""
+    return in_words(error.code, error.message, error.details)
+
+
+def in_words(code: str, message: str, details: Mapping[str, Any] | None = None) -> str:
     """For people: the vendor's own words with their code; of tokens ours, because the vendor's may quote the token."""
-    return _OF_TOKENS.get(code) or (f"{message} ({code})" if message else code or "no reason was given")
+    if code in _OF_TOKENS:
+        return _OF_TOKENS[code]
+    said = ": ".join(filter(None, (message, _of_fields(details or {}))))
+    return f"{said} ({code})" if said else code or "no reason was given"
+
+
+def _of_fields(details: Mapping[str, Any]) -> str:
+    """What is wrong with single fields; of one field without its name, which the message has."""
+    fields = details.get("fields")
+    told_of: dict[str, str] = {}
+    for field in fields if isinstance(fields, list) else []:
+        messages = field.get("messages") if isinstance(field, dict) else None
+        texts = [each for each in messages if isinstance(each, str)] if isinstance(messages, list) else []
+        if texts:
+            told_of[str(field.get("name", ""))] = ", ".join(texts)
+    if len(told_of) == 1:
+        return next(iter(told_of.values()))[:LONGEST_REASON]
+    return "; ".join(f"{name}: {text}" for name, text in told_of.items())[:LONGEST_REASON]

@@ -13,7 +13,7 @@ from growth.ports import Clock
 from growth.providers.answering import Hold
 from growth.providers.hetzner import labels
 from growth.providers.hetzner.client import HetznerApi
-from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.hetzner.wire import PlacementGroup
 from growth.providers.http import Refused, Unanswered
 
@@ -165,7 +165,7 @@ def _no_more(error: Refused) -> CreateError:
     """Machines may still be had: only of classes that spread theirs is nothing bought."""
     return CreateError(
         "the project may hold no more placement groups, and those of the class are full:"
-        f" {in_words(error.code, error.message)}; remove groups that nobody uses, ask Hetzner for a higher limit, or set"
+        f" {told(error)}; remove groups that nobody uses, ask Hetzner for a higher limit, or set"
         " spec.placementGroup of the class to None",
         reason=NO_GROUP,
     )

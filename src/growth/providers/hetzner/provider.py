@@ -34,7 +34,7 @@ from growth.providers.hetzner.buying import Buying
 from growth.providers.hetzner.classes import comparable, hash_of
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.completing import Completing, Deletions
-from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory, owned_types
 from growth.providers.hetzner.machines import Machines
@@ -298,13 +298,13 @@ class HetznerProvider:
         return in_our_words("Hetzner", words or self._unknown)
 
     def _unknown(self, error: Refused) -> CloudError:
-        said = in_words(error.code, error.message)
+        said = told(error)
         if meaning(error.code, error.message) is Meaning.FATAL:
             self.readiness.token_refused(said)
         return CloudUnavailable(f"Hetzner does not tell: {said}")
 
     def _not_bought(self, error: Refused) -> CloudError:
-        said = in_words(error.code, error.message)
+        said = told(error)
         match meaning(error.code, error.message):
             case Meaning.QUOTA:
                 return self._hold.begin(
@@ -319,7 +319,7 @@ class HetznerProvider:
                 return CloudUnavailable(f"Hetzner cannot do it now: {said}")
 
     def _not_deleted(self, error: Refused) -> CloudError:
-        said = in_words(error.code, error.message)
+        said = told(error)
         match meaning(error.code, error.message):
             case Meaning.FATAL:
                 self.readiness.token_refused(said)

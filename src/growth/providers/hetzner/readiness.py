@@ -8,7 +8,7 @@ from growth.kube.api import Api
 from growth.ports import Clock
 from growth.providers.hetzner import classes
 from growth.providers.hetzner.account import Account
-from growth.providers.hetzner.failures import Meaning, in_words, meaning
+from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED, Problem
@@ -33,7 +33,7 @@ class HetznerReadiness(Readiness[HetznerNodeClass]):
         try:
             return await self._account.problems(node_class.spec, ())
         except Refused as error:
-            said = in_words(error.code, error.message)
+            said = told(error)
             match meaning(error.code, error.message):
                 case Meaning.CONFIG:
                     return [Problem(REFUSED, f"Hetzner does not understand what the class names: {said}")]
