@@ -124,10 +124,10 @@ def test_a_group_that_cannot_be_removed_is_not_taken_for_gone() -> None:
         (group,) = world.fake.project.placement_groups.values()
         world.fake.faults = Faults(conflict=1.0)
         assert await world.provider.groups.tidy() == 0
-        assert world.provider.groups.there
+        assert world.provider.groups.are_there()
         world.fake.faults = Faults()
         assert await world.provider.groups.tidy() == 1
-        assert not world.provider.groups.there
+        assert not world.provider.groups.are_there()
         assert group.id not in world.fake.project.placement_groups
 
     in_hetzner(body, node_class=SPREAD)

@@ -208,12 +208,13 @@ def test_what_the_vendor_says_of_single_fields_is_told() -> None:
     assert in_words("invalid_input", "invalid input", {"fields": two}) == (
         "invalid input: labels: a/b is reserved, c is too long; name: is empty (invalid_input)"
     )
-    for odd in (
+    odd_ones: tuple[dict[str, Any], ...] = (
         {},
         {"fields": None},
         {"fields": ["x", {"name": 1}, {"messages": "x"}, {"messages": [1]}]},
         {"limits": []},
-    ):
+    )
+    for odd in odd_ones:
         assert in_words("invalid_input", head, odd) == f"{head} (invalid_input)"
     long = in_words("invalid_input", head, {"fields": [{"name": "labels", "messages": ["x" * 10_000]}]})
     assert len(long) < 500

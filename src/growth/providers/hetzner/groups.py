@@ -80,8 +80,7 @@ class Groups:
             group = self._listed.get(seat.group)
         return group is None or len(group.servers) >= SEATS
 
-    @property
-    def there(self) -> bool:
+    def are_there(self) -> bool:
         """Whether the account has groups of ours, as far as we know; so too before it was asked."""
         return self._as_of is None or bool(self._listed)
 

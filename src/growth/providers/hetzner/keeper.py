@@ -44,7 +44,7 @@ class Keeper(ClassKeeper[HetznerNodeClass]):
             await asyncio.sleep(TIDY_SECONDS)
             # A class that is gone, or spreads no longer, leaves groups behind.
             spread = any(each.spec.placement_group == "Spread" for each in self._classes.store)
-            if not spread and not self._provider.groups.there:
+            if not spread and not self._provider.groups.are_there():
                 continue
             with contextlib.suppress(CallError):
                 removed = await self._provider.groups.tidy()
