@@ -131,3 +131,19 @@ def test_a_group_that_cannot_be_removed_is_not_taken_for_gone() -> None:
         assert group.id not in world.fake.project.placement_groups
 
     in_hetzner(body, node_class=SPREAD)
+
+
+@pytest.mark.parametrize("code", ["placement_error", "server_error"])
+def test_a_machine_that_failed_late_keeps_no_seat(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is gone, so the next takes its place: failures fill no groups."""
+
+    async def body(world: HetznerWorld) -> None:
+        world.fake.faults = Faults(late_failure=1.0)
+        monkeypatch.setattr(world.fake._servers, "_late", lambda: (0, (code, "the vendor's words")))
+        for number in range(12):
+            with pytest.raises(CloudError):
+                await world.provider.create(claim(f"one-{number}", *(f"cx{each}3" for each in range(2, 6))))
+        assert len(world.bought) > 10
+        assert len(world.fake.project.placement_groups) == 1
+
+    in_hetzner(body, node_class=SPREAD)

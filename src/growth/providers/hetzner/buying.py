@@ -148,7 +148,11 @@ class Buying:
                 return await self._refused(claim, node_class, option, error, sold)
             if seat is not None:
                 seat.server = created.server.id
-            return await self._completing.completed(created.server, created.actions, node_class, sold, option)
+            try:
+                return await self._completing.completed(created.server, created.actions, node_class, sold, option)
+            finally:
+                if seat is not None and self._deletions.asked_lately(created.server.id):
+                    self._groups.give_back(seat)  # the machine failed: others may sit there
         raise CloudUnavailable(
             f"the placement groups of {HETZNER_NODE_CLASS.kind} {node_class.metadata.name} fill up faster than a seat is"
             " found: try again"
