@@ -117,10 +117,17 @@ class Ledger:
         if hold.reservation:
             self._reservations[hold.reservation] += sign
 
-    def listable(self, shelf: Shelf, mask: int, hold: Hold) -> int:
-        """The options that the machine may list, such that whichever is bought keeps the limits.
+    def small_enough(self, shelf: Shelf, mask: int, held: Hold) -> int:
+        """The options of the mask that are no larger than what is left for the machine, which holds this now."""
+        for kind in shelf.pool.instance_types if self._left else ():
+            if any(kind.capacity.get(name, 0) > left + held.amounts[name] for name, left in self._left.items()):
+                mask &= ~shelf.options_with(names.INSTANCE_TYPE_LABEL, kind.name)
+        return mask
 
-        What they take more than the hold is booked, so that the next machine sees it.
+    def listable(self, shelf: Shelf, mask: int, hold: Hold) -> Hold:
+        """The hold with all options that the machine may list, such that whichever is bought keeps the limits.
+
+        What they take more is booked, so that the next machine sees it.
         """
         listed, amounts = hold.mask, dict(hold.amounts)
         for index in shelf.indices(mask & ~hold.mask):
@@ -133,4 +140,4 @@ class Ledger:
                     self._left[name] -= extra
                     amounts[name] += extra
                 listed |= 1 << index
-        return listed
+        return dataclasses.replace(hold, mask=listed, amounts=amounts)

@@ -365,8 +365,8 @@ class Pass:
         if held is None:
             best, types, next_best = self._listed(shelf, claim.state, claim.mask)
         else:
-            mask = ledger.listable(shelf, claim.mask & self._within_reach(shelf, claim.mask), held)
-            best, types, next_best = self._listed(shelf, claim.state, mask)
+            listed = ledger.listable(shelf, claim.mask & self._within_reach(shelf, claim.mask), held)
+            best, types, next_best = self._listed(shelf, claim.state, listed.mask)
         requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         option = shelf.options[best]
         planned = PlannedClaim(

@@ -1,6 +1,6 @@
 """`minValues` when nodes are replaced: as at a launch, and once more after dearer types were left out."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 
@@ -23,14 +23,15 @@ _PRICES = {
     for kind in builtin("kwok").types
     if kind.name.endswith("-amd64-linux")
 }
+_MEMORY = {kind.name: kind.capacity["memory"] >> 30 for kind in builtin("kwok").types}  # GiB
 TYPES = sorted(_PRICES, key=_PRICES.__getitem__)
 # Of these each holds a pod of one core.
 FIT = TYPES[3:]
 FAMILY = "karpenter.kwok.sh/instance-family"
 
 
-def asking(*requirements: Json, terms: str = "on-demand") -> Json:
-    return pool(requirements=[*requirements, need(names.CAPACITY_TYPE_LABEL, "In", terms), AMD64, LINUX])
+def asking(*requirements: Json, terms: str = "on-demand", **spec: Any) -> Json:
+    return pool(requirements=[*requirements, need(names.CAPACITY_TYPE_LABEL, "In", terms), AMD64, LINUX], **spec)
 
 
 def decided(*objects: Json | list[Json], packer: Packer, spot_to_spot: bool = True) -> Decided:
@@ -112,6 +113,50 @@ def test_spot_to_spot_lists_the_fifteen_cheapest(packer: Packer, wanted: int | N
         decided(of, machine("a", TYPES[-1], terms="spot"), pods(1, on="a"), packer=packer)
     ).replacements
     assert sorted(replacement.types) == sorted(FIT[:15])
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("limits", [{"nodes": 10}, {"cpu": 1000}])
+def test_a_limit_that_is_far_away_shortens_no_list_of_spot(packer: Packer, limits: Json) -> None:
+    """Fifteen types are listed in a pool with a limit as in one without."""
+    of = asking(terms="spot", limits=limits)
+    (replacement,) = only(
+        decided(of, machine("a", TYPES[-1], terms="spot"), pods(1, on="a"), packer=packer)
+    ).replacements
+    assert sorted(replacement.types) == sorted(FIT[:15])
+    assert replacement.planned.instance_types == replacement.types
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_what_a_limit_has_no_room_for_is_none_of_the_fifteen(packer: Packer) -> None:
+    """The list has the fifteen cheapest that the pool may still buy; where these are fewer nothing moves."""
+
+    def limited(beside: int) -> Decided:
+        of = asking(terms="spot", limits={"memory": f"{512 + beside}Gi"})  # 512 are those of the node that is there
+        return decided(of, machine("a", TYPES[-1], terms="spot"), pods(1, on="a"), packer=packer)
+
+    (replacement,) = only(limited(128)).replacements
+    fitting = [name for name in FIT if _MEMORY[name] <= 128]
+    assert sorted(replacement.types) == sorted(fitting[:15]) != sorted(FIT[:15])
+    made = limited(64)
+    assert made.moves == ()
+    (kept,) = made.kept
+    assert "15 cheaper instance type options" in kept.message
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_what_one_replacement_may_become_is_not_left_for_the_next(packer: Packer) -> None:
+    """Whichever types come of all that the moves of a decision list, the limit holds."""
+    nodes: list[Json] = []
+    for zone in ("test-zone-a", "test-zone-b", "test-zone-c"):
+        (pod,) = pods(1, on=zone)
+        pod["spec"]["nodeSelector"] = {names.ZONE_LABEL: zone}
+        nodes += [*machine(zone, TYPES[-1], terms="spot", zone=zone), pod]
+    for beside in (128, 256, 384, 1024):
+        of = asking(terms="spot", limits={"memory": f"{3 * 512 + beside}Gi"})
+        listed = [each.types for move in decided(of, nodes, packer=packer).moves for each in move.replacements]
+        assert 0 < sum(max(_MEMORY[name] for name in types) for types in listed) <= beside
+    assert len(listed) == 3
 
 
 @pytest.mark.parametrize("packer", PACKERS)

@@ -3,9 +3,9 @@
 Karpenter's rules. A type counts with the dearest offering that it may be launched as, of the first terms that are for
 sale: reserved, then spot, then on demand. Where both spot and on demand would do, only spot is asked for, because only
 spot was compared. Spot replaces spot only behind a gate, and a single spot node only where many types are cheaper: then
-the cheapest of them are listed and no more, so that what comes is not replaced again at once. A machine of a type that
-goes must be cheaper than that: otherwise one of those could have stayed. After every filter the pool's `minValues` must
-still hold.
+the cheapest of them are listed and no more, so that what comes is not replaced again at once. What the limits of its pool
+have no room for is none of them. A machine of a type that goes must be cheaper than that: otherwise one of those could
+have stayed. After every filter the pool's `minValues` must still hold.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ from growth.planning.disruption.search.nodes import Nodes
 from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.ledger import Ledger
 from growth.planning.offerings import Shelf, State
-from growth.planning.plan import PlannedClaim
 from growth.planning.solve import MAX_TYPES, Context, Pass
 
 # So many types must be cheaper before one spot node replaces another, and so many are listed then.
 SPOT_TO_SPOT_TYPES: Final = 15
 # What a launch takes where it can, first to last.
 TERMS: Final = (names.RESERVED, names.SPOT, names.ON_DEMAND)
+_BEYOND_LIMITS: Final = "Can't replace with a cheaper node within the limits of its NodePool"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def replacements(
     most = together - max(1, options.owed(evictions))  # strictly less
     drafts: list[_Draft] = []
     for claim in claims:
-        draft = _on_terms(claim, gone, planning, options)
+        draft = _on_terms(claim, gone, ledgers[claim.shelf.pool.ref], planning, options)
         if isinstance(draft, Refusal):
             return draft
         drafts.append(draft)
@@ -70,7 +70,7 @@ def replacements(
         if options.planning.packer == "cost":
             flexible = min(limit, draft.cheapest * options.planning.flexibility // 100)
         cheaper = _cheaper(draft, limit, gone)
-        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, gone, flexible)
+        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, flexible)
         if isinstance(listed, Refusal):
             return listed
         limit = max(flexible, *(draft.prices[name] for name in listed))
@@ -115,13 +115,13 @@ def _worst_launch(shelf: Shelf, mask: int) -> Mapping[str, int]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Draft:
-    """A claim narrowed to the terms that it may be bought on."""
+    """A claim narrowed to the terms that it may be bought on; of so many types at least, cheaper than what goes."""
 
     shelf: Shelf
     state: State
     mask: int
     prices: Mapping[str, int]
-    spot_to_spot: bool
+    least: int
 
     @property
     def cheapest(self) -> int:
@@ -129,7 +129,9 @@ class _Draft:
         return min(self.prices.values())
 
 
-def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: SearchOptions) -> _Draft | Refusal:
+def _on_terms(
+    claim: Claim, gone: Sequence[OwnedNode], ledger: Ledger, planning: Pass, options: SearchOptions
+) -> _Draft | Refusal:
     shelf, state, mask = claim.shelf, claim.state, claim.mask
     if _less_wanted(claim, gone):
         return Refusal(f"NodePool {shelf.pool.ref} prefers machines of the type that would go (priority)")
@@ -142,7 +144,12 @@ def _on_terms(claim: Claim, gone: Sequence[OwnedNode], planning: Pass, options: 
         if narrowed is None or not mask & narrowed.mask:
             return Refusal("Can't replace with a cheaper node")
         state, mask = narrowed, mask & narrowed.mask
-    return _Draft(shelf, state, mask, worst_launch(shelf, mask), spot_to_spot)
+    if claim.hold is not None:
+        mask = ledger.small_enough(shelf, mask, claim.hold)
+        if not mask:
+            return Refusal(_BEYOND_LIMITS)
+    least = SPOT_TO_SPOT_TYPES if spot_to_spot and len(gone) == 1 else 1
+    return _Draft(shelf, state, mask, worst_launch(shelf, mask), least)
 
 
 def _less_wanted(claim: Claim, gone: Sequence[OwnedNode]) -> bool:
@@ -168,26 +175,22 @@ def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] 
             cheaper = [name for name in cheaper if draft.prices[name] < min(same)]
     if not cheaper:
         return Refusal("Can't replace with a cheaper node")
-    if draft.spot_to_spot and len(gone) == 1 and len(cheaper) < SPOT_TO_SPOT_TYPES:
-        return Refusal(
-            f"SpotToSpotConsolidation requires {SPOT_TO_SPOT_TYPES} cheaper instance type options than the current "
-            f"candidate to consolidate, got {len(cheaper)}"
-        )
+    if len(cheaper) < draft.least:
+        return Refusal(_too_few(len(cheaper)))
     return cheaper
 
 
-def _listed(draft: _Draft, cheaper: Sequence[str], gone: Sequence[OwnedNode], flexible: int) -> list[str] | Refusal:
+def _listed(draft: _Draft, cheaper: Sequence[str], flexible: int) -> list[str] | Refusal:
     """Of the cheaper types those that the claim lists: few and not much dearer than the cheapest, but as many as
     `minValues` and the rule of spot ask for.
     """
-    single = draft.spot_to_spot and len(gone) == 1
-    least, most = (SPOT_TO_SPOT_TYPES, SPOT_TO_SPOT_TYPES) if single else (1, MAX_TYPES)
+    most = draft.least if draft.least > 1 else MAX_TYPES
     if draft.shelf.pool.ref.group == names.GROWTH:
         return [cheaper[0]]  # a NodeRequest asks for one type
     listed: list[str] = []
     taken = 0
     for name in cheaper:
-        enough = len(listed) >= most or (len(listed) >= least and draft.prices[name] > flexible)
+        enough = len(listed) >= most or (len(listed) >= draft.least and draft.prices[name] > flexible)
         if enough and _flexible(draft, taken):
             break
         listed.append(name)
@@ -216,19 +219,26 @@ def _bought(
     mask = 0
     for name in listed:
         mask |= draft.mask & shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
-    narrowed = Claim(shelf, len(context.resources), mask=mask)
-    narrowed.state, narrowed.used, narrowed.pods, narrowed.firm = draft.state, claim.used, claim.pods, claim.firm
     if claim.hold is not None:
         hold = ledger.within(shelf, draft.state, mask, claim.hold)
         if hold is None:
-            return Refusal("Can't replace with a cheaper node within the limits of its NodePool")
+            return Refusal(_BEYOND_LIMITS)
         ledger.take(claim.hold, hold)
-        claim.hold = narrowed.hold = hold
+        claim.hold = ledger.listable(shelf, mask, hold)
+        mask = claim.hold.mask
+        left = [name for name in listed if mask & shelf.options_with(names.INSTANCE_TYPE_LABEL, name)]
+        if len(left) < min(draft.least, len(listed)):
+            return Refusal(_too_few(len(left)))
+        listed = left
+    narrowed = Claim(shelf, len(context.resources), mask=mask)
+    narrowed.state, narrowed.used, narrowed.pods, narrowed.firm = draft.state, claim.used, claim.pods, claim.firm
     planned, _ = planning.finished(narrowed, ledger, context.resources)
-    types = _within(planned, listed) if claim.hold is not None else tuple(listed)
+    types = tuple(listed)
     return Replacement(planned=dataclasses.replace(planned, instance_types=types), types=types, max_price=limit)
 
 
-def _within(planned: PlannedClaim, listed: Sequence[str]) -> tuple[str, ...]:
-    """Of the types those that limits leave."""
-    return tuple(name for name in listed if name in planned.instance_types) or planned.instance_types
+def _too_few(cheaper: int) -> str:
+    return (
+        f"SpotToSpotConsolidation requires {SPOT_TO_SPOT_TYPES} cheaper instance type options than the current "
+        f"candidate to consolidate, got {cheaper}"
+    )
