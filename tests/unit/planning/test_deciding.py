@@ -12,7 +12,7 @@ from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts
-from tests.unit.planning.clusters import QUIET, SMALL, cluster, machine, pods, pool
+from tests.unit.planning.clusters import LARGE, QUIET, SMALL, cluster, machine, pods, pool
 
 DRIFTED = dataclasses.replace(QUIET, drifted=names.NODE_POOL_DRIFTED)
 # Nothing but drift: no node of such a pool is consolidated.
@@ -34,6 +34,15 @@ def kept(made: Decided) -> dict[str, str]:
 def full(name: str, **more: Any) -> list[Json]:
     """A large machine whose pods would fill another."""
     return [*machine(name, **more), *pods(15, on=name)]
+
+
+def tied(name: str, **more: Any) -> list[Json]:
+    """A pod that shares a node with none of its like."""
+    (pod,) = pods(1, on=name, **more)
+    pod["metadata"]["labels"]["sort"] = "tied"
+    term = {"topologyKey": names.HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"sort": "tied"}}}
+    pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return [pod]
 
 
 # --- drift
@@ -265,6 +274,19 @@ def test_a_soft_limit_is_passed_while_another_move_passes_it() -> None:
     nodes = (full("a"), full("b"), machine("new", annotations=coming, conditions=("Launched",)))
     made = decide(cluster(of, *nodes, facts={"a": Facts(acting=True), **drifted("b")}))
     assert moves(made) == [("Drifted", ("b",), 1)]
+
+
+@pytest.mark.parametrize("budget", ["0", "10%", "100%"])
+def test_a_hard_limit_of_another_pool_is_all_that_bounds_what_comes_there(budget: str) -> None:
+    """Nothing of that pool is disturbed, so that its budgets do not count; nodes go for as many machines as its limit leaves."""
+    old = pool("old", types=(LARGE,))
+    nodes = [each for at in "abc" for each in (*machine(at, of="old"), *tied(at, cpu=1))]
+    for limit, coming in ((100, 3), (2, 2), (0, 0)):
+        of = pool(types=(SMALL,), weight=10, limits={"nodes": limit}, disruption={"budgets": [{"nodes": budget}]})
+        made = decide(cluster(old, of, nodes))
+        assert sum(count for _, _, count in moves(made)) == coming
+        assert sum(len(names) for _, names, _ in moves(made)) == coming
+        assert {str(each.planned.pool) for move in made.moves for each in move.replacements} <= {"default"}
 
 
 def test_below_a_hard_limit_as_many_are_replaced_as_may_come() -> None:

@@ -1,4 +1,8 @@
-"""How many nodes of each pool may still be moved in one decision."""
+"""How many nodes of each pool may still be moved in one decision.
+
+What is bought for a pool's own nodes counts there. What another pool buys for them is bounded by that pool's limit alone,
+which every plan keeps, and by none of its budgets: nothing of it is disturbed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -32,36 +36,36 @@ class Allowance:
     def replaces(self, nodes: Sequence[OwnedNode], bought: Iterable[str] = ()) -> bool:
         """Whether these may go for machines of these pools."""
         fine = self.deletes(nodes)
-        for pool, number in _counted(node.pool for node in nodes).items():
+        own = _counted(node.pool for node in nodes)
+        for pool, number in own.items():
             fine &= self._within(self._room(pool).replace, self._replaced.get(pool, 0) + number)
-        for pool, number in _counted(bought).items():
-            # A pool that nothing was asked about has no limit of its own here.
-            room = self._rooms.get(pool)
-            fine &= room is None or self._within(room.buy, self._bought.get(pool, 0) + number)
+        for pool, number in _counted(each for each in bought if each in own).items():
+            fine &= self._within(self._room(pool).buy, self._bought.get(pool, 0) + number)
         return fine
 
     def take(self, nodes: Sequence[OwnedNode], bought: Sequence[str] = ()) -> None:
         """Books a move."""
-        for node in nodes:
-            self._gone[node.pool] = self._gone.get(node.pool, 0) + 1
+        own = _counted(node.pool for node in nodes)
+        for pool, number in own.items():
+            self._gone[pool] = self._gone.get(pool, 0) + number
             if bought:
-                self._replaced[node.pool] = self._replaced.get(node.pool, 0) + 1
-        for pool in bought:
-            self._bought[pool] = self._bought.get(pool, 0) + 1
+                self._replaced[pool] = self._replaced.get(pool, 0) + number
+        for pool, number in _counted(each for each in bought if each in own).items():
+            self._bought[pool] = self._bought.get(pool, 0) + number
 
     def rebook(self, nodes: Sequence[OwnedNode], before: Sequence[str], after: Sequence[str]) -> bool:
         """Nodes that go already go for machines of other pools or for more of them; False where they may not."""
+        own = _counted(node.pool for node in nodes)
         replaced = dict(self._replaced)
-        for pool, number in _counted(node.pool for node in nodes if after and not before).items():
+        for pool, number in own.items() if after and not before else ():
             replaced[pool] = replaced.get(pool, 0) + number
             if not self._within(self._room(pool).replace, replaced[pool]):
                 return False
         bought = dict(self._bought)
-        less = _counted(before)
-        for pool, number in _counted(after).items():
-            bought[pool] = bought.get(pool, 0) + number - less.get(pool, 0)
-            room = self._rooms.get(pool)
-            if room is not None and not self._within(room.buy, bought[pool]):
+        less, more = _counted(before), _counted(after)
+        for pool in own:
+            bought[pool] = bought.get(pool, 0) + more.get(pool, 0) - less.get(pool, 0)
+            if not self._within(self._room(pool).buy, bought[pool]):
                 return False
         self._replaced, self._bought = replaced, bought
         return True
