@@ -242,7 +242,16 @@ CASES = [
         drifted(),
         pods(15, on="a"),
         cause="NodeLimit",
-        words=("node hard limit",),
+        words=("stays because NodePool default is at its node hard limit",),
+        helps=("raise limits.nodes of NodePool default by 1, to 2",),
+    ),
+    case(
+        "too large, and the limit of nodes leaves no room for a smaller one beside it",
+        pool(limits={"nodes": "1"}),
+        machine("a"),
+        pods(1, on="a"),
+        cause="NodeLimit",
+        words=("stays because NodePool default is at its node hard limit",),
         helps=("raise limits.nodes of NodePool default by 1, to 2",),
     ),
     case(

@@ -211,10 +211,38 @@ def test_at_a_hard_limit_nothing_is_replaced_and_deletions_go_on() -> None:
     assert moves(made) == [("Empty", ("empty",), 0)]
     alone = decide(cluster(limited(1), machine("a"), pods(1, on="a")))
     assert alone.moves == ()
+    assert kept(alone) == {"a": words.NODE_LIMIT}
+    assert alone.kept[0].message == "No allowed disruptions for disruption reason Underutilized due to node hard limit"
     assert alone.room[names.UNDERUTILIZED, "default"].limited
     drift = decide(cluster(limited(1, consolidateAfter="Never"), full("a"), facts=drifted("a")))
     assert kept(drift) == {"a": words.NODE_LIMIT}
     assert drift.kept[0].message == "No allowed disruptions for disruption reason Drifted due to node hard limit"
+
+
+def test_a_limit_keeps_only_whom_a_cheaper_machine_would_hold() -> None:
+    """A node that nothing is gained from stays for that, at a limit as elsewhere."""
+    made = decide(cluster(limited(2), machine("dear"), tied("dear"), machine("fine", SMALL), tied("fine")))
+    assert (made.moves, kept(made)) == ((), {"dear": words.NODE_LIMIT, "fine": words.IN_USE})
+    apart = decide(cluster(limited(2), machine("dear"), tied("dear")))
+    assert moves(apart) == [("Underutilized", ("dear",), 1)]
+
+
+def test_whom_the_last_place_is_not_for_the_limit_keeps() -> None:
+    """The node goes that saves most; of the others it is said that the limit is in the way, not that they are well used."""
+    nodes = [each for at in "abc" for each in (*machine(at), *tied(at))]
+    made = decide(cluster(limited(4), nodes))
+    assert [(reason, len(own), bought) for reason, own, bought in moves(made)] == [("Underutilized", 1, 1)]
+    assert list(kept(made).values()) == [words.NODE_LIMIT] * 2
+
+
+def test_a_limit_is_no_reason_where_a_budget_is() -> None:
+    """What the budget forbids anyway waits for the budget."""
+    of = limited(1, budgets=[{"nodes": "0"}])
+    assert kept(decide(cluster(of, machine("a"), pods(1, on="a")))) == {"a": words.BUDGET}
+    of = limited(4, budgets=[{"nodes": "1"}])
+    made = decide(cluster(of, [each for at in "abc" for each in (*machine(at), *tied(at))]))
+    assert len(made.moves) == 1
+    assert list(kept(made).values()) == [words.BUDGET] * 2
 
 
 def test_at_a_hard_limit_drift_that_needs_no_machine_goes_on() -> None:

@@ -11,6 +11,7 @@ from growth.cluster.wanting import key_of
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, Move
+from growth.planning.disruption.room import limit_message
 from growth.planning.emptying import running
 from growth.planning.explaining import claims
 from growth.planning.explaining.applying import without_node
@@ -23,6 +24,7 @@ from growth.units.money import Money, print_hourly
 
 GOES: Final = "Goes"
 SHOWN: Final = 3
+_AT_THE_LIMIT: Final = frozenset(map(limit_message, (names.DRIFTED_REASON, names.UNDERUTILIZED)))
 
 # What a growth pool says of an empty node, and the word for it.
 _OF_EMPTY: Final = (
@@ -107,6 +109,10 @@ def explained(scene: Scene, name: str) -> Explanation:
 
 def _message(scene: Scene, stays: Kept) -> str:
     """In our own words where the decision's are those of an event."""
+    if stays.message in _AT_THE_LIMIT:
+        return (
+            f"NodePool {stays.pool} is at its node hard limit, and what replaced it would have to come before it goes"
+        )
     if stays.reason != words.IN_USE:
         return stays.message
     gone = without_node(scene, stays.node)

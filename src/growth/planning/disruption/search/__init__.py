@@ -15,6 +15,7 @@ believing      steps that buy more or are taken back until it would leave nobody
 turns          who leaves before whom, and counts where it is until then
 orders         in which orders they may come back
 besides        machines for those who would have none
+forgone        what node limits keep that would be replaced without them
 consolidating  the search
 replacing      machines for the pods of nodes that go in any case
 """

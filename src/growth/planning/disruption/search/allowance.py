@@ -22,6 +22,12 @@ class Allowance:
         """Whether no node of the pool may go any more."""
         return not self._within(self._room(pool).delete, self._gone.get(pool, 0) + 1)
 
+    def limited(self, pool: str) -> bool:
+        """Whether nodes of the pool may go and none of them be replaced any more, which its node limit forbids."""
+        room = self._room(pool)
+        replaces = self._within(room.replace, self._replaced.get(pool, 0) + 1)
+        return not self.spent(pool) and not (replaces and self._within(room.buy, self._bought.get(pool, 0) + 1))
+
     def few(self, pools: Iterable[str]) -> bool:
         """Whether not all of so many nodes of these pools may go."""
         return not all(self._within(self._room(pool).delete, number) for pool, number in _counted(pools).items())

@@ -22,6 +22,7 @@ from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.departing import Answers
 from growth.planning.disruption.search.exchanging import Exchange
+from growth.planning.disruption.search.forgone import forgone
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.parting import wait, when_gone
@@ -68,9 +69,17 @@ def _searched(
     moves = course.moves()
     destinations = {name for move in moves for name in move.destinations}
     moved = {name for move in moves for name in move.nodes}
+    staying = [node for node in candidates if node.name not in moved]
+    unsaid = [node for node in staying if node.name not in course.why and node.name not in destinations]
+    limited = [node for node in unsaid if course.allowance.limited(node.pool)]
+    if limited and course.complete:
+        without = forgone(situation, moves, limited, options, spent=search.steps)
+        course.why |= without.why
+        course.complete = not without.stopped
+        search.steps += without.ground.steps
     return Found(
         moves=moves,
-        kept=tuple(_kept(course, node, destinations) for node in candidates if node.name not in moved),
+        kept=tuple(_kept(course, node, destinations) for node in staying),
         steps=search.steps,
         complete=course.complete,
     )

@@ -136,6 +136,10 @@ class Exchange:
             way = self._believed(group, self._ground.with_purchase(group), _Way(), among_all=True)
         self._make(group, _Way() if way is None else way[1])
 
+    def would_buy(self, at: int) -> bool:
+        """Whether the node by itself would be replaced; where it would not, it is said why."""
+        return any(bought for bought, _ in self._ways((at,)))
+
     def _goes_for_one(self, group: tuple[int, ...]) -> bool:
         trial = self._ground.with_purchase(group)
         if trial is None:
