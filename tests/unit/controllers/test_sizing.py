@@ -10,6 +10,8 @@ from growth.api.kinds import Json
 from growth.cluster.replacing import being_replaced
 from growth.controllers.sizing import decide
 from growth.controllers.sizing.decide import Renewal
+from growth.planning.disruption import surplus
+from growth.planning.disruption.surplus import limit_of, standing
 from tests.manifests import claim, node_pool
 
 
@@ -52,7 +54,7 @@ def named(claims: tuple[NodeClaim, ...]) -> list[str]:
 def test_what_leaves_or_is_replaced_does_not_stay() -> None:
     """In a static pool a replacement that is there has its predecessor's place, whether or not it is up."""
     claims = [machine("a"), machine("b", leaving=True), machine("c"), machine("d", replaces="c", up=False)]
-    found = decide.standing(pool(), claims, frozenset())
+    found = standing(pool(), claims, frozenset())
     assert (named(found.staying), named(found.replaced), named(found.leaving)) == (["a", "d"], ["c"], ["b"])
     assert found.count == 4
 
@@ -60,10 +62,10 @@ def test_what_leaves_or_is_replaced_does_not_stay() -> None:
 def test_elsewhere_a_move_counts_as_long_as_its_mark_stands() -> None:
     """A replacement that is up and a node that is not tainted: the move was taken back, and both stay."""
     old, new = machine("old"), machine("new", replaces="old")
-    assert named(decide.standing(pool(None, 5), [old, new], frozenset({"old"})).staying) == ["new"]
-    assert named(decide.standing(pool(None, 5), [old, new], frozenset()).staying) == ["old", "new"]
+    assert named(standing(pool(None, 5), [old, new], frozenset({"old"})).staying) == ["new"]
+    assert named(standing(pool(None, 5), [old, new], frozenset()).staying) == ["old", "new"]
     coming = machine("new", replaces="old", up=False)
-    assert named(decide.standing(pool(None, 5), [old, coming], frozenset()).staying) == ["new"]
+    assert named(standing(pool(None, 5), [old, coming], frozenset()).staying) == ["new"]
 
 
 def test_a_younger_claim_of_the_name_is_not_what_was_replaced() -> None:
@@ -97,15 +99,15 @@ def test_what_is_lacking_and_what_is_too_many(
     claims = [machine(f"s{each}") for each in range(there)]
     claims += [machine(f"l{each}", leaving=True) for each in range(leaving)]
     asked = pool(replicas, nodes)
-    found = decide.standing(asked, claims, frozenset())
-    assert (decide.missing(asked, found), decide.surplus(asked, found)) == (lacks, too_many)
+    found = standing(asked, claims, frozenset())
+    assert (decide.missing(asked, found), surplus.too_many(asked, found)) == (lacks, too_many)
 
 
 # --- drift
 
 
 def renewal(asked: NodePool, *claims: NodeClaim, budget: int | None = None) -> tuple[list[str], str]:
-    found = decide.standing(asked, claims, frozenset())
+    found = standing(asked, claims, frozenset())
     drifted = [each for each in found.staying if any(told.type == names.DRIFTED for told in each.status.conditions)]
     chosen: Renewal = decide.renewal(asked, found, drifted, budget=budget)
     return named(chosen.first), chosen.gone.metadata.name if chosen.gone is not None else ""
@@ -199,5 +201,5 @@ def test_names_are_as_those_of_all_claims() -> None:
 def test_a_limit_that_cannot_be_read_bounds_nothing_here() -> None:
     """The pool's condition tells of it; nobody's machine goes for a typing error."""
     broken = convert(node_pool(limits={"nodes": "many"}), NodePool)
-    assert decide.limit_of(broken) is None
-    assert decide.surplus(broken, decide.standing(broken, [machine("a")], frozenset())) == 0
+    assert limit_of(broken) is None
+    assert surplus.too_many(broken, standing(broken, [machine("a")], frozenset())) == 0

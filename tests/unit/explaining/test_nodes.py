@@ -10,7 +10,7 @@ from growth.api.kinds import Json
 from growth.planning.explaining.nodes import explained, kept
 from tests import manifests
 from tests.manifests import growth_pool, pod
-from tests.unit.explaining.scenes import Case, applied, flat
+from tests.unit.explaining.scenes import Case, applied, flat, scene
 from tests.unit.planning.clusters import LARGE, SMALL, machine, pods, pool
 from tests.unit.planning.disrupting import NOW
 
@@ -360,6 +360,37 @@ def test_a_node_that_goes_says_how() -> None:
         found = explained(Case(title="", objects=objects, about="a", cause="", words=(), cloud=cloud).scene(), "a")
         assert found.cause == "Goes"
         assert [word for word in words if word not in found.sentence] == [], found.sentence
+
+
+def replacing(*, up: bool, marked: bool) -> list[Json]:
+    """A node, and what was bought in its place at a limit of one that is Soft."""
+    soft = pool(limits={"nodes": "1"}, disruption={"nodeLimitMode": "Soft"})
+    taint = {"key": names.DISRUPTED_TAINT, "effect": "NoSchedule"}
+    conditions = ("Launched", "Registered", *(("Initialized",) if up else ()))
+    coming = machine("new", SMALL, age=60.0, annotations={names.REPLACES_ANNOTATION: "old"}, conditions=conditions)
+    return flat(soft, machine("old", taints=(taint,) if marked else ()), pods(1, on="old"), coming)
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_what_replaces_a_node_is_none_too_many(*, up: bool) -> None:
+    """While a Soft limit is passed by a move, the node that goes counts for nothing, and nothing else goes for it."""
+    moving = scene(replacing(up=up, marked=True))
+    assert moving.surplus == frozenset()
+    assert "more machines than it may have" not in explained(moving, "new").sentence
+    assert explained(moving, "old").cause == "Leaving"
+
+
+def test_a_move_that_was_taken_back_leaves_one_too_many() -> None:
+    """Both are up, and nobody takes either away: the empty one goes. Before the replacement is up the old one is counted out."""
+    assert scene(replacing(up=True, marked=False)).surplus == {"new"}
+    assert scene(replacing(up=False, marked=False)).surplus == frozenset()
+
+
+def test_what_is_paused_counts_and_does_not_go() -> None:
+    """Of too many the others go; of a paused pool nobody."""
+    held = [*machine("a", annotations=PAUSED), *machine("b"), *pods(1, on="b")]
+    assert scene(flat(pool(limits={"nodes": "1"}), held)).surplus == {"b"}
+    assert scene(flat(pool(limits={"nodes": "1"}, metadata={"annotations": PAUSED}), held)).surplus == frozenset()
 
 
 def test_a_drain_that_waits_says_for_whom() -> None:

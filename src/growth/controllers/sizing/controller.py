@@ -21,6 +21,7 @@ from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.renewing import Renewing
 from growth.controllers.sizing.story import Tell
 from growth.kube.store import Change, Changed, Deleted
+from growth.planning.disruption.surplus import most, too_many
 
 # How often a static pool is looked at without a change, and any pool while it is paused.
 PERIOD_SECONDS: Final = 60.0
@@ -81,7 +82,7 @@ class Sizing:
         """In how many seconds to look again; None where a change will tell."""
         env = self._env
         pool = env.state.pools.store.get(name)
-        if pool is None or pool.metadata.deletion_timestamp is not None or decide.most(pool) is None:
+        if pool is None or pool.metadata.deletion_timestamp is not None or most(pool) is None:
             return None
         if not serves(env.provider, pool.spec.template.spec.node_class_ref):
             return None
@@ -90,7 +91,7 @@ class Sizing:
         if why_paused(env, PoolRef.karpenter(name)):
             return PERIOD_SECONDS
         found = lowering.cached(env, pool)
-        if decide.surplus(pool, found):
+        if too_many(pool, found):
             return await lowering.bring_down(env, name, tell=self._tell)
         if pool.spec.replicas is None:
             return None

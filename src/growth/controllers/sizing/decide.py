@@ -1,4 +1,4 @@
-"""What a pool lacks, what it has too many of, and which of its drifted machines are replaced now. Pure.
+"""What a pool lacks, and which of its drifted machines are replaced now. Pure.
 
 A static pool keeps `replicas` machines, as far as `limits.nodes` allows. Drifted ones are replaced within the budget: the
 new machine first, where the limit leaves room or is Soft. Where a Hard limit leaves none, one is deleted, and only when
@@ -7,75 +7,21 @@ its machine is gone another is bought: one at a time, and never while the pool l
 
 import dataclasses
 import hashlib
-from collections.abc import Container, Iterable, Sequence, Set
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.pools import SOFT, node_limit_mode
-from growth.cluster.replacing import being_replaced, excused, replaces
-from growth.cluster.snapshot import NODES
-from growth.units.errors import QuantityError
-from growth.units.resources import amounts
+from growth.cluster.replacing import excused
+from growth.planning.disruption.surplus import Standing, limit_of, most
 
 # As the API server's own random names: no vowels, no digits that look like letters.
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _ENDING: Final = 5
 # A claim's name becomes a Node's name and a label's value.
 _NAME: Final = 63
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
-    """The claims of a pool. `staying` are those that nobody takes away; `replaced` go when what comes for them is there."""
-
-    staying: tuple[NodeClaim, ...]
-    replaced: tuple[NodeClaim, ...]
-    leaving: tuple[NodeClaim, ...]
-
-    @property
-    def count(self) -> int:
-        """What limits count: everything until its machine is gone."""
-        return len(self.staying) + len(self.replaced) + len(self.leaving)
-
-
-def standing(pool: NodePool, claims: Sequence[NodeClaim], marked: Set[str]) -> Standing:
-    """`marked` are the names of claims whose Nodes are tainted because somebody disrupts them.
-
-    In a static pool a replacement that is there takes its predecessor's place for good. Elsewhere a move may be taken
-    back: then the taint goes, and what both have is a surplus.
-    """
-    own = [claim for claim in claims if claim.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
-    leaving = tuple(claim for claim in own if claim.metadata.deletion_timestamp is not None)
-    if pool.spec.replicas is not None:
-        going: Set[str] = being_replaced(own)
-    else:
-        coming = [claim for claim in claims if not is_true(claim.status.conditions, names.INITIALIZED)]
-        going = marked | {name for claim in coming if not _deleting(claim) for name in replaces(claim)}
-    staying = tuple(claim for claim in own if not _deleting(claim) and claim.metadata.name not in going)
-    replaced = tuple(claim for claim in own if not _deleting(claim) and claim.metadata.name in going)
-    return Standing(staying, replaced, leaving)
-
-
-def limit_of(pool: NodePool) -> int | None:
-    """`limits.nodes`; None where there is none, or where nobody can read it: the pool's condition tells of that."""
-    try:
-        return amounts(pool.spec.limits).get(NODES)
-    except QuantityError:
-        return None
-
-
-def most(pool: NodePool) -> int | None:
-    """How many machines the pool may keep; None for any number."""
-    bounds = [bound for bound in (pool.spec.replicas, limit_of(pool)) if bound is not None]
-    return min(bounds, default=None)
-
-
-def surplus(pool: NodePool, found: Standing) -> int:
-    """How many have to go at once."""
-    bound = most(pool)
-    return 0 if bound is None else max(0, len(found.staying) - bound)
 
 
 def missing(pool: NodePool, found: Standing) -> int:
@@ -190,7 +136,3 @@ def _name(pool: NodePool, *parts: str) -> str:
         number, letter = divmod(number, len(_LETTERS))
         ending += _LETTERS[letter]
     return f"{pool.metadata.name[: _NAME - _ENDING - 1].rstrip('-.')}-{ending}"
-
-
-def _deleting(claim: NodeClaim) -> bool:
-    return claim.metadata.deletion_timestamp is not None

@@ -11,9 +11,9 @@ from growth.controllers.environment import Environment
 from growth.controllers.provisioning.claims import Order
 from growth.controllers.provisioning.purchases import Purchases
 from growth.controllers.sizing import decide, story
-from growth.controllers.sizing.decide import Standing
 from growth.controllers.sizing.offer import Offer, offered
 from growth.controllers.sizing.story import Tell
+from growth.planning.disruption.surplus import Standing
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 

@@ -13,11 +13,11 @@ from growth.api.nodes import NODE, Node
 from growth.controllers import ending, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
-from growth.controllers.sizing import decide, story
+from growth.controllers.sizing import story
 from growth.controllers.sizing.story import Tell
 from growth.kube.errors import NotFound
 from growth.kube.whole import every
-from growth.planning.disruption.surplus import Held, excess
+from growth.planning.disruption.surplus import Held, Standing, excess, most, standing, too_many
 from growth.telemetry.logs import logger
 
 _log = logger("nodepool.sizing")
@@ -36,8 +36,8 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     nodes = {node.spec.provider_id: node for node in await every(env.api, NODE) if node.spec.provider_id}
     hosts = {claim.metadata.name: nodes.get(claim.status.provider_id) for claim in claims}
     marked = frozenset(each for each, node in hosts.items() if node is not None and tainting.tainted(node))
-    found, bound = decide.standing(pool, claims, marked), decide.most(pool)
-    if bound is None or marked_paused(pool.metadata) or not decide.surplus(pool, found):
+    found, bound = standing(pool, claims, marked), most(pool)
+    if bound is None or marked_paused(pool.metadata) or not too_many(pool, found):
         return AGAIN_SECONDS
     staying = {claim.metadata.name: claim for claim in found.staying}
     # What a person has paused is counted, and not taken.
@@ -67,13 +67,13 @@ async def _end(
     return None
 
 
-def cached(env: Environment, pool: NodePool) -> decide.Standing:
+def cached(env: Environment, pool: NodePool) -> Standing:
     """The pool's claims as the cache has them."""
     claims = env.state.claims.store.find("pool", pool.metadata.name)
     marked = frozenset(
         claim.metadata.name for claim in claims if any(map(tainting.tainted, ending.nodes_of(env, claim)))
     )
-    return decide.standing(pool, claims, marked)
+    return standing(pool, claims, marked)
 
 
 def _staying(env: Environment, pool: NodePool, gone: Sequence[NodeClaim]) -> set[str]:

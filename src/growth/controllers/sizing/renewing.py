@@ -22,7 +22,6 @@ from growth.controllers.disruption import marking
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
 from growth.controllers.sizing import decide, story
-from growth.controllers.sizing.decide import Standing
 from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.story import Tell
 from growth.kube.backoff import Backoff, BackoffSettings
@@ -32,6 +31,7 @@ from growth.planning.budgets import allowance
 from growth.planning.disruption import room
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
+from growth.planning.disruption.surplus import Standing, standing
 
 # After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
 SETTLE_SECONDS: Final = 1.0
@@ -223,7 +223,7 @@ class Renewing:
         told = next((each for each in claims if each.metadata.name == claim.metadata.name), None)
         if told is None or find(told.status.conditions, names.DRIFTED) is None:
             return "it has not drifted any more"
-        chosen = decide.renewal(now, decide.standing(now, claims, frozenset()), (told,), budget=1)
+        chosen = decide.renewal(now, standing(now, claims, frozenset()), (told,), budget=1)
         return "" if chosen.gone is not None else "another machine of the pool goes or comes"
 
 

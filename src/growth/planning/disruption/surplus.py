@@ -1,4 +1,4 @@
-"""Which machines go first where a pool has more than it may have: over its node limit, or over its `replicas`.
+"""How many machines a pool has more than it may have, over its node limit or its `replicas`, and which go first.
 
 Karpenter's order for static capacity: what has no machine yet, then what is empty, then what is used, the least costly
 to disturb first; what somebody protects comes last. Claims that go already, or whose replacement is under way, are
@@ -7,12 +7,75 @@ neither counted nor chosen: they make room by themselves.
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
+from growth.api import names
+from growth.api.conditions import is_true
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.cluster.replacing import being_replaced, replaces
 from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import NODES
 from growth.planning import occupants
 from growth.planning.disruption.candidates import empty
+from growth.units.errors import QuantityError
+from growth.units.resources import amounts
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """The claims of a pool. `staying` are those that nobody takes away; `replaced` go when what comes for them is there."""
+
+    staying: tuple[NodeClaim, ...]
+    replaced: tuple[NodeClaim, ...]
+    leaving: tuple[NodeClaim, ...]
+
+    @property
+    def count(self) -> int:
+        """What limits count: everything until its machine is gone."""
+        return len(self.staying) + len(self.replaced) + len(self.leaving)
+
+
+def standing(pool: NodePool, claims: Sequence[NodeClaim], marked: Set[str]) -> Standing:
+    """`marked` are the names of claims whose Nodes are tainted because somebody disrupts them.
+
+    In a static pool a replacement that is there takes its predecessor's place for good. Elsewhere a move may be taken
+    back: then the taint goes, and what both have is a surplus.
+    """
+    own = [claim for claim in claims if claim.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
+    leaving = tuple(claim for claim in own if claim.metadata.deletion_timestamp is not None)
+    if pool.spec.replicas is not None:
+        going: Set[str] = being_replaced(own)
+    else:
+        coming = [claim for claim in claims if not is_true(claim.status.conditions, names.INITIALIZED)]
+        going = marked | {name for claim in coming if not _deleting(claim) for name in replaces(claim)}
+    staying = tuple(claim for claim in own if not _deleting(claim) and claim.metadata.name not in going)
+    replaced = tuple(claim for claim in own if not _deleting(claim) and claim.metadata.name in going)
+    return Standing(staying, replaced, leaving)
+
+
+def limit_of(pool: NodePool) -> int | None:
+    """`limits.nodes`; None where there is none, or where nobody can read it: the pool's condition tells of that."""
+    try:
+        return amounts(pool.spec.limits).get(NODES)
+    except QuantityError:
+        return None
+
+
+def most(pool: NodePool) -> int | None:
+    """How many machines the pool may keep; None for any number."""
+    bounds = [bound for bound in (pool.spec.replicas, limit_of(pool)) if bound is not None]
+    return min(bounds, default=None)
+
+
+def too_many(pool: NodePool, found: Standing) -> int:
+    """How many have to go at once."""
+    bound = most(pool)
+    return 0 if bound is None else max(0, len(found.staying) - bound)
+
+
+def _deleting(claim: NodeClaim) -> bool:
+    return claim.metadata.deletion_timestamp is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 Everything is worked out when it is first asked for. A scene after a change is another scene (`applying.applied`).
 """
 
-import contextlib
 import dataclasses
 import datetime as dt
 import functools
@@ -13,14 +12,16 @@ from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.meta import ObjectMeta
 from growth.api.nodes import Node
 from growth.api.overlays import NodeOverlay
+from growth.api.placement import NO_SCHEDULE
 from growth.api.policy import PodDisruptionBudget
 from growth.api.pools import PoolRef
 from growth.cluster.assemble import Assembled, Objects, Picture, composed, pictured
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
-from growth.cluster.snapshot import NODES, Demand, PoolView, Snapshot
+from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.decide import Options as Deciding
@@ -28,7 +29,7 @@ from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Decided, Kept, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import situated
-from growth.planning.disruption.surplus import Held, excess
+from growth.planning.disruption.surplus import Held, excess, most, standing
 from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
@@ -37,8 +38,6 @@ from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
 from growth.planning.wishes import for_no_wish
 from growth.units import TimestampError, parse_time
-from growth.units.errors import QuantityError
-from growth.units.resources import amount_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,25 +140,30 @@ class Scene:
     @functools.cached_property
     def surplus(self) -> frozenset[str]:
         """Nodes that go because their pool has more than its limit or its replicas allow."""
-        found: set[str] = set()
-        for pool in self.objects.pools:
-            most = self._most(pool)
-            own = [
-                each.machine
-                for each in self.picture.counted.values()
-                if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
-            ]
-            if most is not None and len(own) > most:
-                ranked = [held(each, self.pods_on.get(each.name, ())) for each in own]
-                found |= set(excess(ranked, most=most, now=self.now))
-        return frozenset(found)
+        return frozenset(name for pool in self.objects.pools for name in self.too_many(pool))
 
-    def _most(self, pool: NodePool) -> int | None:
-        limit = pool.spec.limits.get(NODES)
-        bounds = [pool.spec.replicas] if pool.spec.replicas is not None else []
-        with contextlib.suppress(QuantityError):
-            bounds += [] if limit is None else [amount_of(NODES, limit)]
-        return min(bounds, default=None)
+    def too_many(self, pool: NodePool) -> tuple[str, ...]:
+        """The machines that a pool has more than it may have, in the order in which they go.
+
+        What is paused counts, and does not go.
+        """
+        bound = most(pool)
+        if bound is None or pool.metadata.deletion_timestamp is not None or _paused(pool.metadata):
+            return ()
+        own = {
+            each.machine.claim.metadata.name: each.machine
+            for each in self.picture.counted.values()
+            if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
+        }
+        claims = [machine.claim for machine in own.values() if machine.claim is not None]
+        marked = {name for name, machine in own.items() if machine.node is not None and _disrupted(machine.node)}
+        staying = [claim.metadata.name for claim in standing(pool, claims, marked).staying]
+        free = [name for name in staying if not _held_fast(own[name])]
+        ranked = [
+            dataclasses.replace(held(own[name], self.pods_on.get(own[name].name, ())), name=name) for name in free
+        ]
+        chosen = excess(ranked, most=max(0, bound - (len(staying) - len(free))), now=self.now)
+        return tuple(own[name].name for name in chosen)
 
     def standing(self) -> Mapping[str, Kept]:
         """Why nodes are kept by what protects them, by budgets or by whose they are; without any search, so that it takes
@@ -243,6 +247,20 @@ def _time(text: str) -> dt.datetime | None:
         return parse_time(text)
     except TimestampError:
         return None
+
+
+def _paused(meta: ObjectMeta) -> bool:
+    return meta.annotations.get(names.PAUSED_ANNOTATION, "false") != "false"
+
+
+def _held_fast(machine: Machine) -> bool:
+    """Whether a person has paused it."""
+    return any(each is not None and _paused(each.metadata) for each in (machine.node, machine.claim))
+
+
+def _disrupted(node: Node) -> bool:
+    """Whether somebody is disrupting it."""
+    return any(each.key == names.DISRUPTED_TAINT and each.effect == NO_SCHEDULE for each in node.spec.taints)
 
 
 def held(machine: Machine, pods: Sequence[CachedPod]) -> Held:

@@ -296,12 +296,16 @@ def limited(scene: Scene, ref: PoolRef, nodes: int) -> Changed:
         raise CannotApply(f"NodePool {ref} is not there")
     value: int | str = nodes if isinstance(pool, GrowthPool) else str(nodes)
     after = applied(scene, [change_pool(ref, {"spec": {"limits": {"nodes": value}}})])
-    own = [
-        each.machine
-        for each in after.picture.counted.values()
-        if each.machine.claim is not None and each.machine.pool == ref
-    ]
-    going = excess([held(each, after.pods_on.get(each.name, ())) for each in own], most=nodes, now=after.now)
+    changed = after.pools[ref]
+    if isinstance(changed, GrowthPool):
+        own = [
+            each.machine
+            for each in after.picture.counted.values()
+            if each.machine.claim is not None and each.machine.pool == ref
+        ]
+        going = excess([held(each, after.pods_on.get(each.name, ())) for each in own], most=nodes, now=after.now)
+    else:
+        going = after.too_many(changed)
     return removed(after, [name for name in going if name in after.nodes])
 
 
