@@ -218,6 +218,42 @@ def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     assert "No node would be disrupted now." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
 
 
+# --- what a pool has too many of
+
+
+def test_what_is_too_many_goes_as_it_would_go(asked: Asked) -> None:
+    """Past budgets and with its pods, in the order of the pool; the others stay, and say so of themselves alone."""
+    none = pool(limits={"nodes": "1"}, disruption={"budgets": [{"nodes": "0"}]})
+    objects = flat(none, old("a"), pods(2, on="a", cpu=7), old("b"), pods(3, on="b", cpu=5))
+    found = asked.json(*objects)
+    assert found["disruptions"] == [
+        {
+            "reason": "Overprovisioned",
+            "nodePool": "default",
+            "nodes": ["a"],
+            "replacements": [],
+            "savings": PRICE[LARGE],
+            "evictions": 2,
+        }
+    ]
+    assert kept(found) == {"b": "Budget"}
+    assert found["reachable"]["moves"][0] == found["disruptions"][0]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[LARGE])
+    text = asked.text(*objects)
+    assert "Growth would remove 1 node, buy nothing and move 2 pods" in text
+    assert "1. remove a (Overprovisioned, 2 pods to move)" in text
+
+
+def test_what_is_decided_besides_leaves_those_pods_their_places(asked: Asked) -> None:
+    """The pods of the machine that is too many need the room of another, which therefore stays."""
+    roomy = flat(old("b"), pods(1, on="b"), old("c"), pods(1, on="c", cpu=14))
+    assert [move["nodes"] for move in asked.json(pool(types=(LARGE,)), roomy)["disruptions"]] == [["b"]]
+    tight = flat(pool(types=(LARGE,), limits={"nodes": "2"}), old("a", SMALL), pods(1, on="a"), roomy)
+    found = asked.json(*tight)
+    assert [(move["reason"], move["nodes"]) for move in found["disruptions"]] == [("Overprovisioned", ["a"])]
+    assert set(kept(found)) == {"b", "c"}
+
+
 # --- room that is kept
 
 

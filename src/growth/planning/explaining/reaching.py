@@ -37,9 +37,9 @@ def reachable(scene: Scene) -> Reachable:
     """With the scene's options of deciding."""
     nodes = scene.snapshot.nodes
     today = sum(node.price or 0 for node in nodes)
-    situation = _unpaced(scene.situation)
+    situation = _unpaced(scene.relieved)
     decided = decide(situation, scene.deciding)
-    moves = (*_of_growth(scene), *decided.moves)
+    moves = (*_of_growth(scene), *scene.overprovisioned, *decided.moves)
     saved = sum(move.savings or 0 for move in moves)
     return Reachable(
         today=today,
@@ -69,7 +69,7 @@ def _rested(node: OwnedNode) -> OwnedNode:
 
 
 def _of_growth(scene: Scene) -> list[Move]:
-    """Empty nodes of growth pools, which go by the rules of their pools, and what pools have too many of."""
+    """Empty nodes of growth pools, which go by the rules of their pools."""
     down = scene.scaling_down
     going = {*down.remove, *(each.node for each in down.mark)}
     going |= {name for name in scene.nodes if _marked(scene, name) and name not in down.cancel}

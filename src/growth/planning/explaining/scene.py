@@ -6,7 +6,7 @@ Everything is worked out when it is first asked for. A scene after a change is a
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from growth.api import names
 from growth.api.growthpools import GrowthPool
@@ -23,10 +23,11 @@ from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
+from growth.planning import occupants
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.disruption.decide import decide
-from growth.planning.disruption.model import Decided, Kept, Situation
+from growth.planning.disruption.model import Decided, Kept, Move, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import situated
 from growth.planning.disruption.surplus import Held, excess, most, standing
@@ -94,9 +95,18 @@ class Scene:
 
     @functools.cached_property
     def situation(self) -> Situation:
+        return self._situated(frozenset())
+
+    @functools.cached_property
+    def relieved(self) -> Situation:
+        """The situation once what pools have too many of is on its way out, and its pods want other places."""
+        return self._situated(self.surplus) if self.surplus else self.situation
+
+    def _situated(self, going: Set[str]) -> Situation:
+        facts = facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on)
         return situated(
             self.picture,
-            facts=facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on),
+            facts={name: dataclasses.replace(each, acting=name in going) for name, each in facts.items()},
             pods=self.pods_on,
             disruption_budgets=self.disruption_budgets,
             buffered=self.buffered,
@@ -104,7 +114,13 @@ class Scene:
 
     @functools.cached_property
     def decided(self) -> Decided:
-        return decide(self.situation, self.deciding)
+        """What goes now: what pools have too many of, and what disruption takes besides."""
+        found = decide(self.relieved, self.deciding)
+        return dataclasses.replace(
+            found,
+            moves=(*self.overprovisioned, *found.moves),
+            kept=tuple(each for each in found.kept if each.node not in self.surplus),
+        )
 
     @functools.cached_property
     def scaling_down(self) -> ScaleDown:
@@ -141,6 +157,26 @@ class Scene:
     def surplus(self) -> frozenset[str]:
         """Nodes that go because their pool has more than its limit or its replicas allow."""
         return frozenset(name for pool in self.objects.pools for name in self.too_many(pool))
+
+    @functools.cached_property
+    def overprovisioned(self) -> tuple[Move, ...]:
+        """The same as moves, one a pool; nothing holds them but what holds a drain."""
+        prices = {node.name: node.price for node in self.snapshot.nodes}
+        found = []
+        for pool in self.objects.pools:
+            if going := self.too_many(pool):
+                paid = [prices.get(name) for name in going]
+                pods = (pod for name in going for pod in self.pods_on.get(name, ()))
+                found.append(
+                    Move(
+                        reason=names.OVERPROVISIONED,
+                        nodes=going,
+                        pools=(str(PoolRef.karpenter(pool.metadata.name)),),
+                        savings=None if None in paid else sum(price or 0 for price in paid),
+                        evictions=sum(map(occupants.reschedulable, pods)),
+                    )
+                )
+        return tuple(found)
 
     def too_many(self, pool: NodePool) -> tuple[str, ...]:
         """The machines that a pool has more than it may have, in the order in which they go.
