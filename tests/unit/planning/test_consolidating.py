@@ -150,14 +150,23 @@ def test_a_move_must_pay_for_its_disruption() -> None:
     assert gone(found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=24))) == ["a"]
     made = found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=1))
     assert (made.moves, why(made)["a"]) == ((), words.TOO_LITTLE)
+    assert {each.message for each in made.kept} == {
+        "moving 1 pod would cost more than it saves",
+        "moving 3 pods would cost more than it saves",
+    }
 
 
 def test_machines_are_not_bought_for_next_to_nothing() -> None:
-    """A move that buys must save a share of what goes."""
+    """A move that buys must save a share of what goes; whoever stays for that is told of the share, not of its pods."""
     cheaper = kind("cheaper", 4, "16Gi", price=0.39)
     full = owned("a", *pods(4, "x"))
     assert gone(found(full, sold=(MEDIUM, cheaper))) == ["a"]
-    assert gone(found(full, sold=(MEDIUM, cheaper), options=dataclasses.replace(FREELY, least_percent=3))) == []
+    asking = dataclasses.replace(FREELY, least_percent=3)
+    assert gone(found(full, sold=(MEDIUM, cheaper), options=asking)) == []
+    # Where the pods would cost less in fractions of a larger machine it is tried.
+    made = found(full, sold=(MEDIUM, cheaper, kind("large", 64, "256Gi", price=1.0)), options=asking)
+    assert (made.moves, why(made)) == ((), {"a": words.TOO_LITTLE})
+    assert made.kept[0].message == "what would be bought instead saves only 2.5 % of what it costs, and 3 % are asked"
 
 
 def test_pods_that_were_moved_a_moment_ago_are_moved_again_only_for_a_real_part() -> None:

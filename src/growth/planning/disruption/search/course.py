@@ -99,15 +99,26 @@ class Course:
         """Whether the move is worth its disruption."""
         paid = sum(node.price or 0 for node in nodes)
         saved = paid - sum(each.planned.price for each in bought)
-        fine = saved > 0 and saved >= self.options.owed(evictions)
-        fine &= not bought or saved * 100 >= paid * self.options.least_percent
-        again = fine and bool(bought) and any(node.name in self._moving_again for node in nodes)
+        against = self._too_little(saved, paid, evictions, buys=bool(bought))
+        again = not against and bool(bought) and any(node.name in self._moving_again for node in nodes)
         rests = again and saved * 100 < paid * self.options.again_percent
         if len(nodes) == 1 and rests:
             self.say(nodes[0], words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
-        elif len(nodes) == 1 and not fine:
-            self.say(nodes[0], words.TOO_LITTLE, f"moving {evictions} pods would cost more than it saves")
-        return fine and not rests
+        elif len(nodes) == 1 and against:
+            self.say(nodes[0], words.TOO_LITTLE, against)
+        return not against and not rests
+
+    def _too_little(self, saved: int, paid: int, evictions: int, *, buys: bool) -> str:
+        """Why what is saved is too little; empty where it is enough."""
+        if saved <= 0:
+            return "without it nothing would be saved"
+        if saved < self.options.owed(evictions):
+            return f"moving {evictions} pod{'' if evictions == 1 else 's'} would cost more than it saves"
+        if buys and saved * 100 < paid * self.options.least_percent:
+            share = saved * 1000 // paid / 10  # rounded down: it is less than what is asked
+            asked = self.options.least_percent
+            return f"what would be bought instead saves only {share:g} % of what it costs, and {asked} % are asked"
+        return ""
 
     def balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:
         """Whether no pool's policy objects."""
