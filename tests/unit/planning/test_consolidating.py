@@ -147,13 +147,20 @@ def test_nothing_is_moved_to_machines_that_are_not_ready() -> None:
 def test_a_move_must_pay_for_its_disruption() -> None:
     """What evictions cost must be saved within the horizon."""
     nodes = (owned("a", *pods(1, "x")), owned("b", *pods(3, "y")))
-    assert gone(found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=24))) == ["a"]
-    made = found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon_hours=1))
+    assert gone(found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon=dt.timedelta(days=1)))) == ["a"]
+    made = found(*nodes, options=SearchOptions(eviction_cost=EURO, horizon=dt.timedelta(hours=1)))
     assert (made.moves, why(made)["a"]) == ((), words.TOO_LITTLE)
     assert {each.message for each in made.kept} == {
         "moving 1 pod would cost more than it saves",
         "moving 3 pods would cost more than it saves",
     }
+
+
+@pytest.mark.parametrize(("minutes", "owed"), [(1440, 2), (150, 20), (90, 32), (60, 48), (30, 96), (10, 288)])
+def test_the_horizon_counts_to_the_minute(minutes: int, owed: int) -> None:
+    """What an hour must save is what evictions cost by the hours of the horizon, whole or not, and rounded up."""
+    options = SearchOptions(eviction_cost=24, horizon=dt.timedelta(minutes=minutes))
+    assert options.owed(2) == owed
 
 
 def test_machines_are_not_bought_for_next_to_nothing() -> None:

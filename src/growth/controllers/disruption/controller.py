@@ -6,6 +6,7 @@ is dropped when pods wait for a plan.
 """
 
 import asyncio
+import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -161,7 +162,7 @@ class Disruption:
                 budget=settings.disruption_steps,
                 spot_to_spot=settings.spot_to_spot_consolidation,
                 eviction_cost=settings.eviction_cost,
-                horizon_hours=max(1, round(settings.eviction_horizon / 3600)),
+                horizon=dt.timedelta(seconds=settings.eviction_horizon),
                 planning=solve.Options(
                     respect_preferences=settings.preference_policy != "Ignore",
                     strict_min_values=settings.min_values_policy != "BestEffort",

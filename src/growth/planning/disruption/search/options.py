@@ -13,13 +13,15 @@ from growth.planning.solve import Options
 BUDGET: Final = 300_000
 # A thousandth of the currency for each pod that is moved, against what a day saves.
 EVICTION_COST: Final = 1_000_000
-HORIZON_HOURS: Final = 24
+HORIZON: Final = dt.timedelta(days=1)
 # Of the price of what goes: below that machines are bought and pods moved for next to nothing.
 LEAST_PERCENT: Final = 3
 # Of the price of what goes, where pods move again that were moved a moment ago.
 AGAIN_PERCENT: Final = 20
 # So long a move was a moment ago.
 SETTLING: Final = dt.timedelta(minutes=15)
+_HOUR: Final = dt.timedelta(hours=1)
+_TICK: Final = dt.timedelta(microseconds=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +29,8 @@ class SearchOptions:
     """How to search.
 
     `budget` is in steps, so that equal input gives an equal result on any machine. `node_cost` is what a machine costs
-    beside its price; it counts for what is chosen, never for what may be bought. A move must save more within
-    `horizon_hours` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes
+    beside its price; it counts for what is chosen, never for what may be bought. A move must save more within the
+    `horizon` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes
     at least, and `again_percent` where it moves pods that were moved within `settling`; for so long what was bought for
     them stays. `stop` is asked now and then: when it says True the search ends at once, incomplete, and nobody uses its result.
     Money is in billionths of the currency.
@@ -38,7 +40,7 @@ class SearchOptions:
     spot_to_spot: bool = False
     node_cost: int = 0
     eviction_cost: int = EVICTION_COST
-    horizon_hours: int = HORIZON_HOURS
+    horizon: dt.timedelta = HORIZON
     least_percent: int = LEAST_PERCENT
     again_percent: int = AGAIN_PERCENT
     settling: dt.timedelta = SETTLING
@@ -47,7 +49,7 @@ class SearchOptions:
 
     def owed(self, evictions: int) -> int:
         """What an hour must save at least, that so many evictions are paid for."""
-        return -(-evictions * self.eviction_cost // max(1, self.horizon_hours))
+        return -(-evictions * self.eviction_cost * (_HOUR // _TICK) // max(1, self.horizon // _TICK))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
