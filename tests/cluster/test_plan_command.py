@@ -129,7 +129,9 @@ def test_a_cluster_is_planned_as_its_objects_in_a_file_are(apiserver: Plane, tmp
     }
     assert [(each["reason"], each["nodes"]) for each in live["disruptions"]] == [("Empty", ["surplus"])]
     alone = plan_of("--kubeconfig", reader, "--no-consolidate")
-    assert alone == {key: value for key, value in live.items() if key not in {"disruptions", "kept", "reachable"}}
+    assert alone == {
+        key: value for key, value in live.items() if key not in {"disruptions", "kept", "complete", "reachable"}
+    }
 
     dumped = tmp_path / "dump.json"
     dumped.write_text(

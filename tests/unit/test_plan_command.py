@@ -302,6 +302,13 @@ def test_warnings_go_to_stderr_and_leave_the_json_alone(asked: Asked) -> None:
     [
         (("--node-cost", "-1"), "--node-cost -1.0: give a price an hour from 0"),
         (("--node-cost", "0.1", "--packer", "first-fit"), "--node-cost is for --packer cost"),
+        (("--eviction-cost", "-1"), "--eviction-cost: '-1' cannot be used: an amount cannot be negative"),
+        (("--eviction-horizon", "soon"), "--eviction-horizon: "),
+        (
+            ("--max-price-percent", "99"),
+            "--max-price-percent: '99' cannot be used: write a whole number of 100 or more",
+        ),
+        (("--disruption-steps", "0"), "--disruption-steps: '0' cannot be used: write a whole number of 1 or more"),
         (("--packer", "best"), "best"),
         (("--provider", "aws"), "aws"),
         (("--kubeconfig", "x"), "-f reads files and --kubeconfig a cluster"),

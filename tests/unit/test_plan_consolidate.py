@@ -9,6 +9,8 @@ import pytest
 from growth.api import names
 from growth.api.kinds import Json
 from growth.cli.entry import run
+from growth.controllers.settings import ControllerSettings
+from growth.planning.disruption.search import SearchOptions
 from tests import manifests
 from tests.manifests import written
 from tests.unit.planning.clusters import LARGE, SMALL, machine, pods, pool
@@ -64,8 +66,11 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
         "summary",
         "disruptions",
         "kept",
+        "complete",
         "reachable",
     ]
+    assert list(found["reachable"]) == ["today", "toBuy", "hourly", "moves", "complete"]
+    assert (found["complete"], found["reachable"]["complete"]) == (True, True)
     assert found["disruptions"] == [
         {
             "reason": "Underutilized",
@@ -216,6 +221,46 @@ def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     """Only a cluster is looked at for what could go without being asked."""
     assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())
     assert "No node would be disrupted now." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
+
+
+# --- as `growth run` decides
+
+
+def test_what_may_be_set_for_both_is_the_same_by_default() -> None:
+    """A plan of a cluster is the decision of a Growth that nobody has given other settings."""
+    searches, runs = SearchOptions(), ControllerSettings()
+    assert searches.budget == runs.disruption_steps
+    assert searches.eviction_cost == runs.eviction_cost
+    assert searches.horizon.total_seconds() == runs.eviction_horizon
+    assert searches.spot_to_spot == runs.spot_to_spot_consolidation
+    assert searches.planning.flexibility == runs.max_price_percent
+
+
+def test_moves_are_weighed_by_the_settings_of_a_run(asked: Asked) -> None:
+    """What a run with them would not do is not shown."""
+    objects = flat(pool(), old("a"), pods(1, on="a"))
+    assert len(asked.json(*objects)["disruptions"]) == 1
+    dear = ("--eviction-cost", "0.3")
+    assert len(asked.json(*objects, arguments=dear)["disruptions"]) == 1  # it saves 0.38 an hour
+    assert asked.json(*objects, arguments=(*dear, "--eviction-horizon", "30m"))["disruptions"] == []
+
+
+def test_how_dear_a_machine_may_be_counts_for_what_is_listed(asked: Asked) -> None:
+    """In percent of the planned price, as a run would list it."""
+    few, many = (
+        asked.json(pool(), manifests.pod("a"), arguments=("--max-price-percent", percent))["nodeClaims"][0]
+        for percent in ("100", "1000")
+    )
+    assert len(few["instanceTypes"]) < len(many["instanceTypes"])
+
+
+def test_a_search_that_ended_early_says_so(asked: Asked) -> None:
+    """In the JSON and in the table, whether or not it found anything."""
+    objects = flat(pool(), *(each for at in "abc" for each in (old(at), pods(1, on=at))))
+    found = asked.json(*objects, arguments=("--disruption-steps", "1"))
+    assert (found["complete"], found["reachable"]["complete"]) == (False, False)
+    text = asked.text(*objects, arguments=("--consolidate", "--disruption-steps", "1"))
+    assert "The search ended before it was through" in text
 
 
 # --- what a pool has too many of

@@ -11,6 +11,7 @@ from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
 
 # So many names stand in a cell of a table.
 _NAMED: Final = 3
+_ENDED: Final = "The search ended before it was through: there may be more to save."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,11 +30,13 @@ class Disruptions:
                 {"node": each.node, "nodePool": each.pool, "reason": each.reason, "message": each.message}
                 for each in self.decided.kept
             ],
+            "complete": self.decided.complete,
             "reachable": {
                 "today": self.reach.today / NANO,
                 "toBuy": self.reach.to_buy / NANO,
                 "hourly": self.reach.reachable / NANO,
                 "moves": [_move(move) for move in self.reach.moves],
+                "complete": self.reach.complete,
             },
         }
 
@@ -76,18 +79,16 @@ class Disruptions:
 
     def _now(self) -> Sequence[str]:
         """What would happen at once, within the budgets."""
+        ended = [] if self.decided.complete else [_ENDED]
         moves = self.decided.moves
         if not moves:
-            return ["No node would be disrupted now."]
+            return ["No node would be disrupted now.", *ended]
         going = sum(len(move.nodes) for move in moves)
         coming = sum(len(move.replacements) for move in moves)
         evicted = sum(move.evictions for move in moves)
         bought = f"buy {_count(coming, 'machine')} instead" if coming else "buy nothing"
         told = f"Growth would remove {_count(going, 'node')}, {bought} and move {_count(evicted, 'pod')}"
-        lines = [f"{told}: {self._saved(moves)}."]
-        if not self.decided.complete:
-            lines.append("The search ended before it was through: there may be more to save.")
-        return lines
+        return [f"{told}: {self._saved(moves)}.", *ended]
 
     def _saved(self, moves: Sequence[Move]) -> str:
         known = sum(move.savings or 0 for move in moves)

@@ -1,5 +1,7 @@
 """`growth plan`: which machines for which pods, from files or a live cluster. Changes nothing."""
 
+import dataclasses
+import datetime as dt
 import sys
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -14,11 +16,38 @@ if TYPE_CHECKING:
     from growth.cli.disruption_report import Disruptions
     from growth.cli.manifests.collection import Collected
     from growth.cli.plan_report import Report
+    from growth.planning.disruption.search import SearchOptions
     from growth.planning.explaining.scene import Scene
-    from growth.planning.solve import Options
 
 # Beyond this a cost of a node is a slip of the finger: no machine costs so much.
 MOST_NODE_COST: Final = 100_000
+
+
+@Parameter(name="*")
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weighing:
+    """How moves are weighed: settings of `growth run`, by the same names and with the same defaults."""
+
+    spot_to_spot_consolidation: Annotated[
+        bool, Parameter(negative=(), help="Spot machines may be replaced by cheaper spot machines.")
+    ] = False
+    eviction_cost: Annotated[
+        str | None, Parameter(help="What moving one pod counts for, in the catalogue's currency; as in growth run.")
+    ] = None
+    eviction_horizon: Annotated[
+        str | None,
+        Parameter(help="A move must save more than its evictions count for within this time; as in growth run."),
+    ] = None
+    max_price_percent: Annotated[
+        str | None,
+        Parameter(help="What a machine may cost at most, in percent of the planned price; as in growth run."),
+    ] = None
+    disruption_steps: Annotated[
+        str | None, Parameter(help="So many steps a search for cheaper machines may take; as in growth run.")
+    ] = None
+
+
+AS_RUN: Final = Weighing()
 
 
 def plan(
@@ -46,9 +75,7 @@ def plan(
             " For a cluster that is so by itself, for files when asked for.",
         ),
     ] = None,
-    spot_to_spot_consolidation: Annotated[
-        bool, Parameter(negative=(), help="Spot machines may be replaced by cheaper spot machines.")
-    ] = False,
+    weighing: Weighing = AS_RUN,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
 ) -> None:
     """Show which machines would be bought for which pods, why, and at what price.
@@ -64,6 +91,7 @@ def plan(
     from growth.planning.solve import Options
     from growth.units.money import NANO
 
+    search = _search(weighing)
     with collector_off():
         collected, catalogue = read(source)
         options = Options(
@@ -71,9 +99,11 @@ def plan(
             strict_min_values=min_values_policy == "strict",
             packer=packer,
             node_cost=round(node_cost * NANO),
+            flexibility=search.planning.flexibility,
         )
         wanted = not source.file if consolidate is None else consolidate
-        report = _planned(collected, catalogue, options, consolidate=wanted, spot_to_spot=spot_to_spot_consolidation)
+        search = dataclasses.replace(search, planning=options, node_cost=options.node_cost)
+        report = _planned(collected, catalogue, search, consolidate=wanted)
         if output == "json":
             if report.waiting:
                 note(f"{len(report.waiting)} pods wait for something else than a machine: -o table lists them")
@@ -82,20 +112,44 @@ def plan(
             print_report(report.sections(), summary=report.summary())
 
 
-def _planned(
-    collected: "Collected", catalogue: "Catalogue", options: "Options", *, consolidate: bool, spot_to_spot: bool
-) -> "Report":
+def _search(weighing: Weighing) -> "SearchOptions":
+    """How `growth run` would search with these settings."""
+    from growth.planning.disruption.search import SearchOptions
+
+    usual = SearchOptions(spot_to_spot=weighing.spot_to_spot_consolidation)
+    given = {
+        "evictionCost": weighing.eviction_cost,
+        "evictionHorizon": weighing.eviction_horizon,
+        "maxPricePercent": weighing.max_price_percent,
+        "disruptionSteps": weighing.disruption_steps,
+    }
+    if not any(given.values()):
+        return usual
+    from growth.operator.settings import SettingError, read  # takes its time
+
+    try:
+        chosen = read(given, {}).controllers
+    except SettingError as error:
+        raise UsageError(str(error)) from error
+    return dataclasses.replace(
+        usual,
+        eviction_cost=chosen.eviction_cost,
+        horizon=dt.timedelta(seconds=chosen.eviction_horizon),
+        budget=chosen.disruption_steps,
+        planning=dataclasses.replace(usual.planning, flexibility=chosen.max_price_percent),
+    )
+
+
+def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOptions", *, consolidate: bool) -> "Report":
     from growth.cli.catalogue import billed_hours
     from growth.cli.plan_report import Report
     from growth.cli.scenes import scene_of
     from growth.planning.disruption.decide import Options as Deciding
-    from growth.planning.disruption.search import SearchOptions
     from growth.ports import SystemClock
 
     clock = SystemClock()
     begun = clock.monotonic()
-    search = SearchOptions(planning=options, node_cost=options.node_cost, spot_to_spot=spot_to_spot)
-    scene = scene_of(collected, catalogue, planning=options, deciding=Deciding(search=search, priced=True))
+    scene = scene_of(collected, catalogue, planning=search.planning, deciding=Deciding(search=search, priced=True))
     for told in scene.assembled.warnings:
         note(told)
     for problem in scene.overlay_problems:

@@ -9,8 +9,8 @@ from growth.planning.disruption.model import Kept, Move
 from growth.planning.solve import Options
 
 # Steps of one search: attempts to place pods of one kind, and pods bound in rehearsals. A full decision about 1,000 nodes
-# with 15,000 pods takes about a tenth of it.
-BUDGET: Final = 300_000
+# with 15,000 pods takes about a thirtieth of it. `growth run` has the same defaults for what may be set there.
+BUDGET: Final = 1_000_000
 # A thousandth of the currency for each pod that is moved, against what a day saves.
 EVICTION_COST: Final = 1_000_000
 HORIZON: Final = dt.timedelta(days=1)
