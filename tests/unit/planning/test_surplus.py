@@ -11,9 +11,9 @@ DEAR = {names.POD_DELETION_COST_ANNOTATION: str(1 << 28)}
 
 
 def test_unlaunched_then_empty_then_cheap_to_disturb_then_protected() -> None:
-    """Karpenter's order for static capacity; a protected one goes only when nothing else is left."""
+    """Karpenter's order for static capacity; where pods run a protected one goes only when nothing else is left."""
     claims = [
-        Held(name="protected-node", protected=True),
+        Held(name="protected-node", protected=True, pods=[pod()]),
         Held(name="protected-pod", pods=[pod(annotations=PROTECTED)]),
         Held(name="protected-daemon", pods=[pod(owner="DaemonSet", annotations=PROTECTED)]),
         Held(name="one-dear-pod", pods=[pod(annotations=DEAR)]),
@@ -35,6 +35,17 @@ def test_unlaunched_then_empty_then_cheap_to_disturb_then_protected() -> None:
     assert order(claims, now=NOW) == order(reversed(claims), now=NOW) == expected
 
 
+def test_no_pod_moves_for_the_sake_of_an_empty_node() -> None:
+    """One that somebody has marked goes after the other empty ones, and before any that is used."""
+    claims = [
+        Held(name="a-marked", protected=True),
+        Held(name="b-daemon", protected=True, pods=[pod(owner="DaemonSet")]),
+        Held(name="c-empty"),
+        Held(name="d-used", pods=[pod()]),
+    ]
+    assert order(claims, now=NOW) == ("c-empty", "a-marked", "b-daemon", "d-used")
+
+
 def test_of_equals_the_older_goes_and_then_the_first_by_name() -> None:
     """Equal input gives an equal order."""
     old, new = NOW - dt.timedelta(days=2), NOW
@@ -45,7 +56,8 @@ def test_of_equals_the_older_goes_and_then_the_first_by_name() -> None:
 def test_a_protection_that_has_ended_protects_nothing() -> None:
     """A duration is counted from the pod's start."""
     ended = pod("p", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "1h"}, started=3601)
-    assert order([Held(name="b", pods=[ended]), Held(name="a", protected=True)], now=NOW) == ("b", "a")
+    held = Held(name="a", protected=True, pods=[pod()])
+    assert order([Held(name="b", pods=[ended]), held], now=NOW) == ("b", "a")
 
 
 def test_only_what_is_too_many_goes_and_who_goes_already_is_not_counted() -> None:

@@ -1,7 +1,7 @@
 """How many machines a pool has more than it may have, over its node limit or its `replicas`, and which go first.
 
 Karpenter's order for static capacity: what has no machine yet, then what is empty, then what is used, the least costly
-to disturb first; what somebody protects comes last. Claims that go already, or whose replacement is under way, are
+to disturb first; of each what somebody protects comes last. Claims that go already, or whose replacement is under way, are
 neither counted nor chosen: they make room by themselves.
 """
 
@@ -114,9 +114,10 @@ def order(claims: Iterable[Held], *, now: dt.datetime) -> tuple[str, ...]:
 def _rank(claim: Held, now: dt.datetime) -> int:
     if not claim.launched:
         return 0
-    if claim.protected or any(occupants.active(pod) and occupants.protection(pod, now).holds for pod in claim.pods):
-        return 3
-    return 1 if empty(claim.pods) else 2
+    held = any(occupants.active(pod) and occupants.protection(pod, now).holds for pod in claim.pods)
+    if empty(claim.pods) and not held:
+        return 2 if claim.protected else 1  # nobody's pods move for the sake of an empty one
+    return 4 if claim.protected or held else 3
 
 
 def _cost(claim: Held) -> int:
