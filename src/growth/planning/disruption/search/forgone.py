@@ -43,7 +43,7 @@ def forgone(
         answers=Answers(free),
     )
     course.spent = spent
-    exchange = Exchange(course)
+    exchange = Exchange(course, drawing=False)
     for at, node in course.ground.owned.items():
         if course.over() or course.ground.steps >= MOST or exchange.would_buy(at):
             course.say(node, words.NODE_LIMIT, limit_message(names.UNDERUTILIZED))
