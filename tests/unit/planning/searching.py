@@ -21,7 +21,7 @@ from tests.unit.planning.builders import EURO, MEDIUM, SHAPES, TERMS, TYPE
 NOW = disrupting.NOW
 LONG_AGO = NOW - dt.timedelta(days=9)
 # Pods are free to move, so that a law about something else does not depend on what evictions cost.
-FREELY = SearchOptions(eviction_cost=0, least_percent=0)
+FREELY = SearchOptions(eviction_cost=0, least_percent=0, at_rest_percent=0)
 
 
 def owned(

@@ -48,6 +48,13 @@ def test_a_node_that_has_become_quiet_makes_another_question() -> None:
     assert question(two(quiet_seconds=3_599.0)) != question(two(quiet_seconds=3_600.0))
 
 
+def test_a_node_that_has_come_to_rest_makes_another_question() -> None:
+    """A smaller saving is enough from then on."""
+    assert question(two(quiet_seconds=7_199.0), at_rest=2 * HOUR) != question(
+        two(quiet_seconds=7_200.0), at_rest=2 * HOUR
+    )
+
+
 def test_a_machine_whose_node_has_come_makes_another_question() -> None:
     """From then on it is a zone without pods to those who spread."""
     before = situation(owned("a", *pods(1, "x")), others=[node("b", initialized=False)])

@@ -166,7 +166,7 @@ def test_the_horizon_counts_to_the_minute(minutes: int, owed: int) -> None:
 def test_machines_are_not_bought_for_next_to_nothing() -> None:
     """A move that buys must save a share of what goes; whoever stays for that is told of the share, not of its pods."""
     cheaper = kind("cheaper", 4, "16Gi", price=0.39)
-    full = owned("a", *pods(4, "x"))
+    full = owned("a", *pods(4, "x"), quiet_seconds=600.0)
     assert gone(found(full, sold=(MEDIUM, cheaper))) == ["a"]
     asking = dataclasses.replace(FREELY, least_percent=3)
     assert gone(found(full, sold=(MEDIUM, cheaper), options=asking)) == []
@@ -174,6 +174,21 @@ def test_machines_are_not_bought_for_next_to_nothing() -> None:
     made = found(full, sold=(MEDIUM, cheaper, kind("large", 64, "256Gi", price=1.0)), options=asking)
     assert (made.moves, why(made)) == ((), {"a": words.TOO_LITTLE})
     assert made.kept[0].message == "what would be bought instead saves only 2.5 % of what it costs, and 3 % are asked"
+
+
+def test_where_nothing_has_happened_for_an_hour_less_is_enough() -> None:
+    """A saving lasts where nothing comes or goes: 1 % of what goes will do, 3 % elsewhere; together all must be at rest."""
+    fortieth, next_to_nothing = kind("fortieth", 4, "16Gi", price=0.39), kind("nothing", 4, "16Gi", price=0.399)
+    options = SearchOptions(eviction_cost=0)
+    for quiet, sold, expected in (
+        (3_599.0, fortieth, []),
+        (3_600.0, fortieth, ["a"]),
+        (3_600.0, next_to_nothing, []),
+    ):
+        full = owned("a", *pods(4, "x"), quiet_seconds=quiet)
+        assert gone(found(full, sold=(MEDIUM, sold), options=options)) == expected, (quiet, sold.name)
+    restless, resting = owned("a", quiet_seconds=60.0), owned("b")
+    assert [options.least(each) for each in ([resting], [restless], [resting, restless])] == [1, 3, 3]
 
 
 def test_pods_that_were_moved_a_moment_ago_are_moved_again_only_for_a_real_part() -> None:

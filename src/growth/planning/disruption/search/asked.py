@@ -22,7 +22,9 @@ from growth.planning.disruption.search.resting import Resting
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Node:
-    """A node of ours as a search sees it. `takes`: moved pods may go there. `leave` are those that would have to leave."""
+    """A node of ours as a search sees it. `takes`: moved pods may go there. `rests`: it is replaced for a smaller saving.
+    `leave` are those that would have to leave.
+    """
 
     name: str
     pool: str
@@ -33,6 +35,7 @@ class _Node:
     leaving: bool
     ready: bool
     takes: bool
+    rests: bool
     leave: tuple[CachedPod, ...] = ()
 
 
@@ -70,6 +73,7 @@ def asked(
             leaving=node.leaving,
             ready=node.ready,
             takes=may_receive(node, situation),
+            rests=options.rests(node),
             leave=tuple(leave),
         )
 

@@ -99,7 +99,7 @@ class Course:
         """Whether the move is worth its disruption."""
         paid = sum(node.price or 0 for node in nodes)
         saved = paid - sum(each.planned.price for each in bought)
-        against = self._too_little(saved, paid, evictions, buys=bool(bought))
+        against = self._too_little(saved, paid, evictions, least=self.options.least(nodes) if bought else 0)
         again = not against and bool(bought) and any(node.name in self._moving_again for node in nodes)
         rests = again and saved * 100 < paid * self.options.again_percent
         if len(nodes) == 1 and rests:
@@ -108,16 +108,15 @@ class Course:
             self.say(nodes[0], words.TOO_LITTLE, against)
         return not against and not rests
 
-    def _too_little(self, saved: int, paid: int, evictions: int, *, buys: bool) -> str:
-        """Why what is saved is too little; empty where it is enough."""
+    def _too_little(self, saved: int, paid: int, evictions: int, *, least: int) -> str:
+        """Why what is saved is too little; empty where it is enough. `least` is a percentage of what is paid."""
         if saved <= 0:
             return "without it nothing would be saved"
         if saved < self.options.owed(evictions):
             return f"moving {evictions} pod{'' if evictions == 1 else 's'} would cost more than it saves"
-        if buys and saved * 100 < paid * self.options.least_percent:
+        if saved * 100 < paid * least:
             share = saved * 1000 // paid / 10  # rounded down: it is less than what is asked
-            asked = self.options.least_percent
-            return f"what would be bought instead saves only {share:g} % of what it costs, and {asked} % are asked"
+            return f"what would be bought instead saves only {share:g} % of what it costs, and {least} % are asked"
         return ""
 
     def balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:

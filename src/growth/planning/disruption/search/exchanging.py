@@ -180,8 +180,8 @@ class Exchange:
             score = np.round(paid - needed, 3)
         order = np.lexsort((np.arange(len(free)), -score))
         # What saves less than it must even if machines came in fractions is not tried.
-        least = 100 / max(1, 100 - self._options.least_percent)
-        return [free[int(i)] for i in order if ratio[int(i)] > 1 and ratio[int(i)] >= round(least, 6)]
+        least = [100 / max(1, 100 - self._options.least([ground.owned[at]])) for at in free]
+        return [free[i] for i in order.tolist() if ratio[i] > 1 and ratio[i] >= round(least[i], 6)]
 
     def _together(self, wanted: Iterable[int]) -> list[int]:
         """Those that may still be replaced together; not those to which others have moved meanwhile."""

@@ -2,10 +2,10 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from growth.planning.disruption.model import Kept, Move
+from growth.planning.disruption.model import Kept, Move, OwnedNode
 from growth.planning.solve import Options
 
 # Steps of one search: attempts to place pods of one kind, and pods bound in rehearsals. A full decision about 1,000 nodes
@@ -16,6 +16,9 @@ EVICTION_COST: Final = 1_000_000
 HORIZON: Final = dt.timedelta(days=1)
 # Of the price of what goes: below that machines are bought and pods moved for next to nothing.
 LEAST_PERCENT: Final = 3
+# The same where nothing has come or gone for so long: what is saved there lasts.
+AT_REST: Final = dt.timedelta(hours=1)
+AT_REST_PERCENT: Final = 1
 # Of the price of what goes, where pods move again that were moved a moment ago.
 AGAIN_PERCENT: Final = 20
 # So long a move was a moment ago.
@@ -30,9 +33,10 @@ class SearchOptions:
 
     `budget` is in steps, so that equal input gives an equal result on any machine. `node_cost` is what a machine costs
     beside its price; it counts for what is chosen, never for what may be bought. A move must save more within the
-    `horizon` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes
-    at least, and `again_percent` where it moves pods that were moved within `settling`; for so long what was bought for
-    them stays. `stop` is asked now and then: when it says True the search ends at once, incomplete, and nobody uses its result.
+    `horizon` than `eviction_cost` for each pod that it evicts; one that buys must save `least_percent` of what goes at least
+    (`at_rest_percent` of nodes on which no pod has come or gone for `at_rest`), and `again_percent` where it moves pods that
+    were moved within `settling`; for so long what was bought for them stays. `stop` is asked now and then: when it says True
+    the search ends at once, incomplete, and nobody uses its result.
     Money is in billionths of the currency.
     """
 
@@ -42,10 +46,20 @@ class SearchOptions:
     eviction_cost: int = EVICTION_COST
     horizon: dt.timedelta = HORIZON
     least_percent: int = LEAST_PERCENT
+    at_rest: dt.timedelta = AT_REST
+    at_rest_percent: int = AT_REST_PERCENT
     again_percent: int = AGAIN_PERCENT
     settling: dt.timedelta = SETTLING
     planning: Options = Options(packer="cost")  # noqa: RUF009 - frozen
     stop: Callable[[], bool] | None = None
+
+    def rests(self, node: OwnedNode) -> bool:
+        """Whether nothing has happened on the node for so long that it will probably stay so for a while."""
+        return node.quiet_seconds >= self.at_rest.total_seconds()
+
+    def least(self, nodes: Iterable[OwnedNode]) -> int:
+        """The percentage of their price that must be saved where these go and something is bought."""
+        return self.at_rest_percent if all(map(self.rests, nodes)) else self.least_percent
 
     def owed(self, evictions: int) -> int:
         """What an hour must save at least, that so many evictions are paid for."""
