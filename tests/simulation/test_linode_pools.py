@@ -27,10 +27,18 @@ from tests.conformance.providers.stages import OURS, LkeStage, claim, need, on
 
 TIERS = ("lke", "lke-enterprise")
 CLAIM = "karpenter.sh/nodeclaim"
+# The second is longer than a tag holds.
+POOLS = ("web", "a-pool-with-quite-a-long-name-that-does-not-fit")
 
 
 @pytest.fixture(params=TIERS)
 def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=POOLS, ids=["short", "long"])
+def pool(request: pytest.FixtureRequest) -> str:
+    """What a pool of the cluster is called."""
     return str(request.param)
 
 
@@ -499,13 +507,13 @@ def test_an_enterprise_node_that_is_not_listed_yet_is_not_gone() -> None:
     on("lke-enterprise", body)
 
 
-def test_the_last_node_stays_while_a_purchase_counts_on_its_pool(tier: str) -> None:
+def test_the_last_node_stays_while_a_purchase_counts_on_its_pool(tier: str, pool: str) -> None:
     """A deletion beside purchases of the same key: every purchase has its machine at the end."""
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
         for number in range(6):
-            old, new = wanted_of(stage, f"old-{number}"), wanted_of(stage, f"new-{number}")
+            old, new = wanted_of(stage, f"old-{number}", pool), wanted_of(stage, f"new-{number}", pool)
             await made(provider, old)
             await asyncio.sleep(70)
             await asyncio.gather(gone(provider, old), made(provider, new))
@@ -636,13 +644,13 @@ def test_tags_that_arrive_late_take_no_machine_from_another(tier: str) -> None:
     on(tier, body)
 
 
-def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str) -> None:
+def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str, pool: str) -> None:
     """Nothing is bought in a pool that may go any moment."""
 
     async def body(stage: LkeStage) -> None:
         late = Late(stage, "DELETE", "/pools/")
         provider = stage.provider(through=late)
-        old, new = wanted_of(stage, "old"), wanted_of(stage, "new")
+        old, new = wanted_of(stage, "old", pool), wanted_of(stage, "new", pool)
         await made(provider, old)
         await asyncio.sleep(70)
         with contextlib.suppress(CloudUnavailable):
@@ -650,6 +658,30 @@ def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str) -> 
         await made(provider, new)
         await gone(provider, old)
         await asyncio.sleep(60)
+        assert await stage.held() == ["uid-of-new"]
+
+    on(tier, body)
+
+
+def test_a_deletion_of_a_pool_that_is_repeated_takes_no_new_node(tier: str, pool: str) -> None:
+    """A purchase that comes between two attempts waits until the deletion is done."""
+
+    async def body(stage: LkeStage) -> None:
+        refused = asyncio.Event()
+
+        async def refusing_once(request: Request) -> Response:
+            if request.method == "DELETE" and "/pools/" in request.url and not refused.is_set():
+                refused.set()
+                return Answer(503, {"retry-after": "6"}, b"{}")
+            return await stage.fake(request)
+
+        provider = stage.provider(through=refusing_once)
+        old, new = wanted_of(stage, "old", pool), wanted_of(stage, "new", pool)
+        await made(provider, old)
+        await asyncio.sleep(70)
+        ending = asyncio.ensure_future(gone(provider, old))
+        await refused.wait()
+        await asyncio.gather(ending, made(provider, new))
         assert await stage.held() == ["uid-of-new"]
 
     on(tier, body)

@@ -74,7 +74,10 @@ def is_ours(text: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """Of one pool at LKE: a pool of the cluster's (by API group and name) and a type."""
+    """Of one pool at LKE: a pool of the cluster's (by API group and name) and a type. The name is as tags hold it.
+
+    So a claim and the tags of its machine give the same key, however long the name is.
+    """
 
     group: str
     pool: str
@@ -93,10 +96,9 @@ class Key:
 
 def key_of(claim: NodeClaim, type_: str) -> Key:
     held = claim.metadata.labels
-    if held.get(names.NODE_POOL_LABEL):
-        return Key(NODE_POOL, held[names.NODE_POOL_LABEL], type_)
-    if held.get(names.POOL_LABEL):
-        return Key(GROWTH_POOL, held[names.POOL_LABEL], type_)
+    for label, group in ((names.NODE_POOL_LABEL, NODE_POOL), (names.POOL_LABEL, GROWTH_POOL)):
+        if held.get(label):
+            return Key(group, fitted(group, held[label]), type_)
     return Key(NO_POOL, "true", type_)
 
 
