@@ -23,6 +23,7 @@ TROUBLE = Faults(
     lost_answer=0.03,
     busy=0.02,
     late_id=0.1,
+    late_tags=0.3,
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from growth.cli.entry import run
 from growth.sim.clouds.frame import Dropped
-from growth.sim.clouds.linode import ENTERPRISE, FakeSettings, Faults, LinodeFake, Times, parse_faults, parse_stock
+from growth.sim.clouds.linode import ENTERPRISE, FakeSettings, Faults, LinodeFake, parse_faults, parse_stock
 from growth.sim.clouds.linode.serving import serving
 from growth.sim.ports import Request
 from tests.linode import TOKEN, new_fake
@@ -55,14 +55,15 @@ def test_a_count_that_is_lowered_takes_the_youngest() -> None:
 
 def test_lists_may_see_tags_late() -> None:
     """The machine itself knows at once."""
-    fake, clock = new_fake(settings=FakeSettings(times=Times(tags=5.0)))
+    fake, clock = new_fake()
+    fake.faults = Faults(late_tags=1.0)
     ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 1})
     clock.add(10)
     (machine,) = fake.machines()
     ask(fake, "PUT", f"/linode/instances/{machine.id}", {"tags": ["team:web"]})
     assert ask(fake, "GET", f"/linode/instances/{machine.id}")[1]["tags"] == ["team:web"]
     assert ask(fake, "GET", "/linode/instances")[1]["data"][0]["tags"] == []
-    clock.add(5)
+    clock.add(30)
     assert ask(fake, "GET", "/linode/instances")[1]["data"][0]["tags"] == ["team:web"]
 
 

@@ -1,6 +1,7 @@
 """How a claim gets its machine: find it, or claim one that is there, or have its pool grow by one and claim that.
 
     find by tag ──► claim-or-scale, 15 s ──► confirm
+                        find again, as tags can come late
                         under the key's lock:  pool → members → surplus
                                                open machine and ours to take  → write its tags
                                                surplus or reservation         → wait a second, outside the lock
@@ -24,7 +25,8 @@ from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
 from growth.providers.linode.holdings import Home, is_unsure
-from growth.providers.linode.pools import Pools
+from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.pools import MEMBERS_SECONDS, Pools
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
@@ -36,16 +38,21 @@ CREATE_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 1.0
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
-# Before a process first claims or scales in a pool that it did not make itself. It leads since the one before could not renew
-# its lease for 15 s; what that one wrote last may be on its way a little longer.
-SETTLE_SECONDS: Final = 10.0
 
 
 class Claiming(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
     def __init__(
-        self, cloud: LinodeApi, pools: Pools, *, cluster: str, home: Home, clock: Clock, within_seconds: float
+        self,
+        cloud: LinodeApi,
+        pools: Pools,
+        *,
+        inheriting: Inheriting,
+        cluster: str,
+        home: Home,
+        clock: Clock,
+        within_seconds: float,
     ) -> None:
         super().__init__(pools, clock=clock)
         self._cloud = cloud
@@ -53,8 +60,7 @@ class Claiming(Finding):
         self._cluster = cluster
         self._home = home
         self._within = within_seconds
-        self._settled = clock.monotonic() + SETTLE_SECONDS
-        self._made: set[int] = set()
+        self._inheriting = inheriting
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 
@@ -66,13 +72,18 @@ class Claiming(Finding):
                 left = began + self._within - self._clock.monotonic()
                 if left <= 0:
                     raise self._late(order)
-                try:
-                    async with self._pools.locks.held(order.key, within=left):
-                        claimed = await self._pass(order, since=began)
-                except Late:
-                    raise self._late(order) from None
-                if claimed is not None:
-                    break
+                if not await self._inheriting.is_open(order.key, since=began):
+                    await self._inheriting.know()
+                    own = await self.find(order.claim, within=MEMBERS_SECONDS)
+                    if own is not None:
+                        return own
+                    try:
+                        async with self._pools.locks.held(order.key, within=left):
+                            claimed = await self._pass(order, since=began)
+                    except Late:
+                        raise self._late(order) from None
+                    if claimed is not None:
+                        break
                 await asyncio.sleep(WAIT_SECONDS)
         finally:
             self._pools.reservations.release(order.key, order.uid)
@@ -99,8 +110,7 @@ class Claiming(Finding):
                 f"LKE's own autoscaler is on for pool {pool.id} ({key}), and two cannot scale one pool: turn it off",
                 reason=AUTOSCALED,
             )
-        unsettled = pool.id not in self._made and self._clock.monotonic() < self._settled
-        if unsettled or self._pools.doubts.holds(key, pool):
+        if self._inheriting.is_unsettled(pool) or self._pools.doubts.holds(key, pool):
             return None
         members = await self._pools.members(pool, key, claim=order.uid)
         holds = reservations.holds(key, order.uid)
@@ -113,12 +123,15 @@ class Claiming(Finding):
 
     async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
         """The first that is really nobody's, looked at just now."""
-        begun = [each for each in numbers if self._pools.remembered.is_doubted_for(each, order.uid)]
-        for number in [*begun, *(each for each in numbers if each not in begun)]:
+        begun = set(self._pools.remembered.doubted_for(order.uid))
+        for number in sorted(numbers, key=lambda each: each not in begun):
             instance = await self._pools.instance(number)
             if instance is None or instance.deleting or not self._pools.is_at_home(instance):
                 continue
             self.check_single(instance)
+            if tags.holds(instance.tags, order.claim):
+                self._pools.remembered.claimed(number, order.uid, order.key)
+                return instance
             if tags.values(instance.tags, tags.CLAIM):
                 self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
                 continue
@@ -170,7 +183,7 @@ class Claiming(Finding):
         except BaseException:
             self._pools.reservations.release(order.key, order.uid)
             raise
-        self._made.add(made.id)
+        self._inheriting.made(made)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------
@@ -184,9 +197,7 @@ class Claiming(Finding):
             for each in listed
             if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._pools.is_going(each)
         ]
-        shown = next((each for each in listed if each.id == claimed.id), None)
-        if shown is None or not tags.holds(shown.tags, order.claim):
-            shown = await self._pools.instance(claimed.id)
+        shown = await self._pools.instance(claimed.id)
         if shown is None or not tags.holds(shown.tags, order.claim):
             self._pools.remembered.unclaimed(claimed.id)
             raise CreateError(f"machine {claimed.id} went to another than claim {order.name}", reason=PROVISIONING)

@@ -147,7 +147,7 @@ class Direct(Finding):
             if meaning(error) is Meaning.GONE:
                 raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}") from None
             raise
-        self._held.remembered.ended(instance.id)
+        self._held.remembered.ended(instance.id, tags.uid_of(instance.tags))
 
     async def collect(self) -> int:
         """Every machine is bought for a claim: there is nothing that nobody claimed."""

@@ -10,6 +10,7 @@ from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import Home
+from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.pools import Pools
 from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
@@ -22,10 +23,19 @@ class Ending(Finding):
     """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
 
     def __init__(
-        self, api: Api, pools: Pools, buying: Finding, *, home: Home, clock: Clock, ttl_seconds: float
+        self,
+        api: Api,
+        pools: Pools,
+        buying: Finding,
+        *,
+        inheriting: Inheriting,
+        home: Home,
+        clock: Clock,
+        ttl_seconds: float,
     ) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
+        self._inheriting = inheriting
         self._settling = Settling(api, pools, buying, clock=clock)
         self._home = home
         self._ttl = ttl_seconds
@@ -44,6 +54,20 @@ class Ending(Finding):
             )
         async with self._pools.locks.held(key):
             await self._end(pool, key, instance, claim)
+
+    async def of_claim(self, claim: NodeClaim) -> wire.Instance:
+        """Of a claim that names no machine it is not said that it has none while one may come to light."""
+        began = self._clock.monotonic()
+        await self._inheriting.know()
+        try:
+            return await super().of_claim(claim)
+        except MachineNotFound:
+            if not claim.status.provider_id and await self._inheriting.is_open(tags.key_of(claim, ""), since=began):
+                raise CloudUnavailable(
+                    f"claim {claim.metadata.name} has no machine, unless tags that the process before wrote are on their way:"
+                    " it is tried again"
+                ) from None
+            raise
 
     async def _end(self, listed: wire.Pool, key: Key, instance: wire.Instance, claim: NodeClaim) -> None:
         pool, fresh = await self._pools.fresh(listed.id), await self._pools.instance(instance.id)

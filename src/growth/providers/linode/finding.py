@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Final
 
-from growth.api.clouds import CreateError, InvariantViolation, MachineNotFound
+from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LinodeNodeClass
 from growth.ports import Clock
@@ -40,17 +40,14 @@ class Finding:
         self._clock = clock
         self.claims: Locks[str] = Locks()
 
-    async def find(self, claim: NodeClaim) -> wire.Instance | None:
-        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name."""
+    async def find(self, claim: NodeClaim, *, within: float = 0.0) -> wire.Instance | None:
+        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name.
+
+        The list may be so many seconds old; the machine itself is looked at now.
+        """
         name = claim.metadata.name
-        listed = await self._held.machines.since(self._clock.monotonic())
-        found = {each.id: each for each in listed if tags.has(each.tags, tags.CLAIM, name)}
-        known = self._held.remembered.of_claim(claim.metadata.uid)
-        if known is not None and known not in found:
-            instance = await self._held.instance(known)
-            if instance is not None and tags.holds(instance.tags, claim):
-                found[known] = instance
-        alive = [each for each in found.values() if not self._held.is_going(each)]
+        found = [each for each in await self._tagged(claim, within) if tags.has(each.tags, tags.CLAIM, name)]
+        alive = [each for each in found if not self._held.is_going(each)]
         if len(alive) > 1:
             numbers = ", ".join(str(each.id) for each in alive)
             raise InvariantViolation(
@@ -66,9 +63,18 @@ class Finding:
                 )
             self._held.remembered.answered(claim.metadata.uid, instance.id)
             return instance
-        if any(tags.holds(each.tags, claim) for each in found.values()):
+        if any(tags.holds(each.tags, claim) for each in found):
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
         return None
+
+    async def _tagged(self, claim: NodeClaim, within: float) -> list[wire.Instance]:
+        """What a list shows under the claim's name, and what this process wrote for it, each as it is now."""
+        listed = await self._held.machines.since(self._clock.monotonic() - within)
+        numbers = {each.id for each in listed if tags.has(each.tags, tags.CLAIM, claim.metadata.name)}
+        uid, remembered = claim.metadata.uid, self._held.remembered
+        numbers.update(remembered.of_claim(uid), remembered.doubted_for(uid))
+        found = [await self._held.instance(number) for number in sorted(numbers)]
+        return [each for each in found if each is not None]
 
     def check_single(self, instance: wire.Instance) -> None:
         held = tags.values(instance.tags, tags.CLAIM)
@@ -81,12 +87,11 @@ class Finding:
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         name, provider_id = claim.metadata.name, claim.status.provider_id
         if not provider_id:
-            listed = await self._held.machines.since(self._clock.monotonic())
-            found = [each for each in listed if tags.holds(each.tags, claim)]
-            known = self._held.remembered.of_claim(claim.metadata.uid)
-            if not found and known is not None:
-                instance = await self._held.instance(known)
-                found = [instance] if instance is not None and tags.holds(instance.tags, claim) else []
+            found = [each for each in await self._tagged(claim, 0.0) if tags.holds(each.tags, claim)]
+            if not found and self._held.remembered.doubted_for(claim.metadata.uid):
+                raise CloudUnavailable(
+                    f"tags of a machine of claim {name} may still be on their way: it is tried again"
+                )
             if not found:
                 raise MachineNotFound(f"claim {name} has no machine")
             return min(found, key=lambda each: (each.deleting, each.id))

@@ -45,7 +45,7 @@ class Remembered:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._claims: dict[int, tuple[str, Key, float]] = {}
-        self._ended: dict[int, float] = {}
+        self._ended: dict[int, tuple[str, float]] = {}
         self._doubted: dict[int, tuple[str, float]] = {}
         self._answers: dict[str, int] = {}
 
@@ -57,9 +57,10 @@ class Remembered:
         held = self._doubted.get(number)
         return held is not None and held[0] != claim and held[1] > self._clock.monotonic()
 
-    def is_doubted_for(self, number: int, claim: str) -> bool:
-        held = self._doubted.get(number)
-        return held is not None and held[0] == claim and held[1] > self._clock.monotonic()
+    def doubted_for(self, claim: str) -> list[int]:
+        """Machines that are this claim's, or will be, or are nobody's."""
+        self._forget()
+        return [number for number, (held, _) in self._doubted.items() if held == claim]
 
     def claimed(self, number: int, claim: str, key: Key) -> None:
         self._claims[number] = (claim, key, self._clock.monotonic())
@@ -75,25 +76,27 @@ class Remembered:
         self._claims.pop(number, None)
         self._answers = {claim: each for claim, each in self._answers.items() if each != number}
 
-    def ended(self, number: int) -> None:
+    def ended(self, number: int, claim: str = "") -> None:
+        """Its deletion was accepted. It stays the claim's until it is gone."""
         self.unclaimed(number)
-        self._ended[number] = self._clock.monotonic()
+        self._ended[number] = (claim, self._clock.monotonic())
 
     def gone(self, number: int) -> None:
         self.unclaimed(number)
         self._ended.pop(number, None)
 
     def is_ended(self, number: int) -> bool:
-        at = self._ended.get(number)
-        return at is not None and self._clock.monotonic() - at < REMEMBERED_SECONDS
+        held = self._ended.get(number)
+        return held is not None and self._clock.monotonic() - held[1] < REMEMBERED_SECONDS
 
     def is_claimed(self, number: int) -> bool:
         self._forget()
         return number in self._claims
 
-    def of_claim(self, claim: str) -> int | None:
+    def of_claim(self, claim: str) -> list[int]:
         self._forget()
-        return next((number for number, (held, _, _) in self._claims.items() if held == claim), None)
+        ended = [number for number, (held, _) in self._ended.items() if held == claim and self.is_ended(number)]
+        return [*(number for number, (held, _, _) in self._claims.items() if held == claim), *ended]
 
     def of_key(self, key: Key) -> set[int]:
         self._forget()

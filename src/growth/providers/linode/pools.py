@@ -107,7 +107,7 @@ class Pools(Holdings):
         young = self._clock.now() - dt.timedelta(seconds=self._ttl)
         numbers = {node.instance_id for node in pool.nodes if node.instance_id}
         if self._home.enterprise:
-            numbers |= {each.id for each in await self.machines.since(self._clock.monotonic()) if _in(each, pool)}
+            numbers |= {each.id for each in await self.machines.since(self._clock.monotonic()) if is_in(each, pool)}
         for number in sorted(numbers):
             instance = await self.instance(number)
             if instance is None:
@@ -138,7 +138,7 @@ class Pools(Holdings):
             each
             for each in listed
             if key.fits(each.tags, each.type)
-            and _in(each, pool)
+            and is_in(each, pool)
             and not each.deleting
             and not self.remembered.is_ended(each.id)
         ]
@@ -168,16 +168,17 @@ class Pools(Holdings):
     async def remove_machine(self, pool: wire.Pool, instance: wire.Instance, key: Key) -> bool:
         """The machine's node goes. False where LKE does not list it yet, or a purchase still counts on the pool."""
         node = next((each for each in pool.nodes if each.instance_id == instance.id), None)
+        claim = tags.uid_of(instance.tags)
         if node is not None:
-            return await self.remove_node(pool, node, key)
+            return await self.remove_node(pool, node, key, claim=claim)
         # An enterprise pool of one whose node is not listed yet: all that it has is this machine.
-        if pool.nodes or pool.count > 1 or not _in(instance, pool) or self.reservations.count(key):
+        if pool.nodes or pool.count > 1 or not is_in(instance, pool) or self.reservations.count(key):
             return False
         await self.remove_pool(pool)
-        self.remembered.ended(instance.id)
+        self.remembered.ended(instance.id, claim)
         return True
 
-    async def remove_node(self, pool: wire.Pool, node: wire.Node, key: Key) -> bool:
+    async def remove_node(self, pool: wire.Pool, node: wire.Node, key: Key, *, claim: str = "") -> bool:
         """The node goes, with the pool where it was the last. False where a purchase still counts on the pool."""
         last = pool.count <= 1 and len(pool.nodes) <= 1
         if last and self.reservations.count(key):
@@ -187,7 +188,7 @@ class Pools(Holdings):
         else:
             await self._removed(self._cloud.delete_node(self._home.id, node.id))
         if node.instance_id:
-            self.remembered.ended(node.instance_id)
+            self.remembered.ended(node.instance_id, claim)
         return True
 
     async def remove_pool(self, pool: wire.Pool) -> None:
@@ -234,6 +235,6 @@ class Pools(Holdings):
                 raise
 
 
-def _in(instance: wire.Instance, pool: wire.Pool) -> bool:
+def is_in(instance: wire.Instance, pool: wire.Pool) -> bool:
     """As LKE itself tags machines of the enterprise tier."""
     return tags.has(instance.tags, tags.LKE_POOL, str(pool.id))

@@ -26,13 +26,12 @@ VERSIONS: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """`instance`: until a node has its machine. `listed`: until an enterprise pool lists a node. `tags`: until lists know."""
+    """`instance`: until a node has its machine. `listed`: until an enterprise pool lists a node."""
 
     instance: Span = (1.0, 4.0)
     listed: Span = (30.0, 60.0)
     boot: Span = (20.0, 50.0)
     delete: Span = (3.0, 15.0)
-    tags: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +206,8 @@ class Account(Estate[Instance]):
     def retag(self, instance: Instance, tags: tuple[str, ...]) -> None:
         instance.listed_tags = instance.listed_tags if self.now < instance.tags_from else instance.tags
         instance.tags = tags
-        instance.tags_from = self.now + dt.timedelta(seconds=self.times.tags)
+        lag = LATE_SECONDS if self.chance(self.faults.late_tags) else 0.0
+        instance.tags_from = self.now + dt.timedelta(seconds=lag)
         self.tags |= set(tags)
         self.tell("tagged", instance)
 

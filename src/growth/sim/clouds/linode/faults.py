@@ -9,7 +9,7 @@ from growth.sim.clouds.frame import CallFaults, Trouble
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Faults(CallFaults):
-    """Of writes: busy. Of new machines: the others."""
+    """Of writes: busy and late_tags. Of new machines: the others."""
 
     busy: float = 0.0
     """400 «Linode busy.», nothing done."""
@@ -21,6 +21,8 @@ class Faults(CallFaults):
     """A new node has no instance for half a minute more."""
     stuck: float = 0.0
     """A new node never gets an instance."""
+    late_tags: float = 0.0
+    """Lists show an instance's new tags half a minute later than the instance itself."""
 
 
 GOOD: Final = Faults()
