@@ -107,6 +107,24 @@ def test_a_node_of_lke_is_never_deleted_by_itself() -> None:
     on(INSTANCES, body)
 
 
+def test_a_machine_with_two_claims_is_deleted_for_neither() -> None:
+    """Whether the claim names it or not: nobody can say whose it is."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        provider, wanted = stage.provider(), claim(stage, "web-1")
+        answer = await made(provider, wanted)
+        (machine,) = stage.fake.machines()
+        stage.fake.account.retag(
+            machine, (*machine.tags, "karpenter.sh/nodeclaim:other", "growth.dev/uid:uid-of-other")
+        )
+        for which in (wanted, launched(wanted, answer.provider_id)):
+            with pytest.raises(InvariantViolation, match="tagged for 2 claims"):
+                await provider.delete(which)
+        assert await stage.held() == [wanted.metadata.uid]
+
+    on(INSTANCES, body)
+
+
 def test_a_changed_class_is_drift() -> None:
     """Of everything that a machine is made with, but tags."""
 

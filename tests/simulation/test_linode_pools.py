@@ -390,6 +390,7 @@ def test_two_pools_for_one_key_stop_that_key_only(tier: str) -> None:
         before = writes(stage)
         with pytest.raises(InvariantViolation, match="2 pools"):
             await provider.create(wanted_of(stage, "b"))
+        assert await provider.collect() == 0
         assert writes(stage) == before
         assert second.id in stage.fake.account.pools
         await made(provider, wanted_of(stage, "c", "db"))
@@ -414,32 +415,72 @@ def test_a_second_pool_of_a_lost_answer_is_removed(tier: str) -> None:
 
 
 def test_two_machines_for_one_claim_are_a_contradiction(tier: str) -> None:
-    """Neither is taken, neither is deleted, and other claims of the key get theirs."""
+    """For that pool and type nothing is bought and nothing is deleted; others go on."""
 
     async def body(stage: LkeStage) -> None:
         provider, wanted = stage.provider(), wanted_of(stage, "a")
         one = machine_of(stage, await made(provider, wanted))
         other = machine_of(stage, await made(provider, wanted_of(stage, "b")))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 3)
+        await asyncio.sleep(400)
         stage.fake.account.retag(other, tuple(tag.replace(":b", ":a").replace("of-b", "of-a") for tag in other.tags))
+        before = writes(stage)
+        new = stage.provider()
         with pytest.raises(InvariantViolation, match="2 machines are tagged for claim a"):
-            await stage.provider().create(wanted)
-        assert {one.status, other.status} <= {"provisioning", "running"}
-        await made(provider, wanted_of(stage, "c"))
+            await new.create(wanted)
+        for _ in range(4):
+            with pytest.raises(CreateError, match="on its way"):
+                await new.create(wanted_of(stage, "c"))
+        await asyncio.sleep(10)
+        with pytest.raises(InvariantViolation, match="2 machines are tagged for claim a"):
+            await new.create(wanted_of(stage, "c"))
+        assert await new.collect() == 0
+        assert writes(stage) == before
+        assert {one.status, other.status} == {"running"}
+        await made(new, wanted_of(stage, "d", "db"))
 
     on(tier, body)
 
 
 def test_a_machine_with_two_claims_is_a_contradiction(tier: str) -> None:
-    """It is given to neither; the list says of nobody that it is theirs."""
+    """It is given to neither, the list says of nobody that it is theirs, and its pool and type stop; others go on."""
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
         machine = machine_of(stage, await made(provider, wanted_of(stage, "a")))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(400)
         stage.fake.account.retag(machine, (*machine.tags, f"{CLAIM}:other"))
-        with pytest.raises(InvariantViolation, match="tagged for 2 claims"):
-            await stage.provider().create(wanted_of(stage, "a"))
+        before, new = writes(stage), stage.provider()
+        for name in ("a", "b"):
+            with pytest.raises(InvariantViolation, match="tagged for 2 claims"):
+                await new.create(wanted_of(stage, name))
+        assert await new.collect() == 0
         assert [each.claim for each in await provider.list()] == [""]
-        await made(provider, wanted_of(stage, "b"))
+        assert writes(stage) == before
+        await made(new, wanted_of(stage, "c", "db"))
+
+    on(tier, body)
+
+
+def test_a_machine_with_two_claims_is_deleted_for_neither(tier: str) -> None:
+    """Whether the claim names it or not: nobody can say whose it is."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        answer = await made(provider, wanted)
+        machine = machine_of(stage, answer)
+        await asyncio.sleep(70)
+        stage.fake.account.retag(machine, (*machine.tags, f"{CLAIM}:other", "growth.dev/uid:uid-of-other"))
+        launched = NodeClaim(
+            metadata=wanted.metadata, spec=wanted.spec, status=type(wanted.status)(provider_id=answer.provider_id)
+        )
+        for which in (wanted, launched):
+            with pytest.raises(InvariantViolation, match="tagged for 2 claims"):
+                await stage.provider().delete(which)
+        assert machine.status == "running"
 
     on(tier, body)
 

@@ -20,13 +20,14 @@ from growth.api.clouds import CreateError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Late
+from growth.providers.linode.booking import Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
-from growth.providers.linode.holdings import Home, is_unsure
+from growth.providers.linode.holdings import DOUBT_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.pools import MEMBERS_SECONDS, Pools
+from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
@@ -61,6 +62,7 @@ class Claiming(Finding):
         self._home = home
         self._within = within_seconds
         self._inheriting = inheriting
+        self._doubled: Overdue[Key] = Overdue(clock)
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 
@@ -112,7 +114,14 @@ class Claiming(Finding):
             )
         if self._inheriting.is_unsettled(pool) or self._pools.doubts.holds(key, pool):
             return None
-        members = await self._pools.members(pool, key, claim=order.uid)
+        try:
+            members = await self._pools.members(pool, key, claim=order.uid)
+        except Doubled:
+            # Whoever tagged the second gives it back at once, or collection does.
+            if self._doubled.seen(key, 1) >= DOUBT_SECONDS:
+                raise
+            return None
+        self._doubled.seen(key, 0)
         holds = reservations.holds(key, order.uid)
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
         if holds or surplus > 0:
@@ -128,7 +137,7 @@ class Claiming(Finding):
             instance = await self._pools.instance(number)
             if instance is None or instance.deleting or not self._pools.is_at_home(instance):
                 continue
-            self.check_single(instance)
+            check_single(instance)
             if tags.holds(instance.tags, order.claim):
                 self._pools.remembered.claimed(number, order.uid, order.key)
                 return instance

@@ -17,7 +17,7 @@ from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
-from growth.providers.linode.holdings import Holdings, Home
+from growth.providers.linode.holdings import Holdings, Home, check_single
 from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
 
@@ -123,7 +123,7 @@ class Direct(Finding):
             )
         if self._held.is_going(found):
             raise CreateError(f"the machine of claim {order.name} is still being deleted", reason=PROVISIONING)
-        self.check_single(found)
+        check_single(found)
         if not tags.holds(found.tags, order.claim):
             raise InvariantViolation(
                 f"the name of claim {order.name} ({order.uid}) is taken by the machine of another claim"

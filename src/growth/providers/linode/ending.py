@@ -99,23 +99,24 @@ class Ending(Finding):
     async def collect(self) -> int:
         """Capacity of our pools that nobody has claimed for too long goes; how much went. A pool that fails waits."""
         await self._settling.settle()
-        removed = 0
-        for pool in await self._pools.pools.since(self._clock.monotonic()):
+        removed, began = 0, self._clock.monotonic()
+        for pool in await self._pools.pools.since(began):
             key = self._pools.key_of(pool)
             if key is None or pool.autoscaler.enabled:
                 continue
             try:
                 async with self._pools.locks.held(key):
-                    removed += await self._collect(pool.id, key)
+                    removed += await self._collect(pool.id, key, since=began)
             except CallError as error:
                 _log.warning("capacity that nobody claims is looked at again", pool=pool.id, error=str(error))
             except InvariantViolation as error:
                 _log.warning("nothing is removed for this pool", pool=pool.id, error=str(error))
         return removed
 
-    async def _collect(self, number: int, key: Key) -> int:
-        pool = await self._pools.fresh(number)
-        if pool is None or self._pools.doubts.holds(key, pool):
+    async def _collect(self, number: int, key: Key, *, since: float) -> int:
+        """`InvariantViolation` where something about the key contradicts itself: then nothing goes."""
+        pool = await self._pools.found(key, since=since)
+        if pool is None or pool.id != number or pool.autoscaler.enabled or self._pools.doubts.holds(key, pool):
             return 0
         members = await self._pools.members(pool, key)
         spare = pool.count - members.claimed - self._pools.reservations.count(key)

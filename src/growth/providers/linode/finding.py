@@ -9,7 +9,7 @@ from growth.api.linodeclasses import LinodeNodeClass
 from growth.ports import Clock
 from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Locks
-from growth.providers.linode.holdings import Holdings
+from growth.providers.linode.holdings import Holdings, check_single, doubled
 from growth.providers.linode.tags import Key
 
 PROVISIONING: Final = "NodePoolProvisioning"
@@ -49,13 +49,9 @@ class Finding:
         found = [each for each in await self._tagged(claim, within) if tags.has(each.tags, tags.CLAIM, name)]
         alive = [each for each in found if not self._held.is_going(each)]
         if len(alive) > 1:
-            numbers = ", ".join(str(each.id) for each in alive)
-            raise InvariantViolation(
-                f"{len(alive)} machines are tagged for claim {name} ({numbers}): take the tag"
-                f" {tags.tag(tags.CLAIM, name)} off all but one"
-            )
+            raise doubled(name, [each.id for each in alive])
         for instance in alive:
-            self.check_single(instance)
+            check_single(instance)
             if not tags.holds(instance.tags, claim):
                 raise InvariantViolation(
                     f"machine {instance.id} is tagged for claim {name}, but for another of that name"
@@ -76,14 +72,6 @@ class Finding:
         found = [await self._held.instance(number) for number in sorted(numbers)]
         return [each for each in found if each is not None]
 
-    def check_single(self, instance: wire.Instance) -> None:
-        held = tags.values(instance.tags, tags.CLAIM)
-        if len(held) > 1:
-            raise InvariantViolation(
-                f"machine {instance.id} is tagged for {len(held)} claims ({', '.join(held)}): take off all but one of the tags"
-                f" {tags.CLAIM}{tags.SEPARATOR}…"
-            )
-
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         name, provider_id = claim.metadata.name, claim.status.provider_id
         if not provider_id:
@@ -94,19 +82,23 @@ class Finding:
                 )
             if not found:
                 raise MachineNotFound(f"claim {name} has no machine")
-            return min(found, key=lambda each: (each.deleting, each.id))
+            instance = min(found, key=lambda each: (each.deleting, each.id))
+            self.check_owner(instance, claim)
+            return instance
         number = tags.number_of(provider_id)
         if number is None:
             raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
-        instance = await self._held.instance(number)
-        if instance is None:
+        named = await self._held.instance(number)
+        if named is None:
             raise MachineNotFound(f"there is no machine {provider_id}")
-        if not self._held.is_at_home(instance):
+        if not self._held.is_at_home(named):
             raise InvariantViolation(f"machine {provider_id} of claim {name} is not where this cluster's machines are")
-        self.check_owner(instance, claim)
-        return instance
+        self.check_owner(named, claim)
+        return named
 
     def check_owner(self, instance: wire.Instance, claim: NodeClaim) -> None:
+        """That no other claim has it, or has it too."""
+        check_single(instance)
         held, uid = tags.uid_of(instance.tags), claim.metadata.uid
         if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
             raise InvariantViolation(

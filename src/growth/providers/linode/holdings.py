@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
+from growth.api.clouds import InvariantViolation
 from growth.ports import Clock
 from growth.providers.http import CallError, NotSent, Refused
 from growth.providers.linode import tags, wire
@@ -37,6 +38,10 @@ class Home:
     @property
     def enterprise(self) -> bool:
         return self.tier == ENTERPRISE
+
+
+class Doubled(InvariantViolation):
+    """One claim has two machines: for a moment, of two processes at once, or until somebody settles it."""
 
 
 class Remembered:
@@ -144,6 +149,23 @@ class Holdings:
                 self.remembered.gone(number)
                 return None
             raise
+
+
+def doubled(name: str, numbers: Sequence[int]) -> Doubled:
+    return Doubled(
+        f"{len(numbers)} machines are tagged for claim {name} ({', '.join(map(str, numbers))}): take the tag"
+        f" {tags.tag(tags.CLAIM, name)} off all but one"
+    )
+
+
+def check_single(instance: wire.Instance) -> None:
+    """`InvariantViolation` for a machine of two claims."""
+    held = tags.values(instance.tags, tags.CLAIM)
+    if len(held) > 1:
+        raise InvariantViolation(
+            f"machine {instance.id} is tagged for {len(held)} claims ({', '.join(held)}): take off all but one of the tags"
+            f" {tags.CLAIM}{tags.SEPARATOR}…"
+        )
 
 
 def is_unsure(error: CallError) -> bool:

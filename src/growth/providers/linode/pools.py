@@ -18,7 +18,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
-from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, is_unsure
+from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, check_single, doubled, is_unsure
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
@@ -121,6 +121,7 @@ class Pools(Holdings):
     async def members(self, pool: wire.Pool, key: Key, *, claim: str = "") -> Members:
         """`claim` is the UID of who looks: machines that another's unanswered write concerns count as that one's."""
         listed = await self.machines.since(self._clock.monotonic() - MEMBERS_SECONDS)
+        self._check(pool, listed)
         if self._home.enterprise:
             return self._of_enterprise(pool, key, listed, claim)
         claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
@@ -132,6 +133,19 @@ class Pools(Holdings):
         ]
         free = [each for each in numbers if each not in taken and not self.remembered.is_ended(each)]
         return self._members(pool, claimed=len(taken), free=free, shown=len(pool.nodes))
+
+    def _check(self, pool: wire.Pool, listed: Sequence[wire.Instance]) -> None:
+        """That none of its machines has two claims, and no claim two of them."""
+        numbers = {node.instance_id for node in pool.nodes}
+        inside = [each for each in listed if (each.id in numbers or is_in(each, pool)) and not self.is_going(each)]
+        machines: dict[str, list[int]] = {}
+        for each in inside:
+            check_single(each)
+            for name in tags.values(each.tags, tags.CLAIM):
+                machines.setdefault(name, []).append(each.id)
+        for name, found in machines.items():
+            if len(found) > 1:
+                raise doubled(name, found)
 
     def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance], claim: str) -> Members:
         inside = [
