@@ -12,6 +12,7 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
+    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     QuotaExceeded,
@@ -260,6 +261,41 @@ def test_waiting_never_buys_twice(tier: str) -> None:
         assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
         await made(provider, wanted)
         assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_a_node_on_its_way_is_waited_for_when_another_is_refused_its_type(tier: str, allowed: int) -> None:
+    """What a purchase began with stays its type until its own is refused, however many types the claim allows."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, kinds = stage.provider(), need(names.INSTANCE_TYPE_LABEL, *stage.types[:allowed])
+        wanted = claim(stage, "a", kinds, labels={names.NODE_POOL_LABEL: "web"})
+        with pytest.raises(CreateError, match="after 15 s"):
+            await provider.create(wanted)
+        await stage.sell_out(stage.types[0])
+        with pytest.raises(InsufficientCapacity):
+            await provider.create(wanted_of(stage, "b", "db"))
+        assert (await made(provider, wanted)).instance_type == stage.types[0]
+        assert [(pool.count, pool.kind.id) for pool in pools_of(stage)] == [(1, stage.types[0])]
+
+    on(tier, body)
+
+
+def test_a_type_that_is_refused_to_the_purchase_itself_gives_way(tier: str) -> None:
+    """The next type is bought, and no more of the first is asked for."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await stage.sell_out(stage.types[0])
+        wanted = claim(stage, "a", labels={names.NODE_POOL_LABEL: "web"})
+        assert (await made(provider, wanted)).instance_type == stage.types[1]
+        await stage.sell_out()
+        assert (await made(provider, claim(stage, "b", labels={names.NODE_POOL_LABEL: "web"}))).instance_type == (
+            stage.types[1]
+        )
 
     on(tier, body)
 

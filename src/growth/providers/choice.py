@@ -92,12 +92,17 @@ def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
     return tuple(sorted(found, key=lambda each: (each.offering.price or 0, each.key)))
 
 
-def to_be_had(claim: NodeClaim, catalogue: Catalogue, shortages: Shortages) -> Sequence[Choice]:
-    """Of the choices those that are in stock and were not refused lately. `CreateError` for a claim that is no order."""
+def of_claim(claim: NodeClaim, catalogue: Catalogue) -> Sequence[Choice]:
+    """The choices. `CreateError` for a claim that is no order."""
     try:
-        found = choices(claim, catalogue)
+        return choices(claim, catalogue)
     except UnitError as error:
         raise CreateError(f"claim {claim.metadata.name}: {error}", reason="InvalidClaim", retryable=False) from error
+
+
+def to_be_had(claim: NodeClaim, catalogue: Catalogue, shortages: Shortages) -> Sequence[Choice]:
+    """Of the choices those that are in stock and were not refused lately. `CreateError` for a claim that is no order."""
+    found = of_claim(claim, catalogue)
     return [each for each in found if each.offering.available and each.key not in shortages]
 
 

@@ -28,7 +28,7 @@ from growth.kube.api import Api
 from growth.kube.whole import every
 from growth.ports import Clock, Random
 from growth.providers.answering import Hold, in_our_words
-from growth.providers.choice import Choice, none_left, to_be_had
+from growth.providers.choice import Choice, none_left, of_claim, to_be_had
 from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
@@ -249,9 +249,16 @@ class LinodeProvider:
         raise none_left(claim, options)
 
     def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
-        """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node."""
+        """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node.
+
+        Also where others were refused that type, or it is sold out by now: the node may be on its way.
+        """
         begun = self._types.get(claim.metadata.uid)
-        return sorted(to_be_had(claim, sold, self._shortages), key=lambda each: each.type.name != begun)
+        allowed, now = of_claim(claim, sold), to_be_had(claim, sold, self._shortages)
+        return [
+            *(each for each in allowed if each.type.name == begun),
+            *(each for each in now if each.type.name != begun),
+        ]
 
     # Ending.
 
