@@ -392,6 +392,45 @@ def test_a_count_that_no_node_stands_for_is_lowered(tier: str) -> None:
     on(tier, body)
 
 
+@pytest.mark.parametrize("every", [90, 200])
+def test_a_count_that_no_node_stands_for_is_lowered_while_others_buy(tier: str, every: int) -> None:
+    """Nodes that come and go meanwhile do not make it young again: five minutes and a quiet moment, and it is gone."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        stage.fake.faults = Faults(partial=1.0)
+        with pytest.raises(CreateError):
+            await provider.create(wanted_of(stage, "b"))
+        stage.fake.faults = Faults()
+        (pool,) = pools_of(stage)
+        assert pool.count - len(pool.nodes) == 1
+        began, took = asyncio.get_running_loop().time(), []
+
+        async def bought(name: str) -> None:
+            since = asyncio.get_running_loop().time()
+            await made(provider, wanted_of(stage, name))
+            took.append(asyncio.get_running_loop().time() - since)
+
+        async def buying() -> None:
+            for number in range(1200 // every):
+                purchases.extend(asyncio.ensure_future(bought(f"claim-{number}-{each}")) for each in range(2))
+                await asyncio.sleep(every)
+
+        purchases: list[asyncio.Future[None]] = []
+        traffic = asyncio.ensure_future(buying())
+        while pool.count > len(pool.nodes):
+            await asyncio.sleep(30)
+            await provider.collect()
+            assert asyncio.get_running_loop().time() - began < 300 + every + 60
+        await traffic
+        await asyncio.gather(*purchases)
+        assert max(took) < 400
+        assert (pool.count, len(stage.fake.ledger.purchases)) == (len(pool.nodes), 1 + len(took))
+
+    on(tier, body)
+
+
 def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> None:
     """A purchase that was given up: its node goes, its pool with it where it was the last; a claimed one never."""
 

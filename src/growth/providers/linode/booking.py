@@ -72,20 +72,19 @@ class Overdue(Generic[K]):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since: dict[K, tuple[int, float]] = {}
+        self._since: dict[K, list[float]] = {}
 
-    def seen(self, key: K, missing: int) -> float:
-        """So many are missing now; for how many seconds at least as many have been."""
+    def seen(self, key: K, missing: int) -> tuple[float, ...]:
+        """So many are missing now; for how many seconds at least one has been, at least two, and so on.
+
+        More of them now do not make the first ones young: whoever is missing longest is the one that does not come.
+        """
         now = self._clock.monotonic()
-        before = self._since.get(key)
-        if missing <= 0:
-            self._since.pop(key, None)
-            return 0.0
-        if before is None or missing > before[0]:
-            self._since[key] = (missing, now)
-            return 0.0
-        self._since[key] = (missing, before[1])
-        return now - before[1]
+        since = self._since.pop(key, [])[: max(missing, 0)]
+        since += [now] * (missing - len(since))
+        if since:
+            self._since[key] = since
+        return tuple(now - each for each in since)
 
 
 class Doubts(Generic[K, P]):

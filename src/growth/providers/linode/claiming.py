@@ -118,7 +118,7 @@ class Claiming(Finding):
             members = await self._pools.members(pool, key, claim=order.uid)
         except Doubled:
             # Whoever tagged the second gives it back at once, or collection does.
-            if self._doubled.seen(key, 1) >= DOUBT_SECONDS:
+            if max(self._doubled.seen(key, 1)) >= DOUBT_SECONDS:
                 raise
             return None
         self._doubled.seen(key, 0)

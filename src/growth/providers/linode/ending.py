@@ -147,10 +147,14 @@ class Ending(Finding):
         return found
 
     async def _lower(self, pool: wire.Pool, key: Key, spare: int) -> int:
-        """A count that no node stands for: it is brought down to what is there, never below."""
+        """A count that no node stands for: it is brought down to what is there, never below.
+
+        Not while others are on their way: LKE takes the youngest, and nobody can tell those from what never comes.
+        """
         members = await self._pools.members(pool, key)
-        missing = min(self._pools.excess(pool, shown=members.shown), spare)
-        if missing <= 0:
+        excess = self._pools.excess(pool, shown=members.shown)
+        missing = min(excess, spare)
+        if missing <= 0 or excess < pool.count - members.shown:
             return 0
         if pool.count - missing < 1:
             if members.shown:

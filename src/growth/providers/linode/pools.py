@@ -170,12 +170,11 @@ class Pools(Holdings):
     def stuck_nodes(self, pool: wire.Pool) -> list[wire.Node]:
         """Nodes without an instance for longer than unclaimed capacity may stand."""
         waits = {node.id: self._overdue.seen((pool.id, node.id), 0 if node.instance_id else 1) for node in pool.nodes}
-        return [node for node in pool.nodes if waits[node.id] >= self._ttl]
+        return [node for node in pool.nodes if any(each >= self._ttl for each in waits[node.id])]
 
     def excess(self, pool: wire.Pool, *, shown: int) -> int:
         """Of the count: what no node stands for, for as long."""
-        missing = pool.count - shown
-        return max(missing, 0) if self._overdue.seen((pool.id, ""), missing) >= self._ttl else 0
+        return sum(each >= self._ttl for each in self._overdue.seen((pool.id, ""), pool.count - shown))
 
     # -- changes --------------------------------------------------------------------------------------------------
 
