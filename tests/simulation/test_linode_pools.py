@@ -450,6 +450,43 @@ def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> 
     on(tier, body)
 
 
+class Slow:
+    """The way to the fake on which, once it is so, every call about pools and every change of a machine takes so long."""
+
+    def __init__(self, stage: LkeStage) -> None:
+        self._stage = stage
+        self.seconds = 0.0
+
+    async def __call__(self, request: Request) -> Response:
+        if self.seconds and ("/pools" in request.url or request.method == "PUT"):
+            await asyncio.sleep(self.seconds)
+        return await self._stage.fake(request)
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 4, 5, 6, 8, 9])
+def test_a_create_ends_in_time_however_slow_answers_are(tier: str, seconds: int) -> None:
+    """After 15 s it says that it is not done, whatever it waits for, and its key is free; what was sent is not sent twice."""
+
+    async def body(stage: LkeStage) -> None:
+        wire = Slow(stage)
+        provider, loop = stage.provider(through=wire), asyncio.get_running_loop()
+        claims = [wanted_of(stage, f"claim-{number}") for number in range(4)]
+        await made(provider, claims[0])
+        wire.seconds = seconds
+        for wanted in claims[1:]:
+            began = loop.time()
+            with contextlib.suppress(CreateError):
+                await provider.create(wanted)
+            # Three more to look for it first, and to be sure of it at the end.
+            assert loop.time() - began < 15 + 3
+        wire.seconds = 0
+        await asyncio.gather(*(made(provider, each) for each in claims))
+        assert await stage.held() == sorted(each.metadata.uid for each in claims)
+        assert len(stage.fake.ledger.purchases) == len(claims)
+
+    on(tier, body)
+
+
 # -- two truths -----------------------------------------------------------------------------------------------------------
 
 
@@ -811,7 +848,7 @@ def test_a_new_leader_waits_for_the_last_writes_of_the_one_before(tier: str) -> 
         await made(stage.provider(), first)
         for number, (method, word) in enumerate((("PUT", "count"), ("PUT", f"{CLAIM}:old-1"))):
             late = Late(stage, method, word, seconds=8)
-            old = asyncio.ensure_future(stage.provider(through=late).create(wanted_of(stage, f"old-{number}")))
+            old = asyncio.ensure_future(made(stage.provider(through=late), wanted_of(stage, f"old-{number}")))
             await late.sent.wait()
             old.cancel()
             await asyncio.gather(old, return_exceptions=True)

@@ -1,8 +1,7 @@
 """How a claim gets its machine: find it, or claim one that is there, or have its pool grow by one and claim that.
 
     find by tag ──► claim-or-scale, 15 s ──► confirm
-                        find again, as tags can come late
-                        under the key's lock:  pool → members → surplus
+                        under the key's lock:  pool → members → find again, as tags can come late → surplus
                                                open machine and ours to take  → write its tags
                                                surplus or reservation         → wait a second, outside the lock
                                                neither                        → reserve, then count + 1
@@ -20,13 +19,13 @@ from growth.api.clouds import CreateError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Late, Overdue
+from growth.providers.linode.booking import Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
 from growth.providers.linode.holdings import DOUBT_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
-from growth.providers.linode.pools import MEMBERS_SECONDS, Pools
+from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -37,6 +36,8 @@ AUTOSCALED: Final = "LKEAutoscalerEnabled"
 CREATE_SECONDS: Final = 15.0
 # Between two looks at a pool whose node is on its way.
 WAIT_SECONDS: Final = 1.0
+# A write is not begun with less left of that time.
+WRITE_SECONDS: Final = 2.0
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
 
@@ -70,26 +71,24 @@ class Claiming(Finding):
         """The claim's machine within the bound. `CreateError` NodePoolProvisioning where it is not there yet."""
         began = self._clock.monotonic()
         try:
-            while True:
-                left = began + self._within - self._clock.monotonic()
-                if left <= 0:
-                    raise self._late(order)
-                if not await self._inheriting.is_open(order.key, since=began):
-                    await self._inheriting.know()
-                    own = await self.find(order.claim, within=MEMBERS_SECONDS)
-                    if own is not None:
-                        return own
-                    try:
-                        async with self._pools.locks.held(order.key, within=left):
+            async with asyncio.timeout(self._within):
+                while True:
+                    if not await self._inheriting.is_open(order.key, since=began):
+                        await self._inheriting.know()
+                        async with self._pools.locks.held(order.key):
                             claimed = await self._pass(order, since=began)
-                    except Late:
-                        raise self._late(order) from None
-                    if claimed is not None:
-                        break
-                await asyncio.sleep(WAIT_SECONDS)
+                        if claimed is not None:
+                            break
+                    await asyncio.sleep(WAIT_SECONDS)
+        except TimeoutError:
+            raise self._late(order) from None
         finally:
             self._pools.reservations.release(order.key, order.uid)
         return await self._confirmed(order, claimed)
+
+    def _is_short(self, began: float) -> bool:
+        """Whether so little time is left that a write's answer could not be waited for."""
+        return self._clock.monotonic() - began > self._within - min(WRITE_SECONDS, self._within / 2)
 
     def _late(self, order: Order) -> CreateError:
         return CreateError(
@@ -98,37 +97,47 @@ class Claiming(Finding):
         )
 
     async def _pass(self, order: Order, *, since: float) -> wire.Instance | None:
-        """One look under the lock: the machine where one could be claimed."""
+        """One look under the lock: the machine where one could be claimed, or is the claim's by now."""
         key, reservations = order.key, self._pools.reservations
         pool = await self._pools.found(key, since=since)
         if pool is None:
             # Nobody makes a second one for want of a fresh look.
             pool = await self._pools.found(key, since=self._clock.monotonic())
-        if pool is None:
+        members = await self._members(order, pool) if pool is not None else None
+        if pool is not None and members is None:
+            return None
+        # After the members: what counts among them as claimed may be this claim's own, whose tags came late.
+        own = await self.find(order.claim, within=MEMBERS_SECONDS)
+        if own is not None or self._is_short(since):
+            return own
+        if pool is None or members is None:
             await self._make_pool(order)
             return None
-        if pool.autoscaler.enabled:
-            raise CreateError(
-                f"LKE's own autoscaler is on for pool {pool.id} ({key}), and two cannot scale one pool: turn it off",
-                reason=AUTOSCALED,
-            )
-        if self._inheriting.is_unsettled(pool) or self._pools.doubts.holds(key, pool):
-            return None
-        try:
-            members = await self._pools.members(pool, key, claim=order.uid)
-        except Doubled:
-            # Whoever tagged the second gives it back at once, or collection does.
-            if max(self._doubled.seen(key, 1)) >= DOUBT_SECONDS:
-                raise
-            return None
-        self._doubled.seen(key, 0)
-        holds = reservations.holds(key, order.uid)
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
-        if holds or surplus > 0:
+        if reservations.holds(key, order.uid) or surplus > 0:
             reservations.take(key, order.uid)
             return await self._first_open(order, members.open)
         await self._scale(order, pool)
         return None
+
+    async def _members(self, order: Order, pool: wire.Pool) -> Members | None:
+        """None where the pool must be left as it is for a while."""
+        if pool.autoscaler.enabled:
+            raise CreateError(
+                f"LKE's own autoscaler is on for pool {pool.id} ({order.key}), and two cannot scale one pool: turn it off",
+                reason=AUTOSCALED,
+            )
+        if self._inheriting.is_unsettled(pool) or self._pools.doubts.holds(order.key, pool):
+            return None
+        try:
+            members = await self._pools.members(pool, order.key, claim=order.uid)
+        except Doubled:
+            # Whoever tagged the second gives it back at once, or collection does.
+            if max(self._doubled.seen(order.key, 1)) >= DOUBT_SECONDS:
+                raise
+            return None
+        self._doubled.seen(order.key, 0)
+        return members
 
     async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
         """The first that is really nobody's, looked at just now."""
@@ -154,7 +163,7 @@ class Claiming(Finding):
             )
             try:
                 claimed = await self._cloud.retag(number, wanted)
-            except CallError as error:
+            except (CallError, asyncio.CancelledError) as error:
                 if is_unsure(error):
                     self._pools.remembered.doubted(number, order.uid)
                 raise

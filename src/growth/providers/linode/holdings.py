@@ -1,5 +1,6 @@
 """What an account holds for this cluster, seen by one process: its machines, and what it did to them lately."""
 
+import asyncio
 import dataclasses
 from collections.abc import Sequence
 from typing import Final
@@ -168,6 +169,6 @@ def check_single(instance: wire.Instance) -> None:
         )
 
 
-def is_unsure(error: CallError) -> bool:
-    """Whether the call may have taken effect, or still may."""
+def is_unsure(error: CallError | asyncio.CancelledError) -> bool:
+    """Whether the call may have taken effect, or still may: what was sent stays sent."""
     return error.unsure if isinstance(error, Refused) else not isinstance(error, NotSent)

@@ -5,6 +5,7 @@ are not there yet. Enterprise: a pool lists its nodes late, so its members are t
 the pool's own tag and the cluster.
 """
 
+import asyncio
 import dataclasses
 import datetime as dt
 from collections.abc import Awaitable, Sequence
@@ -208,7 +209,7 @@ class Pools(Holdings):
         key = self.key_of(pool)
         try:
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
-        except CallError as error:
+        except (CallError, asyncio.CancelledError) as error:
             if key is not None and is_unsure(error):
                 self.doubts.note(key, lambda look: look is None or look.id != pool.id)
             raise
@@ -220,7 +221,7 @@ class Pools(Holdings):
         if fresh is not None and held:
             try:
                 await self._cloud.retag(number, tags.without_claim(fresh.tags))
-            except CallError as error:
+            except (CallError, asyncio.CancelledError) as error:
                 if is_unsure(error):
                     self.remembered.doubted(number, NOBODY)
                 raise
@@ -232,7 +233,7 @@ class Pools(Holdings):
         grows = count > pool.count
         try:
             await self._cloud.scale_pool(self._home.id, pool.id, count)
-        except CallError as error:
+        except (CallError, asyncio.CancelledError) as error:
             if is_unsure(error):
                 self.doubts.note(
                     key,
