@@ -8,6 +8,7 @@ from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable, CreateError, MachineNotFound
 from growth.api.karpenter import NodeClaim
 from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode import Faults
 from tests.conformance.providers.stages import LkeStage, claim, on
 from tests.simulation.crashing import Crashing, crashed
 
@@ -43,10 +44,12 @@ async def gone(provider: LinodeProvider, which: NodeClaim) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("pool", ["new", "old"])
-def test_a_purchase_that_crashes_after_any_request_is_made_once(tier: str, pool: str) -> None:
+@pytest.mark.parametrize("faults", [Faults(), Faults(late_tags=1.0)], ids=["lists", "late-lists"])
+def test_a_purchase_that_crashes_after_any_request_is_made_once(tier: str, pool: str, faults: Faults) -> None:
     """Its pool made, or grown, or the machine tagged and nobody told: the same claim gets one machine, and no other is left."""
 
     async def body(stage: LkeStage) -> int:
+        stage.fake.faults = faults
         expected = []
         if pool == "old":
             await made(stage.provider(), wanted_of(stage, "first"))

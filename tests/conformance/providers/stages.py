@@ -388,6 +388,9 @@ class LkeStage:
             slow=0.02,
             late_id=0.1,
             stuck=0.02,
+            late_tags=0.1,
+            partial=0.02,
+            unavailable=0.02,
         )
 
     async def heal(self) -> None:

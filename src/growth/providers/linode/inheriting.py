@@ -11,7 +11,7 @@ from typing import Final
 from growth.ports import Clock
 from growth.providers.linode import tags, wire
 from growth.providers.linode.holdings import REMEMBERED_SECONDS
-from growth.providers.linode.pools import Pools, is_in
+from growth.providers.linode.pools import Pools
 from growth.providers.linode.tags import Key
 
 # This process leads since the one before could not renew its lease for 15 s; what that one wrote last may be on its way a
@@ -66,14 +66,18 @@ class Inheriting:
         pools = [each for each in await self._pools.pools.since(self._settled) if each.id not in self._made]
         listed = await self._pools.machines.since(self._settled)
         claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
-        for pool in pools:
-            key = self._pools.key_of(pool)
-            if key is None:
+        inside = {
+            node.instance_id: self._pools.key_of(pool) for pool in pools for node in pool.nodes if node.instance_id
+        }
+        # Of the enterprise tier: also those that their pool does not list yet, or that outlive it.
+        inside |= {each.id: tags.key_of_tags(each.tags, each.type) for each in listed if not self._is_of_ours(each)}
+        for number, key in sorted(inside.items()):
+            if key is None or number in claimed or number in self._seen:
                 continue
-            inside = {node.instance_id for node in pool.nodes if node.instance_id}
-            inside |= {each.id for each in listed if is_in(each, pool)}
-            for number in sorted(inside - claimed - self._seen):
-                instance = await self._pools.instance(number)
-                if instance is not None and tags.values(instance.tags, tags.CLAIM):
-                    self._pools.remembered.claimed(number, tags.uid_of(instance.tags), key)
-                self._seen.add(number)
+            instance = await self._pools.instance(number)
+            if instance is not None and tags.values(instance.tags, tags.CLAIM):
+                self._pools.remembered.claimed(number, tags.uid_of(instance.tags), key)
+            self._seen.add(number)
+
+    def _is_of_ours(self, instance: wire.Instance) -> bool:
+        return tags.value(instance.tags, tags.LKE_POOL) in {str(number) for number in self._made}

@@ -58,7 +58,15 @@ class LinodeHalf(Half):
     def disturb(self, rates: Mapping[str, float]) -> None:
         super().disturb(rates)
         error = rates.get("cloud-error", 0.0)
-        self.fake.faults = Faults(**of_the_way(rates), busy=error / 2, late_id=error, stuck=error / 4)
+        self.fake.faults = Faults(
+            **of_the_way(rates),
+            busy=error / 2,
+            unavailable=error / 4,
+            partial=error / 4,
+            late_id=error,
+            stuck=error / 4,
+            late_tags=error,
+        )
 
     def cost(self) -> int:
         books, now = self.fake.ledger, self.fake.account.now
