@@ -9,7 +9,7 @@ import pytest
 
 from growth.cli.entry import run
 from growth.sim.clouds.frame import Dropped
-from growth.sim.clouds.linode import ENTERPRISE, FakeSettings, Faults, LinodeFake, parse_faults, parse_stock
+from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, Faults, LinodeFake, parse_faults, parse_stock
 from growth.sim.clouds.linode.serving import serving
 from growth.sim.ports import Request
 from tests.linode import TOKEN, new_fake
@@ -51,6 +51,51 @@ def test_a_count_that_is_lowered_takes_the_youngest() -> None:
     clock.add(100)
     _, after = ask(fake, "PUT", f"{pools(fake)}/{pool['id']}", {"count": 1})
     assert [node["id"] for node in after["nodes"]] == [pool["nodes"][0]["id"]]
+
+
+def test_what_stands_and_what_is_left_are_the_stock() -> None:
+    """A machine that LKE replaces was given back and its successor taken; with none left the node waits for one."""
+    fake, clock = new_fake(settings=FakeSettings(stock={("g6-standard-2", "us-east"): 3}))
+    ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 1})
+    clock.add(10)
+    for more in (0, 2):
+        for _ in range(more):
+            body = {"type": "g6-standard-2", "region": "us-east", "image": "linode/ubuntu24.04", "root_pass": "x"}
+            assert ask(fake, "POST", "/linode/instances", body)[0] == 200
+        fake.advance()
+        (node,) = next(iter(fake.account.pools.values())).nodes
+        assert ask(fake, "DELETE", f"/linode/instances/{node.instance}")[0] == 200
+        clock.add(60)
+        assert len(fake.machines()) == 1 + more
+        assert fake.market.left("g6-standard-2", "us-east") == 2 - more
+        assert node.instance in {machine.id for machine in fake.machines()}
+
+
+@pytest.mark.parametrize("tier", [STANDARD, ENTERPRISE])
+def test_a_node_that_never_came_is_given_back_with_its_count(tier: str) -> None:
+    """When the count is lowered, and when its pool goes."""
+    fake, clock = new_fake(settings=FakeSettings(tier=tier, stock={("g6-standard-2", "us-east"): 5}))
+    _, pool = ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 2})
+    fake.faults = Faults(partial=1.0)
+    ask(fake, "PUT", f"{pools(fake)}/{pool['id']}", {"count": 4})
+    assert fake.market.left("g6-standard-2", "us-east") == 1
+    ask(fake, "PUT", f"{pools(fake)}/{pool['id']}", {"count": 3})
+    assert fake.market.left("g6-standard-2", "us-east") == 2
+    ask(fake, "DELETE", f"{pools(fake)}/{pool['id']}")
+    clock.add(60)
+    assert (fake.machines(), fake.market.left("g6-standard-2", "us-east")) == ((), 5)
+
+
+def test_a_node_that_goes_while_it_waits_for_another_machine_gives_nothing_back_twice() -> None:
+    """Its first machine was given back already, and a second was never taken."""
+    fake, clock = new_fake(settings=FakeSettings(stock={("g6-standard-2", "us-east"): 1}))
+    _, pool = ask(fake, "POST", pools(fake), {"type": "g6-standard-2", "count": 1})
+    clock.add(10)
+    (machine,) = fake.machines()
+    ask(fake, "DELETE", f"/linode/instances/{machine.id}")
+    ask(fake, "DELETE", f"{pools(fake)}/{pool['id']}")
+    clock.add(60)
+    assert (fake.machines(), fake.market.left("g6-standard-2", "us-east")) == ((), 1)
 
 
 def test_lists_may_see_tags_late() -> None:

@@ -98,9 +98,15 @@ class Account(Estate[Instance]):
             for _ in range(grown):
                 self._add_node(pool)
         else:
+            self._give_back_missing(pool, pool.count - max(count, len(pool.nodes)))
             while len(pool.nodes) > count:
                 self._end_node(pool, pool.nodes[-1])
         pool.count = count
+
+    def _give_back_missing(self, pool: Pool, number: int) -> None:
+        """So many of its nodes that were asked for and never came are asked for no longer."""
+        for _ in range(number):
+            self.market.give_back(pool.kind.id, pool.cluster.region)
 
     def _add_node(self, pool: Pool) -> None:
         partial, stuck, late = (
@@ -120,6 +126,10 @@ class Account(Estate[Instance]):
     def _give_instance(self, pool: Pool, node: Node, *, more: float = 0.0) -> None:
         def happens() -> None:
             if pool.id not in self.pools or node not in pool.nodes:
+                return
+            node.stocked = node.stocked or self.market.take(pool.kind.id, pool.cluster.region, 1)
+            if not node.stocked:
+                self._give_instance(pool, node, more=LATE_SECONDS)
                 return
             auto = (f"lke{pool.cluster.id}", f"nodepool={pool.id}") if pool.cluster.enterprise else ()
             tags = (*pool.tags, *auto) if pool.cluster.enterprise else ()
@@ -144,10 +154,11 @@ class Account(Estate[Instance]):
         pool.nodes.remove(node)
         if node.instance is not None and node.instance in self.instances:
             self.take_down(self.instances[node.instance])
-        else:
+        elif node.stocked:
             self.market.give_back(pool.kind.id, pool.cluster.region)
 
     def remove_pool(self, pool: Pool) -> None:
+        self._give_back_missing(pool, pool.count - len(pool.nodes))
         for node in list(pool.nodes):
             self._end_node(pool, node)
         del self.pools[pool.id]
@@ -220,7 +231,7 @@ class Account(Estate[Instance]):
         pool = self.pools.get(instance.pool) if instance.pool is not None else None
         for node in pool.nodes if pool is not None else ():
             if pool is not None and node.instance == instance.id:
-                node.instance, node.ready = None, False
+                node.instance, node.ready, node.stocked = None, False, False
                 self._give_instance(pool, node)
         self._in(self.times.delete, lambda: self.end(instance.id))
 

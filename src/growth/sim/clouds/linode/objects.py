@@ -43,10 +43,14 @@ class Cluster:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Node:
-    """`instance` is None until the machine is there; `shown_from` is when the pool lists it."""
+    """`instance` is None until the machine is there; `shown_from` is when the pool lists it.
+
+    `stocked`: one of the stock is set aside for it, or is its machine.
+    """
 
     id: str
     instance: int | None = None
+    stocked: bool = True
     ready: bool = False
     shown_from: dt.datetime
 
