@@ -12,7 +12,6 @@ from growth.api.clouds import (
     CloudMachine,
     CloudUnavailable,
     CreateError,
-    InsufficientCapacity,
     InvariantViolation,
     MachineNotFound,
     QuotaExceeded,
@@ -265,41 +264,6 @@ def test_waiting_never_buys_twice(tier: str) -> None:
     on(tier, body)
 
 
-@pytest.mark.parametrize("allowed", [1, 2])
-def test_a_node_on_its_way_is_waited_for_when_another_is_refused_its_type(tier: str, allowed: int) -> None:
-    """What a purchase began with stays its type until its own is refused, however many types the claim allows."""
-
-    async def body(stage: LkeStage) -> None:
-        stage.fake.faults = Faults(late_id=1.0)
-        provider, kinds = stage.provider(), need(names.INSTANCE_TYPE_LABEL, *stage.types[:allowed])
-        wanted = claim(stage, "a", kinds, labels={names.NODE_POOL_LABEL: "web"})
-        with pytest.raises(CreateError, match="after 15 s"):
-            await provider.create(wanted)
-        await stage.sell_out(stage.types[0])
-        with pytest.raises(InsufficientCapacity):
-            await provider.create(wanted_of(stage, "b", "db"))
-        assert (await made(provider, wanted)).instance_type == stage.types[0]
-        assert [(pool.count, pool.kind.id) for pool in pools_of(stage)] == [(1, stage.types[0])]
-
-    on(tier, body)
-
-
-def test_a_type_that_is_refused_to_the_purchase_itself_gives_way(tier: str) -> None:
-    """The next type is bought, and no more of the first is asked for."""
-
-    async def body(stage: LkeStage) -> None:
-        provider = stage.provider()
-        await stage.sell_out(stage.types[0])
-        wanted = claim(stage, "a", labels={names.NODE_POOL_LABEL: "web"})
-        assert (await made(provider, wanted)).instance_type == stage.types[1]
-        await stage.sell_out()
-        assert (await made(provider, claim(stage, "b", labels={names.NODE_POOL_LABEL: "web"}))).instance_type == (
-            stage.types[1]
-        )
-
-    on(tier, body)
-
-
 def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero() -> None:
     """Neither is a machine; the purchase claims the one that comes, and the pool is asked for no other."""
 
@@ -392,45 +356,6 @@ def test_a_count_that_no_node_stands_for_is_lowered(tier: str) -> None:
     on(tier, body)
 
 
-@pytest.mark.parametrize("every", [90, 200])
-def test_a_count_that_no_node_stands_for_is_lowered_while_others_buy(tier: str, every: int) -> None:
-    """Nodes that come and go meanwhile do not make it young again: five minutes and a quiet moment, and it is gone."""
-
-    async def body(stage: LkeStage) -> None:
-        provider = stage.provider()
-        await made(provider, wanted_of(stage, "a"))
-        stage.fake.faults = Faults(partial=1.0)
-        with pytest.raises(CreateError):
-            await provider.create(wanted_of(stage, "b"))
-        stage.fake.faults = Faults()
-        (pool,) = pools_of(stage)
-        assert pool.count - len(pool.nodes) == 1
-        began, took = asyncio.get_running_loop().time(), []
-
-        async def bought(name: str) -> None:
-            since = asyncio.get_running_loop().time()
-            await made(provider, wanted_of(stage, name))
-            took.append(asyncio.get_running_loop().time() - since)
-
-        async def buying() -> None:
-            for number in range(1200 // every):
-                purchases.extend(asyncio.ensure_future(bought(f"claim-{number}-{each}")) for each in range(2))
-                await asyncio.sleep(every)
-
-        purchases: list[asyncio.Future[None]] = []
-        traffic = asyncio.ensure_future(buying())
-        while pool.count > len(pool.nodes):
-            await asyncio.sleep(30)
-            await provider.collect()
-            assert asyncio.get_running_loop().time() - began < 300 + every + 60
-        await traffic
-        await asyncio.gather(*purchases)
-        assert max(took) < 400
-        assert (pool.count, len(stage.fake.ledger.purchases)) == (len(pool.nodes), 1 + len(took))
-
-    on(tier, body)
-
-
 def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> None:
     """A purchase that was given up: its node goes, its pool with it where it was the last; a claimed one never."""
 
@@ -446,43 +371,6 @@ def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> 
         assert await provider.collect() == 2
         assert [each.id for each in pools_of(stage)] == [pool.id]
         assert await stage.held() == ["uid-of-a"]
-
-    on(tier, body)
-
-
-class Slow:
-    """The way to the fake on which, once it is so, every call about pools and every change of a machine takes so long."""
-
-    def __init__(self, stage: LkeStage) -> None:
-        self._stage = stage
-        self.seconds = 0.0
-
-    async def __call__(self, request: Request) -> Response:
-        if self.seconds and ("/pools" in request.url or request.method == "PUT"):
-            await asyncio.sleep(self.seconds)
-        return await self._stage.fake(request)
-
-
-@pytest.mark.parametrize("seconds", [2, 3, 4, 5, 6, 8, 9])
-def test_a_create_ends_in_time_however_slow_answers_are(tier: str, seconds: int) -> None:
-    """After 15 s it says that it is not done, whatever it waits for, and its key is free; what was sent is not sent twice."""
-
-    async def body(stage: LkeStage) -> None:
-        wire = Slow(stage)
-        provider, loop = stage.provider(through=wire), asyncio.get_running_loop()
-        claims = [wanted_of(stage, f"claim-{number}") for number in range(4)]
-        await made(provider, claims[0])
-        wire.seconds = seconds
-        for wanted in claims[1:]:
-            began = loop.time()
-            with contextlib.suppress(CreateError):
-                await provider.create(wanted)
-            # Three more to look for it first, and to be sure of it at the end.
-            assert loop.time() - began < 15 + 3
-        wire.seconds = 0
-        await asyncio.gather(*(made(provider, each) for each in claims))
-        assert await stage.held() == sorted(each.metadata.uid for each in claims)
-        assert len(stage.fake.ledger.purchases) == len(claims)
 
     on(tier, body)
 

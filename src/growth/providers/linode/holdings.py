@@ -101,7 +101,7 @@ class Remembered:
 
     def of_claim(self, claim: str) -> list[int]:
         self._forget()
-        ended = [number for number, (held, _) in self._ended.items() if held == claim and self.is_ended(number)]
+        ended = [number for number, (held, _) in self._ended.items() if held == claim]
         return [*(number for number, (held, _, _) in self._claims.items() if held == claim), *ended]
 
     def of_key(self, key: Key) -> set[int]:
@@ -112,6 +112,8 @@ class Remembered:
         oldest = self._clock.monotonic() - REMEMBERED_SECONDS
         for number in [number for number, (_, _, at) in self._claims.items() if at < oldest]:
             del self._claims[number]
+        for number in [number for number, (_, at) in self._ended.items() if at < oldest]:
+            del self._ended[number]
         now = self._clock.monotonic()
         self._doubted = {number: held for number, held in self._doubted.items() if held[1] > now}
 

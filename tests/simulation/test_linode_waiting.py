@@ -1,0 +1,132 @@
+"""What purchases of LKE nodes wait for, and for how long: the node that is on its way, slow answers, and what never comes."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from growth.api import names
+from growth.api.clouds import CreateError, InsufficientCapacity
+from growth.ports import Response
+from growth.sim.clouds.linode import Faults
+from growth.sim.ports import Request
+from tests.conformance.providers.stages import LkeStage, claim, need, on
+from tests.simulation.test_linode_pools import made, pools_of, wanted_of
+
+TIERS = ("lke", "lke-enterprise")
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_a_node_on_its_way_is_waited_for_when_another_is_refused_its_type(tier: str, allowed: int) -> None:
+    """What a purchase began with stays its type until its own is refused, however many types the claim allows."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, kinds = stage.provider(), need(names.INSTANCE_TYPE_LABEL, *stage.types[:allowed])
+        wanted = claim(stage, "a", kinds, labels={names.NODE_POOL_LABEL: "web"})
+        with pytest.raises(CreateError, match="after 15 s"):
+            await provider.create(wanted)
+        await stage.sell_out(stage.types[0])
+        with pytest.raises(InsufficientCapacity):
+            await provider.create(wanted_of(stage, "b", "db"))
+        assert (await made(provider, wanted)).instance_type == stage.types[0]
+        assert [(pool.count, pool.kind.id) for pool in pools_of(stage)] == [(1, stage.types[0])]
+
+    on(tier, body)
+
+
+def test_a_type_that_is_refused_to_the_purchase_itself_gives_way(tier: str) -> None:
+    """The next type is bought, and no more of the first is asked for."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await stage.sell_out(stage.types[0])
+        wanted = claim(stage, "a", labels={names.NODE_POOL_LABEL: "web"})
+        assert (await made(provider, wanted)).instance_type == stage.types[1]
+        await stage.sell_out()
+        assert (await made(provider, claim(stage, "b", labels={names.NODE_POOL_LABEL: "web"}))).instance_type == (
+            stage.types[1]
+        )
+
+    on(tier, body)
+
+
+class Slow:
+    """The way to the fake on which, once it is so, every call about pools and every change of a machine takes so long."""
+
+    def __init__(self, stage: LkeStage) -> None:
+        self._stage = stage
+        self.seconds = 0.0
+
+    async def __call__(self, request: Request) -> Response:
+        if self.seconds and ("/pools" in request.url or request.method == "PUT"):
+            await asyncio.sleep(self.seconds)
+        return await self._stage.fake(request)
+
+
+@pytest.mark.parametrize("seconds", [2, 3, 4, 5, 6, 8, 9])
+def test_a_create_ends_in_time_however_slow_answers_are(tier: str, seconds: int) -> None:
+    """After 15 s it says that it is not done, whatever it waits for, and its key is free; what was sent is not sent twice."""
+
+    async def body(stage: LkeStage) -> None:
+        wire = Slow(stage)
+        provider, loop = stage.provider(through=wire), asyncio.get_running_loop()
+        claims = [wanted_of(stage, f"claim-{number}") for number in range(4)]
+        await made(provider, claims[0])
+        wire.seconds = seconds
+        for wanted in claims[1:]:
+            began = loop.time()
+            with contextlib.suppress(CreateError):
+                await provider.create(wanted)
+            # Three more to look for it first, and to be sure of it at the end.
+            assert loop.time() - began < 15 + 3
+        wire.seconds = 0
+        await asyncio.gather(*(made(provider, each) for each in claims))
+        assert await stage.held() == sorted(each.metadata.uid for each in claims)
+        assert len(stage.fake.ledger.purchases) == len(claims)
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("every", [90, 200])
+def test_a_count_that_no_node_stands_for_is_lowered_while_others_buy(tier: str, every: int) -> None:
+    """Nodes that come and go meanwhile do not make it young again: five minutes and a quiet moment, and it is gone."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        stage.fake.faults = Faults(partial=1.0)
+        with pytest.raises(CreateError):
+            await provider.create(wanted_of(stage, "b"))
+        stage.fake.faults = Faults()
+        (pool,) = pools_of(stage)
+        assert pool.count - len(pool.nodes) == 1
+        began, took = asyncio.get_running_loop().time(), []
+
+        async def bought(name: str) -> None:
+            since = asyncio.get_running_loop().time()
+            await made(provider, wanted_of(stage, name))
+            took.append(asyncio.get_running_loop().time() - since)
+
+        async def buying() -> None:
+            for number in range(1200 // every):
+                purchases.extend(asyncio.ensure_future(bought(f"claim-{number}-{each}")) for each in range(2))
+                await asyncio.sleep(every)
+
+        purchases: list[asyncio.Future[None]] = []
+        traffic = asyncio.ensure_future(buying())
+        while pool.count > len(pool.nodes):
+            await asyncio.sleep(30)
+            await provider.collect()
+            assert asyncio.get_running_loop().time() - began < 300 + every + 60
+        await traffic
+        await asyncio.gather(*purchases)
+        assert max(took) < 300
+        assert (pool.count, len(stage.fake.ledger.purchases)) == (len(pool.nodes), 1 + len(took))
+
+    on(tier, body)
