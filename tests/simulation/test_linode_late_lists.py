@@ -8,6 +8,7 @@ from growth.api import names
 from growth.api.clouds import CloudUnavailable, CreateError
 from growth.ports import Response, TransportError
 from growth.sim.clouds.linode import Faults
+from growth.sim.clouds.linode.objects import Instance
 from growth.sim.ports import Request
 from tests.conformance.providers.stages import LkeStage, claim, on
 from tests.simulation.test_linode_pools import CLAIM, Late, gone, made, pools_of, wanted_of
@@ -123,5 +124,31 @@ def test_a_machine_whose_tags_are_on_their_way_is_not_gone(tier: str) -> None:
         await asyncio.wait_for(late.arrived.wait(), 60)
         await gone(provider, first)
         assert stage.fake.machines() == ()
+
+    on(tier, body)
+
+
+def test_a_machine_that_went_to_another_is_not_answered_with(tier: str) -> None:
+    """Lists still show the first claim's tags when another process has written its own over them."""
+
+    async def body(stage: LkeStage) -> None:
+        taken: list[Instance] = []
+
+        async def overwritten(request: Request) -> Response:
+            answer = await stage.fake(request)
+            if not taken and request.method == "PUT" and f"{CLAIM}:first" in str(request.body):
+                (machine,) = stage.fake.machines()
+                stage.fake.faults = LATE
+                theirs = tuple(tag.replace(":first", ":other").replace("of-first", "of-other") for tag in machine.tags)
+                stage.fake.account.retag(machine, theirs)
+                taken.append(machine)
+            return answer
+
+        provider, first = stage.provider(through=overwritten), wanted_of(stage, "first")
+        with pytest.raises(CreateError, match="went to another"):
+            await provider.create(first)
+        machine = await made(provider, first)
+        assert machine.provider_id != f"linode://{taken[0].id}"
+        assert await stage.held() == ["uid-of-first", "uid-of-other"]
 
     on(tier, body)
