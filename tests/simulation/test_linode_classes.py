@@ -84,6 +84,46 @@ def test_nodes_may_not_be_newer_than_the_control_plane() -> None:
     on("lke-enterprise", body)
 
 
+def test_a_pool_that_grows_gets_what_its_class_asks_for_now() -> None:
+    """A machine that replaces a drifted one is made as the class says, and is not drifted itself."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls |= {7: "old", 8: "new"}
+        async with kept(stage) as provider:
+            await change(stage, lkeK8sVersion="v1.31.9+lke6", firewallID=7)
+            old, new = claim(stage, "old"), claim(stage, "new")
+            await made(provider, old)
+            await change(stage, lkeK8sVersion="v1.32.8+lke3", firewallID=8)
+            machine = await made(provider, new)
+            (pool,) = stage.fake.account.pools.values()
+            assert (pool.count, pool.k8s_version, pool.firewall_id) == (2, "v1.32.8+lke3", 8)
+            assert pool.update_strategy == "on_recycle"
+            await asyncio.sleep(120)
+            assert await provider.is_drifted(launched(new, machine.provider_id)) == ""
+
+    on("lke-enterprise", body)
+
+
+def test_a_machine_that_was_there_before_its_class_changed_is_drifted() -> None:
+    """Whoever claims it gets it as it was made, and it says so: by the pool, which changes only when it grows."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            await change(stage, lkeK8sVersion="v1.31.9+lke6")
+            await made(provider, claim(stage, "one"))
+            (pool,) = stage.fake.account.pools.values()
+            stage.fake.account.scale(pool, 2)
+            await asyncio.sleep(70)
+            await change(stage, lkeK8sVersion="v1.32.8+lke3")
+            wanted = claim(stage, "two")
+            machine = await made(provider, wanted)
+            assert (pool.count, pool.k8s_version) == (2, "v1.31.9+lke6")
+            await asyncio.sleep(120)
+            assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
+
+    on("lke-enterprise", body)
+
+
 def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
     """Tags are changed in place: new ones come, those that the class no longer names go, everybody else's stay."""
 

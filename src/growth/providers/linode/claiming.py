@@ -13,12 +13,12 @@ when it confirms gives its own back. Where both crash before that, `settling` do
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from growth.api.clouds import CreateError
 from growth.ports import Clock
 from growth.providers.http import CallError
-from growth.providers.linode import tags, wire
+from growth.providers.linode import making, tags, wire
 from growth.providers.linode.booking import Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
@@ -116,7 +116,7 @@ class Claiming(Finding):
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
         if reservations.holds(key, order.uid) or surplus > 0:
             reservations.take(key, order.uid)
-            return await self._first_open(order, members.open)
+            return await self._first_open(making.as_made(order, pool, enterprise=self._home.enterprise), members.open)
         await self._scale(order, pool)
         return None
 
@@ -175,26 +175,14 @@ class Claiming(Finding):
         reservations = self._pools.reservations
         reservations.take(order.key, order.uid)
         try:
-            await self._pools.scale(pool, order.key, max(pool.count, len(pool.nodes)) + 1)
+            more = making.changes(pool, order, enterprise=self._home.enterprise)
+            await self._pools.scale(pool, order.key, max(pool.count, len(pool.nodes)) + 1, more=more)
         except BaseException:
             reservations.release(order.key, order.uid)
             raise
 
     async def _make_pool(self, order: Order) -> None:
-        claim, spec = order.claim, order.node_class.spec
-        taints = {(each.key, each.effect): each for each in (*claim.spec.taints, *claim.spec.startup_taints)}
-        body: dict[str, Any] = {
-            "count": 1,
-            "type": order.key.type,
-            "tags": tags.of_pool(order.key, cluster=self._cluster, node_class=claim.spec.node_class_ref.name),
-            "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in taints.values()],
-        }
-        if self._home.enterprise:
-            body["update_strategy"] = "on_recycle"
-            if spec.lke_k8s_version:
-                body["k8s_version"] = spec.lke_k8s_version
-            if spec.firewall_id is not None:
-                body["firewall_id"] = spec.firewall_id
+        body = making.new_pool(order, cluster=self._cluster, enterprise=self._home.enterprise)
         self._pools.reservations.take(order.key, order.uid)
         try:
             made = await self._cloud.create_pool(self._home.id, body)

@@ -133,9 +133,10 @@ class LinodeApi:
     async def create_pool(self, cluster: int, body: Mapping[str, Any]) -> wire.Pool:
         return await self.others.call("POST", f"/lke/clusters/{cluster}/pools", wire.Pool, body=body)
 
-    async def scale_pool(self, cluster: int, number: int, count: int) -> wire.Pool:
+    async def scale_pool(self, cluster: int, number: int, count: int, *, more: Mapping[str, Any]) -> wire.Pool:
+        """`more` is what else of the pool changes."""
         path = f"/lke/clusters/{cluster}/pools/{number}"
-        return await self.others.call("PUT", path, wire.Pool, body={"count": count}, repeatable=False)
+        return await self.others.call("PUT", path, wire.Pool, body={"count": count, **more}, repeatable=False)
 
     async def delete_pool(self, cluster: int, number: int) -> None:
         await self.others.call("DELETE", f"/lke/clusters/{cluster}/pools/{number}", wire.Nothing)

@@ -8,8 +8,8 @@ the pool's own tag and the cluster.
 import asyncio
 import dataclasses
 import datetime as dt
-from collections.abc import Awaitable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
 
 from growth.api.clouds import InvariantViolation
 from growth.api.karpenter import NodeClaim
@@ -228,11 +228,13 @@ class Pools(Holdings):
         self.remembered.unclaimed(number)
         return held
 
-    async def scale(self, pool: wire.Pool, key: Key, count: int) -> None:
-        """Writes the count once. Where no answer comes the key rests until it is seen, or can no longer arrive."""
+    async def scale(self, pool: wire.Pool, key: Key, count: int, *, more: Mapping[str, Any] | None = None) -> None:
+        """Writes the count once, and `more` with it. Where no answer comes the key rests until it is seen, or can no longer
+        arrive.
+        """
         grows = count > pool.count
         try:
-            await self._cloud.scale_pool(self._home.id, pool.id, count)
+            await self._cloud.scale_pool(self._home.id, pool.id, count, more=more or {})
         except (CallError, asyncio.CancelledError) as error:
             if is_unsure(error):
                 self.doubts.note(

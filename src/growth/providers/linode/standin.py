@@ -4,16 +4,17 @@ A node of LKE joins by itself, an instance by its user data. Nodes are registere
 and report a little less memory than is advertised.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api.instance_types import InstanceType
+from growth.api.placement import Taint
 from growth.kube.api import Api
 from growth.ports import Clock
 from growth.providers import standin
 from growth.providers.joining import taints_of
 from growth.providers.linode import tags, wire
-from growth.providers.linode.holdings import INSTANCES
+from growth.providers.linode.pools import Pools
 from growth.providers.linode.provider import LinodeProvider
 from growth.providers.standin import LOOK_SECONDS, RUNNING, Machine
 
@@ -50,9 +51,16 @@ class StandIn(standin.StandIn):
         claim = await self._claim(bought.claim, tags.uid_of(instance.tags))
         if claim is None:
             return
-        home = (await self._provider.parts()).home
-        asked = taints_of(claim) if home.tier == INSTANCES else (*claim.spec.taints, *claim.spec.startup_taints)
-        await self._register(machine(instance, kind), {(each.key, each.effect): each for each in asked}.values())
+        parts = await self._provider.parts()
+        asked = await self._of_pool(parts.held, instance) if isinstance(parts.held, Pools) else taints_of(claim)
+        await self._register(machine(instance, kind), asked)
+
+    async def _of_pool(self, pools: Pools, instance: wire.Instance) -> Sequence[Taint]:
+        """LKE gives a node its pool's taints; of its claim it knows nothing. An enterprise pool lists its nodes late."""
+        for pool in await pools.pools.since(self._clock.monotonic() - LOOK_SECONDS / 2):
+            if instance.label.startswith(f"lke{instance.lke_cluster_id}-{pool.id}-"):
+                return [Taint(key=each.key, value=each.value or "", effect=each.effect) for each in pool.taints]
+        return ()
 
 
 def machine(instance: wire.Instance, kind: InstanceType) -> Machine:

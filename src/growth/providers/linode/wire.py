@@ -31,14 +31,24 @@ class Autoscaler(Wire, frozen=True):
     enabled: bool = False
 
 
+class Taint(Wire, frozen=True):
+    key: str
+    effect: str
+    value: str | None = None
+
+
 class Pool(Wire, frozen=True):
+    """The last two are told of enterprise pools alone."""
+
     id: int
     type: str = ""
     count: int = 0
     nodes: tuple[Node, ...] = ()
     tags: tuple[str, ...] = ()
     autoscaler: Autoscaler = Autoscaler()
+    taints: tuple[Taint, ...] = ()
     k8s_version: str = ""
+    firewall_id: int | None = None
 
 
 class Instance(Wire, frozen=True):

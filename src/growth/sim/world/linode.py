@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.kinds import Json
 from growth.providers.catalogues.linode import PODS
 from growth.providers.kwok.faults import NoCapacity
 from growth.providers.kwok.records import Record, State
@@ -133,9 +134,16 @@ class LinodeHalf(Half):
             pod_percent=POD_PERCENT,
             disk=kind.disk * MIB,
             pods=PODS,
-            taints=taints_of(claim),
+            taints=self._taints(instance, claim),
             registers_at=self._joins(instance),
         )
+
+    def _taints(self, instance: Instance, claim: NodeClaim) -> Sequence[Json]:
+        """A node of LKE has those of its pool, whatever its claim says; another machine those of its claim."""
+        if instance.pool is None:
+            return taints_of(claim)
+        pool = self.fake.account.pools.get(instance.pool)
+        return [{name: value for name, value in each.items() if value} for each in pool.taints] if pool else []
 
     def _claim(self, uid: str) -> NodeClaim | None:
         listed = at_once(self.ground.admin.list(NODE_CLAIM)).items
