@@ -3,8 +3,8 @@
 | Meaning   | How it is told                                                     | What is done                                   |
 |-----------|--------------------------------------------------------------------|------------------------------------------------|
 | GONE      | 404                                                                | it is not there                                |
-| CAPACITY  | 400 with a word of capacity, stock, or a plan that is not sold     | the offering is left out for a while           |
-| FULL      | 400 about a pool's count                                           | that pool and type waits, others go on         |
+| CAPACITY  | 400 with a word of capacity, stock, a plan not sold, or about type | the offering is left out for a while           |
+| FULL      | 400 about a pool's count                                           | the next type; else that pool waits            |
 | QUOTA     | 400 with a limit of the account or the cluster                     | nobody buys for a minute                       |
 | TRANSIENT | 408, 429, 5xx, 400 «Linode busy.», anything by a proxy             | tried again                                    |
 | CONFIG    | any other 400                                                      | the class is told, the claim ends              |
@@ -53,6 +53,8 @@ def meaning(error: Refused) -> Meaning:
         return Meaning.CAPACITY
     if _QUOTA.search(error.message):
         return Meaning.QUOTA
+    if error.code == "type":
+        return Meaning.CAPACITY
     return Meaning.FULL if error.code == "count" else Meaning.CONFIG
 
 

@@ -230,23 +230,37 @@ class LinodeProvider:
         self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
     ) -> wire.Instance:
         options = self._options(claim, sold)
+        full: Refused | None = None
         for option in options:
             self._types[claim.metadata.uid] = option.type.name
             order = Order(claim=claim, node_class=node_class, key=tags.key_of(claim, option.type.name))
             try:
                 return await buying.buy(order)
             except Refused as error:
-                match meaning(error):
+                match await self._blamed(error, option):
                     case Meaning.CAPACITY:
                         _log.info("an offering cannot be had now", offering=str(option), error=in_words(error))
                         self._shortages.add((option.key,))
+                        self._types.pop(claim.metadata.uid, None)
+                    case Meaning.FULL:
+                        full = error  # of another type there is another pool
                         self._types.pop(claim.metadata.uid, None)
                     case Meaning.CONFIG:
                         self.readiness.complain(node_class, f"Linode refuses machines of this class: {in_words(error)}")
                         raise
                     case _:
                         raise
-        raise none_left(claim, options)
+        raise full or none_left(claim, options)
+
+    async def _blamed(self, error: Refused, option: Choice) -> Meaning:
+        """Words that nobody knows are about the type where the region's list, read again, lacks it; else about the class."""
+        found = meaning(error)
+        if found is not Meaning.CONFIG:
+            return found
+        told = await self._cloud.availability(option.offering.zone)
+        lacks = any(each.plan == option.type.name and not each.available for each in told)
+        _log.warning("a purchase was refused in words that nobody knows", offering=str(option), error=in_words(error))
+        return Meaning.CAPACITY if lacks else Meaning.CONFIG
 
     def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
         """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node.

@@ -1,0 +1,87 @@
+"""Refusals of Linode's in a purchase: whose they are, the type's, the pool's or the class'."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from growth.api import names
+from growth.api.clouds import CreateError, InsufficientCapacity
+from growth.api.kinds import Json
+from growth.ports import Response
+from growth.sim.ports import Answer, Request
+from tests.conformance.providers.stages import LkeStage, claim, need, on
+from tests.simulation.test_linode_pools import TIERS, made, wanted_of
+
+
+class Refusing:
+    """The way to the fake on which purchases of a sort are refused, with the field and the words of a 400."""
+
+    def __init__(self, stage: LkeStage, field: str, which: Callable[[Json], bool], *, reason: str) -> None:
+        self._stage = stage
+        self._failure = {"reason": reason, **({"field": field} if field else {})}
+        self._which = which
+        self.refused = 0
+
+    async def __call__(self, request: Request) -> Response:
+        if request.method == "POST" and self._which(msgspec.json.decode(request.body or b"{}")):
+            self.refused += 1
+            return Answer(400, {}, msgspec.json.encode({"errors": [self._failure]}))
+        return await self._stage.fake(request)
+
+
+@pytest.mark.parametrize("cloud", TIERS)
+def test_a_pool_that_takes_no_more_nodes_leaves_the_next_type_to_be_had(cloud: str) -> None:
+    """For a claim that allows it: of another type there is another pool. Nothing is left out for it."""
+
+    async def body(stage: LkeStage) -> None:
+        full = Refusing(stage, "count", lambda body: body.get("type") == stage.types[0], reason="Must be 1-100")
+        provider = stage.provider(through=full)
+        wanted = claim(stage, "web-1", labels={names.NODE_POOL_LABEL: "web"})
+        assert (await made(provider, wanted)).instance_type == stage.types[1]
+        assert full.refused
+        catalogue = await provider.catalogue()
+        assert all(offering.available for kind in catalogue.types for offering in kind.offerings)
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_a_refusal_that_is_about_a_type_is_not_the_classs(cloud: str) -> None:
+    """The type is left out for a while and the next is bought; other claims of the class get theirs."""
+
+    async def body(stage: LkeStage) -> None:
+        odd = Refusing(stage, "type", lambda body: body.get("type") == stage.types[0], reason="Not for this cluster")
+        provider = stage.provider(through=odd)
+        wanted = claim(stage, "web-1", labels={names.NODE_POOL_LABEL: "web"})
+        assert (await made(provider, wanted)).instance_type == stage.types[1]
+        assert odd.refused
+        offered = {kind.name: kind.offerings[0].available for kind in (await provider.catalogue()).types}
+        assert (offered[stage.types[0]], offered[stage.types[1]]) == (False, True)
+        with pytest.raises(InsufficientCapacity):
+            await provider.create(wanted_of(stage, "web-2"))
+        await made(provider, wanted_of(stage, "web-3", type_=stage.types[1]))
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_words_that_nobody_knows_are_about_the_type_where_the_region_lacks_it_by_now(cloud: str) -> None:
+    """The region's list is read again before the class is blamed."""
+
+    async def body(stage: LkeStage) -> None:
+        cheap, dear = "g7-premium-2", "g7-premium-4"
+        odd = Refusing(stage, "", lambda body: body.get("type") == cheap, reason="No.")
+        provider = stage.provider(through=odd)
+        await provider.catalogue()
+        stage.fake.market.flags[cheap, stage.zone] = False
+        either = claim(stage, "web-1", need(names.INSTANCE_TYPE_LABEL, cheap, dear))
+        assert (await made(provider, either)).instance_type == dear
+        stage.fake.market.flags[cheap, stage.zone] = True
+        await asyncio.sleep(400)
+        with pytest.raises(CreateError, match="refuses") as told:
+            await provider.create(claim(stage, "web-2", need(names.INSTANCE_TYPE_LABEL, cheap)))
+        assert not told.value.retryable
+
+    on(cloud, body)
