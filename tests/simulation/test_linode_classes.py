@@ -147,6 +147,29 @@ def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
     on("lke-enterprise", body)
 
 
+@pytest.mark.parametrize("tier", [*TIERS, "linode-instances"])
+def test_what_a_class_says_of_kubelets_is_reckoned_with(tier: str) -> None:
+    """A type holds so many pods less, and machines of LKE, whose kubelets nobody here sets, do not drift for it."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            wanted = claim(stage, "web-1")
+            machine = await made(provider, wanted)
+            await change(stage, kubelet={"maxPods": 20})
+            assert (await told(stage))[0] == "True"
+            (sold,) = [
+                each for each in (await provider.catalogue()).of_classes["default"] if each.name == stage.types[0]
+            ]
+            assert sold.allocatable["pods"] == 20
+            await asyncio.sleep(120)
+            drifted = await provider.is_drifted(launched(wanted, machine.provider_id))
+            assert drifted == ("NodeClassDrifted" if tier == "linode-instances" else "")
+            await change(stage, kubelet={"kubeReserved": {"memory": "much" if tier in TIERS else "1Gi"}})
+            assert "spec.kubelet.kubeReserved" in (await told(stage))[2]
+
+    on(tier, body)
+
+
 def test_an_account_that_cannot_be_asked_says_nothing_of_a_class() -> None:
     """One that was never judged is unknown; one that was ready stays so."""
 

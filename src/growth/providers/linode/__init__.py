@@ -6,6 +6,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     failures    what a refusal means
     tags        whose a machine and a pool are, in 50 characters
     offerings   types, prices and the region's availability as a catalogue
+    kubelets    what a class says of kubelets: what is left for pods
     classes     what a node class asks for: problems in words, the hash by which drift is seen
     client      calls of the vendor's API, with a budget for each sort of call
     listing     lists that all who ask at the same time share

@@ -8,7 +8,7 @@ import msgspec
 
 from growth.api.linodeclasses import LinodeNodeClass, LinodeNodeClassSpec
 from growth.providers.learning import Sizes, sizes
-from growth.providers.linode import tags
+from growth.providers.linode import kubelets, tags
 from growth.providers.nodeclasses import Problem
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
@@ -20,7 +20,7 @@ VERSION_UNSUPPORTED: Final = "LKEK8sVersionUnsupported"
 VERSION_MISMATCH: Final = "LKEK8sVersionControlPlaneMismatch"
 FIREWALL_UNSUPPORTED: Final = "FirewallUnsupported"
 NOT_FOUND: Final = "NotFoundAtLinode"
-UNSUPPORTED: Final = "FieldUnsupported"
+UNSUPPORTED: Final = kubelets.UNSUPPORTED
 
 
 def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
@@ -31,7 +31,7 @@ def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
     content: dict[str, object] = {
         "firewallID": spec.firewall_id,
         "lkeK8sVersion": spec.lke_k8s_version,
-        "kubelet": spec.kubelet,
+        "kubelet": spec.kubelet if instances else None,  # those of LKE are LKE's, whatever the class says of them
     }
     if instances:
         content |= {
@@ -61,6 +61,7 @@ def comparable(hash_: str) -> bool:
 def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem]:
     """What is wrong with the class for nodes of LKE, whatever the account holds."""
     yield from _of_tags(spec)
+    yield from kubelets.problems(spec.kubelet)
     if not enterprise and spec.lke_k8s_version:
         yield Problem(
             VERSION_UNSUPPORTED,
@@ -76,6 +77,7 @@ def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem
 def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
     """What is wrong with the class for machines that are no nodes of LKE. What has no effect is refused."""
     yield from _of_tags(spec)
+    yield from kubelets.instance_problems(spec.kubelet)
     without_effect = {
         "lkeK8sVersion": spec.lke_k8s_version,
         "osDisk": spec.os_disk,

@@ -33,7 +33,7 @@ from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.learning import sized
-from growth.providers.linode import offerings, tags, wire
+from growth.providers.linode import kubelets, offerings, tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import comparable, hash_of, learned_sizes
@@ -198,8 +198,9 @@ class LinodeProvider:
             return self._shortages.laid_over(dataclasses.replace(sold, of_classes=of_classes))
 
     def _types_of(self, node_class: LinodeNodeClass, sold: Catalogue) -> tuple[InstanceType, ...]:
-        """As large as the class' nodes said."""
-        return sized(sold.types, learned_sizes(node_class, instances=bool(self._region)))
+        """As large as the class' nodes said, and until one has, as the class says."""
+        told = kubelets.fitted(sold.types, node_class.spec.kubelet)
+        return sized(told, learned_sizes(node_class, instances=bool(self._region)))
 
     async def _catalogue(self) -> Catalogue:
         return await self._sold.since(self._clock.monotonic() - SOLD_SECONDS)

@@ -1,0 +1,76 @@
+"""What a LinodeNodeClass says of kubelets: what is left for pods, and what cannot be reckoned with."""
+
+import msgspec
+import pytest
+
+from growth.api.instance_types import InstanceType
+from growth.api.linodeclasses import LinodeKubelet
+from growth.providers.linode.kubelets import fitted, instance_problems, problems
+
+GI = 1 << 30
+KIND = InstanceType(
+    name="g6-standard-2",
+    labels={},
+    capacity={"cpu": 2000, "memory": 4 * GI, "pods": 110, "ephemeral-storage": 80 * GI},
+    offerings=(),
+    overhead={"cpu": 100, "memory": GI // 4},
+)
+
+
+def left(**said: object) -> dict[str, int]:
+    (kind,) = fitted([KIND], msgspec.convert(said, LinodeKubelet))
+    return {name: amount for name, amount in kind.allocatable.items() if amount != KIND.allocatable[name]}
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [
+        ({}, {}),
+        ({"clusterDNS": ["10.0.0.10"], "cpuCFSQuota": False}, {}),
+        ({"maxPods": 20}, {"pods": 20}),
+        ({"podsPerCore": 10}, {"pods": 20}),
+        ({"podsPerCore": 10, "maxPods": 15}, {"pods": 15}),
+        ({"kubeReserved": {"cpu": "80m"}}, {}),
+        ({"kubeReserved": {"cpu": "200m"}, "systemReserved": {"cpu": "100m"}}, {"cpu": 1700}),
+        ({"kubeReserved": {"memory": "1Gi", "pid": "1000"}}, {"memory": 4 * GI - GI // 4 - GI}),
+        ({"evictionHard": {"memory.available": "25%"}}, {"memory": 3 * GI - GI // 4}),
+        ({"evictionHard": {"nodefs.available": "8Gi", "imagefs.available": "15%"}}, {"ephemeral-storage": 72 * GI}),
+        (
+            {
+                "evictionHard": {"memory.available": "100Mi"},
+                "evictionSoft": {"memory.available": "1Gi"},
+                "evictionSoftGracePeriod": {"memory.available": "1m"},
+            },
+            {"memory": 3 * GI - GI // 4},
+        ),
+        ({"systemReserved": {"memory": "100Gi"}}, {"memory": 0}),
+    ],
+)
+def test_what_kubelets_keep_is_not_left_for_pods(said: dict[str, object], changed: dict[str, int]) -> None:
+    """Besides the memory that machines lack; of the CPU a tenth of a core is assumed for it already."""
+    assert left(**said) == changed
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"kubeReserved": {"memory": "much"}}, "spec.kubelet.kubeReserved.memory: 'much'"),
+        ({"systemReserved": {"cpu": ""}}, "spec.kubelet.systemReserved.cpu: ''"),
+        ({"evictionHard": {"memory.available": "120%"}}, "spec.kubelet.evictionHard.memory.available: '120%'"),
+        ({"evictionSoft": {"nodefs.available": "x%"}}, "spec.kubelet.evictionSoft.nodefs.available: 'x%'"),
+    ],
+)
+def test_what_is_no_quantity_is_told_and_counts_nothing(said: dict[str, object], where: str) -> None:
+    """The condition names the field; planning goes on meanwhile."""
+    (problem,) = problems(msgspec.convert(said, LinodeKubelet))
+    assert problem.message.startswith(where)
+    assert left(**said) == {}
+
+
+def test_instances_are_told_max_pods_and_nothing_else() -> None:
+    """Everything else that somebody wrote is refused by its name."""
+    said = {"maxPods": 20, "podsPerCore": 5, "clusterDNS": ["10.0.0.10"], "kubeReserved": {"memory": "1Gi"}}
+    found = [each.message.partition(":")[0] for each in instance_problems(msgspec.convert(said, LinodeKubelet))]
+    assert found == ["spec.kubelet.clusterDNS", "spec.kubelet.podsPerCore", "spec.kubelet.kubeReserved"]
+    assert not list(instance_problems(None))
+    assert not list(problems(None))
