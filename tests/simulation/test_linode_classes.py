@@ -1,6 +1,7 @@
 """LinodeNodeClasses: what their conditions say, when their machines drift, and tags that are changed in place."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from growth.api.clouds import NodeClassNotReady
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.providers.http import Unanswered
+from growth.providers.linode import wire
 from growth.sim.clouds.linode import Faults
 from tests.conformance.providers.stages import LkeStage, claim, on
 from tests.simulation.class_keeping import kept, told
@@ -145,6 +148,56 @@ def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
             assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
 
     on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize("tier", [*TIERS, "linode-instances"])
+def test_tags_that_change_during_a_purchase_reach_its_machine(tier: str) -> None:
+    """Whenever in the purchase they do: a while later it has those that the class names, and none that it named before."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            for offset in range(7):
+                old, new = f"old:{offset}", f"new:{offset}"
+                await change(stage, tags=[old])
+                buying = asyncio.ensure_future(made(provider, claim(stage, f"web-{offset}")))
+                await asyncio.sleep(offset / 2)
+                await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"tags": [new]}})
+                instance = machine_of(stage, await buying)
+                await asyncio.sleep(900)
+                assert new in instance.tags
+                assert old not in instance.tags
+
+    on(tier, body)
+
+
+def test_tags_of_a_change_that_was_overtaken_go_too() -> None:
+    """One that reached some machines and not others, before the class was changed again."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            machines = [machine_of(stage, await made(provider, claim(stage, f"web-{number}"))) for number in range(2)]
+            stage.fake.account.retag(machines[0], (*machines[0].tags, "by:hand"))
+            busy = machines[1]
+            cloud = stage.clouds[-1]
+            real = cloud.retag
+
+            async def refused(number: int, tags: Sequence[str]) -> wire.Instance:
+                if number == busy.id:
+                    raise Unanswered("no answer")
+                return await real(number, tags)
+
+            cloud.retag = refused  # type: ignore[method-assign] # the way to one machine is broken
+            await change(stage, tags=["second:change"])
+            assert "second:change" in machines[0].tags
+            cloud.retag = real  # type: ignore[method-assign]
+            await change(stage, tags=["third:change"])
+            await asyncio.sleep(900)
+            for machine in machines:
+                assert "third:change" in machine.tags
+                assert "second:change" not in machine.tags
+            assert "by:hand" in machines[0].tags
+
+    on("lke", body)
 
 
 @pytest.mark.parametrize("tier", [*TIERS, "linode-instances"])

@@ -1,17 +1,21 @@
 """Keeps what stands beside purchases: the status of LinodeNodeClasses, the class' tags on machines, capacity nobody claims.
 
-Tags of a class are changed on machines in place: those that were applied last and are no longer named go, new ones come.
+Tags of a class are changed on machines in place: those that were applied and are no longer named go, new ones come. Machines are
+compared whenever the class is judged: one whose purchase was under way when the class changed comes with the tags of before.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from growth.api.clouds import CloudError
+from growth.api.edits import set_annotations
+from growth.api.kinds import Json
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
+from growth.kube.changes import change
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock, Random
 from growth.providers.http import CallError
@@ -28,6 +32,8 @@ _log = logger("nodeclass")
 START_SECONDS: Final = 5.0
 # How often capacity that nobody claims is looked for.
 COLLECT_SECONDS: Final = 30.0
+# A purchase that began with the class of before is over after so long: then its tags are forgotten.
+LATE_SECONDS: Final = 600.0
 APPLIED_ANNOTATION: Final = "growth.dev/applied-tags"
 
 
@@ -39,6 +45,8 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
         self._cloud = cloud
         self._provider = provider
         self._clock = clock
+        # By class: the tags that it names, and since when (monotonic) it has been seen with them.
+        self._wanted: dict[str, tuple[list[str], float]] = {}
 
     async def run(self) -> None:
         await asyncio.sleep(START_SECONDS)
@@ -72,38 +80,57 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
     # Tags in place.
 
     async def _retag(self, node_class: LinodeNodeClass) -> None:
-        wanted = list(node_class.spec.tags)
-        applied = _applied(node_class)
-        if wanted == applied:
+        name, wanted = node_class.metadata.name, list(node_class.spec.tags)
+        if not wanted and not _applied(node_class.metadata.annotations):
             return
+        now = self._clock.monotonic()
+        known, since = self._wanted.get(name, ([], now))
+        self._wanted[name] = (wanted, since if known == wanted else now)
+        applied = await self._note(name, lambda before: list(dict.fromkeys([*before, *wanted])))
         held = (await self._provider.parts()).held
+        changed = False
         for instance in await held.machines.since(self._clock.monotonic()):
-            if tags.has(instance.tags, tags.NODE_CLASS, node_class.metadata.name) and not instance.deleting:
-                await self._retag_one(held, instance, wanted=wanted, applied=applied)
-        text = msgspec.json.encode(wanted).decode()
-        patch = {"metadata": {"annotations": {APPLIED_ANNOTATION: text}}}
-        await self._api.patch(LINODE_NODE_CLASS, node_class.metadata.name, patch)
+            if tags.has(instance.tags, tags.NODE_CLASS, name) and not instance.deleting:
+                changed |= await self._retag_one(held, instance, wanted=wanted, applied=applied)
+        if not changed and now - self._wanted[name][1] >= LATE_SECONDS:
+            await self._note(name, lambda _: wanted)
+
+    async def _note(self, name: str, edit: Callable[[list[str]], list[str]]) -> list[str]:
+        """What is written down before machines get it: what they may have of the class, whoever gave it to them."""
+
+        def note(draft: Json) -> None:
+            applied = edit(_applied(draft["metadata"].get("annotations") or {}))
+            set_annotations(draft, {APPLIED_ANNOTATION: msgspec.json.encode(applied).decode()})
+
+        return _applied((await change(self._api, LINODE_NODE_CLASS, name, note))["metadata"]["annotations"])
 
     async def _retag_one(
         self, held: Holdings, listed: wire.Instance, *, wanted: Sequence[str], applied: Sequence[str]
-    ) -> None:
-        """Under the key's lock: a purchase writes tags too."""
+    ) -> bool:
+        """Whether something had to be written. Under the key's lock: a purchase writes tags too."""
         key = tags.key_of_tags(listed.tags, listed.type)
-        if key is None:
-            return
+        if key is None or _laid(listed.tags, wanted=wanted, applied=applied) == list(listed.tags):
+            return False
         async with held.locks.held(key):
             fresh = await held.instance(listed.id)
             if fresh is None or fresh.deleting or not tags.values(fresh.tags, tags.CLAIM):
-                return
-            gone = set(applied) - set(wanted)
-            kept = [each for each in fresh.tags if each not in gone or tags.is_ours(each)]
-            result = list(dict.fromkeys([*kept, *(each for each in wanted if not tags.is_ours(each))]))
-            if result != list(fresh.tags):
-                await self._cloud.retag(fresh.id, result)
+                return False
+            result = _laid(fresh.tags, wanted=wanted, applied=applied)
+            if result == list(fresh.tags):
+                return False
+            await self._cloud.retag(fresh.id, result)
+            return True
 
 
-def _applied(node_class: LinodeNodeClass) -> list[str]:
+def _laid(held: Sequence[str], *, wanted: Sequence[str], applied: Sequence[str]) -> list[str]:
+    """A machine's tags with those of the class as it is. Ours, and those that people gave it, stay."""
+    gone = set(applied) - set(wanted)
+    kept = [each for each in held if each not in gone or tags.is_ours(each)]
+    return list(dict.fromkeys([*kept, *(each for each in wanted if not tags.is_ours(each))]))
+
+
+def _applied(annotations: Mapping[str, str]) -> list[str]:
     try:
-        return msgspec.json.decode(node_class.metadata.annotations.get(APPLIED_ANNOTATION, "[]"), type=list[str])
+        return msgspec.json.decode(annotations.get(APPLIED_ANNOTATION, "[]"), type=list[str])
     except msgspec.DecodeError:
         return []
