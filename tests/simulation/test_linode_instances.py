@@ -92,6 +92,43 @@ def test_a_name_that_somebody_else_has_is_not_taken() -> None:
     on(INSTANCES, body)
 
 
+@pytest.mark.parametrize("name", ["a", "my--pool-x7k2p", "a.b--c---d-1", "x--" * 20 + "xyz"])
+def test_a_claim_of_any_name_gets_its_machine(name: str) -> None:
+    """A name that Linode takes for no label is changed and gets a digest, the same at every try."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        lost = False
+
+        async def once(request: Request) -> Response:
+            nonlocal lost
+            answer = await stage.fake(request)
+            if request.method == "POST" and not lost:
+                lost = True
+                raise TransportError("no answer")
+            return answer
+
+        wanted = claim(stage, name, uid="one")
+        machine = await made(stage.provider(through=once), wanted)
+        assert machine.claim_uid == wanted.metadata.uid
+        assert len(stage.fake.ledger.purchases) == 1
+        await gone(stage.provider(), wanted)
+        assert await stage.held() == []
+
+    on(INSTANCES, body)
+
+
+def test_a_name_that_no_node_can_have_buys_nothing() -> None:
+    """The machine would run and never join."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        with pytest.raises(CreateError, match="64 characters") as told:
+            await stage.provider().create(claim(stage, "x" * 64))
+        assert not told.value.retryable
+        assert stage.fake.machines() == ()
+
+    on(INSTANCES, body)
+
+
 def test_a_node_of_lke_is_never_deleted_by_itself() -> None:
     """Whatever a claim says."""
 

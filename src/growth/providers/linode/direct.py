@@ -1,9 +1,11 @@
-"""Machines that are no nodes of LKE: bought under the claim's name, with user data by which they join, and deleted by themselves.
+"""Machines that are no nodes of LKE: bought under a label of the claim's name, with user data by which they join, and deleted by themselves.
 
 A label exists once in an account, so a purchase that is repeated finds the first machine.
 """
 
 import base64
+import hashlib
+import re
 from typing import Any, Final
 
 from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
@@ -25,8 +27,20 @@ _log = logger("linode")
 
 DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
 NAME_TAKEN: Final = "NameTaken"
-# The vendor's limits for a label.
-LABEL_CHARACTERS: Final = (3, 64)
+# Of a Node's label for its host name, which is the claim's name.
+LONGEST: Final = 63
+# The vendor's rule for labels, without its 64 characters: letters and digits, parted by single signs.
+_LABEL: Final = re.compile(r"(?=.{3})[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*", re.ASCII)
+_SIGNS: Final = re.compile(r"[-_.]{2,}", re.ASCII)
+_DIGEST: Final = 8
+
+
+def label_of(claim: str) -> str:
+    """How the claim's machine is called: as the claim where the vendor takes it, else nearly so, with a digest of its name."""
+    if _LABEL.fullmatch(claim):
+        return claim
+    digest = hashlib.sha256(claim.encode()).hexdigest()[:_DIGEST]
+    return f"{_SIGNS.sub('-', claim)[: LONGEST - _DIGEST - 1].rstrip('-_.')}-{digest}"
 
 
 class Direct(Finding):
@@ -51,10 +65,10 @@ class Direct(Finding):
         self._credentials = credentials
 
     async def buy(self, order: Order) -> wire.Instance:
-        shortest, longest = LABEL_CHARACTERS
-        if not shortest <= len(order.name) <= longest:
+        if len(order.name) > LONGEST:
             raise CreateError(
-                f"claim {order.name}: a machine's label has {shortest} to {longest} characters",
+                f"claim {order.name}: its name has {len(order.name)} characters, and a Node takes at most {LONGEST} of it as its"
+                " host name: give it a shorter one",
                 reason="InvalidClaim",
                 retryable=False,
             )
@@ -101,7 +115,7 @@ class Direct(Finding):
             # The vendor wants one; nobody ever learns it.
             optional["root_pass"] = f"{self._random.uuid()}-{self._random.uuid()}"
         return {
-            "label": order.name,
+            "label": label_of(order.name),
             "type": order.key.type,
             "region": self._home.region,
             "image": spec.image or DEFAULT_IMAGE,
@@ -112,12 +126,13 @@ class Direct(Finding):
 
     async def _adopted(self, order: Order) -> wire.Instance:
         """The machine that has the claim's name already, where it is the claim's."""
-        found = await self._cloud.instance_labelled(order.name)
+        label = label_of(order.name)
+        found = await self._cloud.instance_labelled(label)
         if found is None:
             raise CloudUnavailable(f"the machine of claim {order.name} came and went: try again")
         if not self._held.is_ours(found):
             raise CreateError(
-                f"the name of claim {order.name} is taken by a machine in the account that is not this cluster's",
+                f"the name of claim {order.name} is taken by machine {label} in the account, which is not this cluster's",
                 reason=NAME_TAKEN,
                 retryable=False,
             )
@@ -129,7 +144,7 @@ class Direct(Finding):
                 f"the name of claim {order.name} ({order.uid}) is taken by the machine of another claim"
                 f" ({tags.uid_of(found.tags)})"
             )
-        _log.info("found the machine that was bought before", label=order.name, number=found.id)
+        _log.info("found the machine that was bought before", label=label, number=found.id)
         return found
 
     async def delete(self, claim: NodeClaim) -> None:
