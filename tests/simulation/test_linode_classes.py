@@ -87,6 +87,22 @@ def test_nodes_may_not_be_newer_than_the_control_plane() -> None:
     on("lke-enterprise", body)
 
 
+def test_a_control_plane_that_was_upgraded_takes_newer_nodes() -> None:
+    """As the condition asked for: the class is judged again by itself, in the process that refused it."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.cluster.k8s_version = "v1.32.8+lke3"
+        async with kept(stage) as provider:
+            await change(stage, lkeK8sVersion="v1.33.4+lke1")
+            assert "upgrade the cluster first" in (await told(stage))[2]
+            stage.fake.cluster.k8s_version = "v1.33.4+lke1"
+            await asyncio.sleep(120)
+            assert (await told(stage))[0] == "True"
+            await made(provider, claim(stage, "one"))
+
+    on("lke-enterprise", body)
+
+
 def test_a_pool_that_grows_gets_what_its_class_asks_for_now() -> None:
     """A machine that replaces a drifted one is made as the class says, and is not drifted itself."""
 

@@ -123,6 +123,9 @@ class LinodeApi:
         found = await self._whole("/lke/clusters", wire.Clusters, lambda page: page.data, filter_={"label": label})
         return [each for each in found if each.label == label]
 
+    async def cluster(self, number: int) -> wire.Cluster:
+        return await self.others.call("GET", f"/lke/clusters/{number}", wire.Cluster)
+
     async def pools(self, cluster: int) -> Sequence[wire.Pool]:
         """All of them: the vendor's filter by tags cannot be relied on."""
         return await self._whole(f"/lke/clusters/{cluster}/pools", wire.Pools, lambda page: page.data)

@@ -34,7 +34,6 @@ class Home:
     id: int
     region: str
     tier: str
-    k8s_version: str
 
     @property
     def enterprise(self) -> bool:

@@ -130,7 +130,7 @@ class LinodeProvider:
         if self._parts is not None:
             return self._parts
         if self._region:
-            home = Home(0, self._region, INSTANCES, "")
+            home = Home(0, self._region, INSTANCES)
             held = Holdings(self._cloud, cluster=self._cluster, home=home, clock=self._clock)
             direct = Direct(
                 self._cloud,
@@ -180,7 +180,7 @@ class LinodeProvider:
         """Tiers are not shown to accounts that have only standard clusters, but v4 shows them to nobody."""
         if not one.tier and not self._cloud.is_beta:
             raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
-        return Home(one.id, one.region, one.tier or STANDARD, one.k8s_version)
+        return Home(one.id, one.region, one.tier or STANDARD)
 
     def hash_of(self, node_class: LinodeNodeClass) -> str:
         """Of the class as it makes machines here."""

@@ -49,8 +49,8 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
         else:
             found = list(classes.problems(spec, enterprise=home.enterprise))
         if home.enterprise and spec.lke_k8s_version:
-            sold = await self._cloud.versions(home.tier)
-            problem = classes.version_problem(spec, control_plane=home.k8s_version, sold=sold)
+            sold, cluster = await self._cloud.versions(home.tier), await self._cloud.cluster(home.id)
+            problem = classes.version_problem(spec, control_plane=cluster.k8s_version, sold=sold)
             found += [problem] if problem is not None else []
         takes_firewall = home.enterprise or home.tier == INSTANCES
         if takes_firewall and spec.firewall_id is not None and not await self._has_firewall(spec.firewall_id):
