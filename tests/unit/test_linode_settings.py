@@ -41,6 +41,16 @@ def test_the_vendor_needs_a_token_and_a_fake_gets_kubelets() -> None:
         ({}, {"linodeCluster": "prod"}, "put it into LINODE_TOKEN, or name its file with --token-file"),
         ({"LINODE_TOKEN": TOKEN}, {}, "--linode-region .* give one of them"),
         ({"LINODE_TOKEN": TOKEN}, {"linodeCluster": "prod", "linodeRegion": "us-east"}, "give one of them"),
+        (
+            {"LINODE_TOKEN": TOKEN},
+            {"linodeCluster": "prod", "lkeOrphanTTL": "25s"},
+            "--lke-orphan-ttl 25s is less than twice --lke-create-timeout 15s",
+        ),
+        (
+            {"LINODE_TOKEN": TOKEN},
+            {"linodeCluster": "prod", "lkeCreateTimeout": "3m"},
+            "what a purchase still waits for would be removed",
+        ),
         ({"LINODE_TOKEN": "two words"}, {"linodeCluster": "prod"}, "variable LINODE_TOKEN holds no token"),
     ],
 )
@@ -49,6 +59,12 @@ def test_what_is_missing_is_said(environ: Mapping[str, str], flags: dict[str, st
     with pytest.raises(SettingError, match=word) as told:
         parts(environ, **flags)
     assert TOKEN not in str(told.value)
+
+
+def test_capacity_may_stand_for_as_long_as_two_tries_take() -> None:
+    """Then a purchase that is tried again finds what the first try asked for."""
+    assert parts({"LINODE_TOKEN": TOKEN}, linodeCluster="prod", lkeOrphanTTL="30s") == ["Keeper"]
+    assert parts({"LINODE_TOKEN": TOKEN}, linodeRegion="us-east", lkeOrphanTTL="1s") == ["Keeper"]
 
 
 def test_the_rights_are_those_of_the_keeper() -> None:

@@ -183,6 +183,11 @@ def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random
             "--linode-cluster says how the LKE cluster is called at Linode, --linode-region where to buy instances that are no"
             " nodes of LKE: give one of them"
         )
+    if process.linode_cluster and process.lke_orphan_ttl < 2 * process.lke_create_timeout:
+        raise SettingError(
+            f"--lke-orphan-ttl {process.lke_orphan_ttl:g}s is less than twice --lke-create-timeout"
+            f" {process.lke_create_timeout:g}s: what a purchase still waits for would be removed, and bought again"
+        )
 
     def make(api: Api, *, cluster: str, gate: Gate) -> Cloud:
         cloud = LinodeApi(

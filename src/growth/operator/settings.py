@@ -359,7 +359,12 @@ def _sections() -> Iterator[Section]:
                 own, "linodeRegion", TEXT, "Instead: the region in which instances are bought that are no nodes of LKE."
             ),
             _of(own, "lkeCreateTimeout", PERIOD, "A purchase that has no machine after so long is tried again later."),
-            _of(own, "lkeOrphanTTL", PERIOD, "Capacity of LKE pools that nobody claimed for so long goes."),
+            _of(
+                own,
+                "lkeOrphanTTL",
+                PERIOD,
+                "Capacity of LKE pools that nobody claimed for so long goes; at least twice the time of a purchase.",
+            ),
         ),
     )
     yield Section(
