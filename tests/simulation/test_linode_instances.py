@@ -5,11 +5,19 @@ import asyncio
 import pytest
 import yaml
 
-from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
+from growth.api.clouds import (
+    CloudError,
+    CloudUnavailable,
+    CreateError,
+    InvariantViolation,
+    MachineNotFound,
+    NodeClassNotReady,
+)
 from growth.api.core import SECRET
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response, TransportError
+from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.ports import Request
 from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
@@ -58,6 +66,35 @@ def test_a_secret_that_is_missing_makes_no_machine() -> None:
         with pytest.raises(NodeClassNotReady, match="no Secret join in namespace growth"):
             await stage.provider().create(claim(stage, "web-1"))
         assert stage.fake.machines() == ()
+
+    on(INSTANCES, body)
+
+
+def test_a_region_that_linode_does_not_have_is_told_by_its_setting() -> None:
+    """No class is blamed for it, and nothing is sold or bought."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        wanted = claim(stage, "web-1")
+        for stage.zone in ("us-esat", "us-east/../us-east", "us-east/availability"):
+            for call in (LinodeProvider.catalogue, LinodeProvider.list, lambda provider: provider.create(wanted)):
+                with pytest.raises(CloudError, match=f"no region {stage.zone!r}.*--linode-region"):
+                    await call(stage.provider())
+        assert stage.fake.machines() == ()
+
+    on(INSTANCES, body)
+
+
+def test_user_data_needs_a_region_with_the_metadata_service() -> None:
+    """Without user data machines are bought there too: their image joins by itself."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        stage.zone = "ap-west"
+        provider = stage.provider()
+        await made(provider, claim(stage, "web-1"))
+        await with_user_data(stage)
+        with pytest.raises(NodeClassNotReady, match=r"spec\.userData: region ap-west .* --linode-region"):
+            await provider.create(claim(stage, "web-2"))
+        assert [each.label for each in stage.fake.machines()] == ["web-1"]
 
     on(INSTANCES, body)
 

@@ -179,6 +179,9 @@ class LinodeApi:
     async def types(self) -> Sequence[wire.Type]:
         return await self._whole("/linode/types", wire.Types, lambda page: page.data)
 
+    async def region(self, name: str) -> wire.Region:
+        return await self.others.call("GET", f"/regions/{urllib.parse.quote(name, safe='')}", wire.Region)
+
     async def availability(self, region: str) -> Sequence[wire.Availability]:
         found = await self.others.call("GET", f"/regions/{region}/availability", tuple[wire.Availability, ...])
         return [each for each in found if each.region == region]

@@ -29,11 +29,15 @@ NOBODY: Final = "nobody"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Home:
-    """Where machines are bought: the LKE cluster that we are in, or a region. `id` 0: no LKE cluster."""
+    """Where machines are bought: the LKE cluster that we are in, or a region. `id` 0: no LKE cluster.
+
+    `metadata`: whether the region gives instances their user data.
+    """
 
     id: int
     region: str
     tier: str
+    metadata: bool = True
 
     @property
     def enterprise(self) -> bool:

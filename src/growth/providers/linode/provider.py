@@ -63,6 +63,8 @@ SOLD_SECONDS: Final = 300.0
 CLASS_DRIFTED: Final = "NodeClassDrifted"
 
 NOT_FOUND: Final = 404
+# What a region must be able to, that machines there get user data.
+METADATA: Final = "Metadata"
 ADDRESS: Final = "give --api-endpoint an address that ends with /v4beta, or leave it out to ask Linode itself"
 
 
@@ -130,7 +132,7 @@ class LinodeProvider:
         if self._parts is not None:
             return self._parts
         if self._region:
-            home = Home(0, self._region, INSTANCES)
+            home = await self._home_in_region()
             held = Holdings(self._cloud, cluster=self._cluster, home=home, clock=self._clock)
             direct = Direct(
                 self._cloud,
@@ -165,6 +167,17 @@ class LinodeProvider:
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
+
+    async def _home_in_region(self) -> Home:
+        try:
+            found = await self._cloud.region(self._region)
+        except Refused as error:
+            if error.status == NOT_FOUND:
+                raise CloudUnavailable(
+                    f"Linode has no region {self._region!r}: name one that it has with --linode-region"
+                ) from error
+            raise
+        return Home(0, self._region, INSTANCES, metadata=METADATA in found.capabilities)
 
     async def _clusters(self) -> Sequence[wire.Cluster]:
         try:

@@ -46,6 +46,14 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
             max_pods = spec.kubelet.max_pods if spec.kubelet is not None else None
             found = list(classes.instance_problems(spec))
             found += await self._of_user_data(spec.user_data, max_pods=max_pods)
+            if spec.user_data is not None and not home.metadata:
+                found.append(
+                    Problem(
+                        classes.UNSUPPORTED,
+                        f"spec.userData: region {home.region} has no metadata service and gives machines no user data: buy in"
+                        " another, with --linode-region, or use an image that joins by itself",
+                    )
+                )
         else:
             found = list(classes.problems(spec, enterprise=home.enterprise))
         if home.enterprise and spec.lke_k8s_version:

@@ -103,6 +103,11 @@ class Type(Wire, frozen=True):
     kind: str = msgspec.field(default="", name="class")
 
 
+class Region(Wire, frozen=True):
+    id: str
+    capabilities: tuple[str, ...] = ()
+
+
 class Availability(Wire, frozen=True):
     region: str
     plan: str
