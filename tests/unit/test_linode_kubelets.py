@@ -34,6 +34,7 @@ def left(**said: object) -> dict[str, int]:
         ({"kubeReserved": {"cpu": "200m"}, "systemReserved": {"cpu": "100m"}}, {"cpu": 1700}),
         ({"kubeReserved": {"memory": "1Gi", "pid": "1000"}}, {"memory": 4 * GI - GI // 4 - GI}),
         ({"evictionHard": {"memory.available": "25%"}}, {"memory": 3 * GI - GI // 4}),
+        ({"evictionHard": {"memory.available": "100%"}}, {}),
         ({"evictionHard": {"nodefs.available": "8Gi", "imagefs.available": "15%"}}, {"ephemeral-storage": 72 * GI}),
         (
             {

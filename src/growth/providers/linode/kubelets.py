@@ -66,12 +66,12 @@ def _thresholds(held: Mapping[str, str], capacity: Amounts) -> Amounts:
 
 
 def _share(text: str) -> Decimal | None:
-    """Of `5%` a twentieth; None of what is no share."""
+    """Of `5%` a twentieth, of `100%` nothing, which turns a threshold off; None of what is no share."""
     try:
         share = Decimal(text.removesuffix("%")) / 100 if text.endswith("%") else None
     except InvalidOperation:
         return None
-    return share if share is not None and 0 <= share <= 1 else None
+    return share % 1 if share is not None and 0 <= share <= 1 else None
 
 
 def _is_quantity(name: str, text: str) -> bool:
