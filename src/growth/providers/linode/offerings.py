@@ -4,6 +4,7 @@ The region's own price where there is one. A plan that the region's list says it
 the list does not name can be had: the list names only plans that are not sold everywhere.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
@@ -21,6 +22,9 @@ GPU: Final = "nvidia.com/gpu"
 # Too small for a node of Kubernetes; LKE refuses it.
 NANODE: Final = "nanode"
 PREFIX: Final = f"{names.LINODE_CLASS_GROUP}/instance-"
+# Names are of generation and sort: g6-standard-2, g1-gpu-rtx6000-1, g2-gpu-rtx4000a1-s.
+_GENERATION: Final = re.compile(r"g(\d+)-", re.ASCII)
+_GPU: Final = re.compile(r"g\d+-gpu-([a-z]+\d+)", re.ASCII)
 # 7.5 % of the memory and a tenth of a core go to the system.
 MEMORY_LEFT_PERMILLE: Final = 925
 CPU_KEPT: Final = 100
@@ -53,11 +57,7 @@ def _type(kind: Type, region: str, *, available: bool) -> InstanceType:
         labels={
             names.ARCH_LABEL: ("amd64",),
             names.OS_LABEL: ("linux",),
-            f"{PREFIX}cpu": (str(kind.vcpus),),
-            f"{PREFIX}memory": (str(kind.memory),),
-            f"{PREFIX}disk": (str(kind.disk),),
-            f"{PREFIX}gpu-count": (str(kind.gpus),),
-            **({f"{PREFIX}class": (kind.kind,)} if kind.kind else {}),
+            **{f"{PREFIX}{key}": (value,) for key, value in _labels(kind).items() if value},
         },
         capacity={
             "cpu": 1000 * kind.vcpus,
@@ -69,6 +69,23 @@ def _type(kind: Type, region: str, *, available: bool) -> InstanceType:
         offerings=(offering,),
         overhead={"cpu": CPU_KEPT, "memory": memory - memory * MEMORY_LEFT_PERMILLE // 1000},
     )
+
+
+def _labels(kind: Type) -> Mapping[str, str]:
+    """As Karpenter's provider for Linode has them. What nobody can tell is empty."""
+    generation, gpu = _GENERATION.match(kind.id), _GPU.match(kind.id)
+    return {
+        "cpu": str(kind.vcpus),
+        "memory": str(kind.memory),
+        "disk": str(kind.disk),
+        "class": kind.kind,
+        "generation": generation[1] if generation else "",
+        "transfer": str(kind.transfer),
+        "network-out": str(kind.network_out),
+        "gpu-count": str(kind.gpus),
+        "gpu-name": gpu[1] if gpu else "",
+        "accelerated-devices-count": str(kind.accelerated_devices),
+    }
 
 
 def _nano(amount: float | None) -> int | None:

@@ -96,6 +96,7 @@ class Type(Wire, frozen=True):
     memory: int = 0
     disk: int = 0
     gpus: int = 0
+    accelerated_devices: int = 0
     transfer: int = 0
     network_out: int = 0
     price: Price = Price()

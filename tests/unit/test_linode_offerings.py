@@ -1,0 +1,44 @@
+"""Types of Linode as a catalogue: their labels."""
+
+import pytest
+
+from growth.providers.linode.offerings import PREFIX, catalogue
+from growth.providers.linode.wire import Price, Type
+
+
+def labels(**more: object) -> dict[str, str]:
+    """The vendor's own labels of a type, without what they all begin with."""
+    sold = Type(vcpus=2, memory=4096, disk=81920, price=Price(hourly=0.036, monthly=24.0), **more)  # type: ignore[arg-type]
+    (kind,) = catalogue([sold], region="us-east", available={}).types
+    return {key.removeprefix(PREFIX): each for key, (each,) in kind.labels.items() if key.startswith(PREFIX)}
+
+
+def test_a_type_has_every_label_of_karpenters_provider() -> None:
+    """Manifests that select by them work as they are; amounts are plain numbers, for Gt and Lt."""
+    assert labels(id="g6-standard-2", kind="standard", transfer=4000, network_out=3000) == {
+        "accelerated-devices-count": "0",
+        "class": "standard",
+        "cpu": "2",
+        "disk": "81920",
+        "generation": "6",
+        "gpu-count": "0",
+        "memory": "4096",
+        "network-out": "3000",
+        "transfer": "4000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "generation", "gpu"),
+    [("g1-gpu-rtx6000-2", 2, "1", "rtx6000"), ("g2-gpu-rtx4000a1-s", 1, "2", "rtx4000")],
+)
+def test_a_gpu_has_its_name(name: str, count: int, generation: str, gpu: str) -> None:
+    """As the type's name has it, without how many they are."""
+    found = labels(id=name, kind="gpu", gpus=count)
+    assert (found["gpu-name"], found["gpu-count"], found["generation"]) == (gpu, str(count), generation)
+
+
+def test_other_devices_are_counted() -> None:
+    """A name that says no generation gives none."""
+    assert labels(id="g1-accelerated-netint-vpu-t1u1-m", accelerated_devices=1)["accelerated-devices-count"] == "1"
+    assert "generation" not in labels(id="special-2")
