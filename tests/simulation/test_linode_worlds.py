@@ -76,9 +76,12 @@ def test_a_provider_that_gives_one_machine_twice_is_caught(monkeypatch: pytest.M
     assert run(order("linode", 0)).violations
 
 
-def test_the_token_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("provider", TIERS)
+def test_the_token_is_told_to_nobody(
+    provider: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In no object of the cluster (events, conditions, decisions) and no log."""
-    bad = order("linode", 2, faults="cloud-error=0.3,cloud-answer-lost=0.2")
+    bad = order(provider, 2, faults="cloud-error=0.3,cloud-answer-lost=0.2")
     seen = all_that_is_told(bad, monkeypatch, capsys)
     assert not any(TOKEN[at : at + 8] in text for text in seen for at in range(len(TOKEN) - 8))
 
