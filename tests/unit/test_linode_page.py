@@ -4,15 +4,19 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).parents[2]
-RULES = {"machines": 3, "pools": 2, "claims": 3, "tiers": 3, "writers": 3, "create": 4, "errors": 5, "ends": 5}
+# How many rules each part of the specification has, and what is promised besides.
+RULES = {"goals": 4, "model": 7, "tiers": 5, "writers": 7, "create": 12, "errors": 6, "ends": 4, "besides": 13}
 
 
 def test_every_rule_has_a_test_that_exists() -> None:
     """No rule is left out, and whoever renames a test finds the table."""
     page = (ROOT / "docs" / "linode.md").read_text()
-    rows = re.findall(r"^\| ([a-z]+ \d) \| .+ \| `([\w/]+\.py)::(test_\w+)` \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| ([a-z]+ \d+) \| .+ \| `([\w/]+\.py)::(test_\w+)` \|$", page, re.MULTILINE)
     assert [rule for rule, _, _ in rows] == [
         f"{part} {n}" for part, count in RULES.items() for n in range(1, count + 1)
     ]
     for _, file, name in rows:
-        assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
+        text = (ROOT / "tests" / file).read_text()
+        assert re.search(rf'^def {name}\([^"]*-> None:\n    """', text, re.MULTILINE), (
+            f"{name} is missing, or states no law"
+        )

@@ -1,0 +1,167 @@
+"""The lock of a pool and type: what waits for it, what does not, and that nobody keeps it who only waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from growth.api.clouds import CreateError
+from growth.providers.linode import tags
+from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode import Faults
+from tests.conformance.providers.stages import LkeStage, on
+from tests.simulation.test_linode_pools import TIERS, add_pool, gone, made, pools_of, wanted_of, writes
+
+Work = Callable[[LkeStage, LinodeProvider], Awaitable[object]]
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def _buys(stage: LkeStage, provider: LinodeProvider) -> None:
+    await made(provider, wanted_of(stage, "next"))
+
+
+async def _deletes(stage: LkeStage, provider: LinodeProvider) -> None:
+    await gone(provider, wanted_of(stage, "first"))
+
+
+async def _collects(stage: LkeStage, provider: LinodeProvider) -> None:
+    assert await provider.collect() == 1
+    assert stage.fake.account.pools
+
+
+def _left_over(stage: LkeStage) -> None:
+    """A machine that nobody has, old enough to be collected."""
+    (pool,) = pools_of(stage)
+    stage.fake.account.scale(pool, 2)
+
+
+def _nothing(stage: LkeStage) -> None:
+    """The pool has what its claim has."""
+    assert pools_of(stage)
+
+
+@pytest.mark.parametrize(
+    ("before", "work"),
+    [(_nothing, _buys), (_left_over, _buys), (_nothing, _deletes), (_left_over, _collects)],
+    ids=["growing", "claiming", "deleting", "collecting"],
+)
+def test_whatever_changes_a_pool_waits_for_its_lock(tier: str, before: Callable[[LkeStage], None], work: Work) -> None:
+    """Its count, its nodes and whose its machines are: nothing is written while another is at work on the key."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        first = wanted_of(stage, "first")
+        await made(provider, first)
+        before(stage)
+        await asyncio.sleep(400)
+        held = (await provider.parts()).held
+        async with held.locks.held(tags.key_of(first, stage.types[0])):
+            written = writes(stage)
+            working = asyncio.ensure_future(work(stage, provider))
+            await asyncio.sleep(10)
+            assert writes(stage) == written
+            assert not working.done()
+        await asyncio.wait_for(working, 300)
+        assert len(writes(stage)) > len(written)
+
+    on(tier, body)
+
+
+def test_a_pool_is_looked_for_and_made_under_its_lock(tier: str) -> None:
+    """So two purchases that find none make one."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        wanted = [wanted_of(stage, f"web-{number}") for number in range(5)]
+        held = (await provider.parts()).held
+        async with held.locks.held(tags.key_of(wanted[0], stage.types[0])):
+            buying = [asyncio.ensure_future(made(provider, each)) for each in wanted]
+            await asyncio.sleep(10)
+            assert writes(stage) == []
+        await asyncio.gather(*buying)
+        (pool,) = pools_of(stage)
+        assert pool.count == 5
+        assert [method for method, path in writes(stage) if path.endswith("/pools")] == ["POST"]
+
+    on(tier, body)
+
+
+def test_a_lock_stops_no_other_pool_or_type(tier: str) -> None:
+    """Who works on one key keeps nobody from another: another pool of that type, another type of that pool."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, (small, large) = stage.provider(), stage.types
+        held = (await provider.parts()).held
+        async with held.locks.held(tags.key_of(wanted_of(stage, "a"), small)):
+            await made(provider, wanted_of(stage, "b", "db", type_=small))
+            await made(provider, wanted_of(stage, "c", "web", type_=large))
+            with pytest.raises(CreateError) as told:
+                await provider.create(wanted_of(stage, "a"))
+        assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+
+    on(tier, body)
+
+
+def test_who_waits_for_a_node_does_not_keep_the_lock(tier: str) -> None:
+    """Others of the key claim, grow and delete meanwhile."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        old = wanted_of(stage, "old")
+        await made(provider, old)
+        await asyncio.sleep(70)
+        stage.fake.faults = Faults(late_id=1.0)
+        waiting = asyncio.ensure_future(made(provider, wanted_of(stage, "slow")))
+        await asyncio.sleep(3)
+        stage.fake.faults = Faults()
+        began = stage.clock.monotonic()
+        await provider.delete(old)
+        assert stage.clock.monotonic() - began < 5
+        await made(provider, wanted_of(stage, "quick"))
+        await waiting
+        await gone(provider, old)
+        assert await stage.held() == ["uid-of-quick", "uid-of-slow"]
+
+    on(tier, body)
+
+
+def test_a_purchase_that_grew_its_pool_and_is_never_repeated_leaves_nothing(tier: str) -> None:
+    """The claim went before its machine came: after five minutes the capacity is gone, and nothing else."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "kept"))
+        stage.fake.faults = Faults(late_id=1.0)
+        with pytest.raises(CreateError):
+            await provider.create(wanted_of(stage, "given-up"))
+        (pool,) = pools_of(stage)
+        assert pool.count == 2
+        await asyncio.sleep(240)
+        assert await provider.collect() == 0
+        await asyncio.sleep(180)
+        assert await provider.collect() == 1
+        assert (pool.count, await stage.held()) == (1, ["uid-of-kept"])
+
+    on(tier, body)
+
+
+def test_an_enterprise_machine_of_another_type_or_pool_is_not_a_member() -> None:
+    """Machines are found by the pool's tag; those of another type, and those of a longer name, are left out here."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, (small, large) = stage.provider(), stage.types
+        await made(provider, wanted_of(stage, "a", type_=large))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        longer = add_pool(stage, *(tag.replace(":web", ":web-2") for tag in pool.tags), type_=small)
+        await asyncio.sleep(70)
+        machine = await made(provider, wanted_of(stage, "b", type_=small))
+        assert machine.instance_type == small
+        bought = stage.fake.account.instances[int(machine.provider_id.removeprefix("linode://"))]
+        assert bought.pool not in {pool.id, longer.id}
+
+    on("lke-enterprise", body)
