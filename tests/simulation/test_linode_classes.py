@@ -9,9 +9,11 @@ import pytest
 from growth.api.clouds import NodeClassNotReady
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.ports import Response
 from growth.providers.http import Unanswered
 from growth.providers.linode import wire
 from growth.sim.clouds.linode import Faults
+from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, claim, on
 from tests.simulation.class_keeping import kept, told
 from tests.simulation.test_linode_pools import TIERS, machine_of, made
@@ -119,6 +121,38 @@ def test_a_pool_that_grows_gets_what_its_class_asks_for_now() -> None:
             assert pool.update_strategy == "on_recycle"
             await asyncio.sleep(120)
             assert await provider.is_drifted(launched(new, machine.provider_id)) == ""
+
+    on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize("said", ["nothing", "null"])
+def test_a_pool_that_does_not_tell_its_version_makes_nothing_drift(said: str) -> None:
+    """What is not known is not another: machines would be replaced for ever."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls[7] = "nodes"
+        hidden = []
+
+        async def silent(request: Request) -> Response:
+            answer = await stage.fake(request)
+            if "/pools" not in request.url:
+                return answer
+            word = b'"was_%s":' if said == "nothing" else b'"%s":null,"was_%s":'
+            text = answer.body
+            for field in (b"k8s_version", b"firewall_id"):
+                text = text.replace(b'"%s":' % field, word % ((field,) * word.count(b"%s")))
+            hidden.append(text != answer.body)
+            return Answer(answer.status, dict(answer.headers), text)
+
+        await stage.admin.patch(
+            LINODE_NODE_CLASS, "default", {"spec": {"lkeK8sVersion": "v1.32.8+lke3", "firewallID": 7}}
+        )
+        provider, wanted = stage.provider(through=silent), [claim(stage, "one"), claim(stage, "two")]
+        machines = [await made(provider, each) for each in wanted]
+        assert any(hidden)
+        await asyncio.sleep(120)
+        for each, machine in zip(wanted, machines, strict=True):
+            assert await provider.is_drifted(launched(each, machine.provider_id)) == ""
 
     on("lke-enterprise", body)
 

@@ -49,15 +49,17 @@ def changes(pool: wire.Pool, order: Order, *, enterprise: bool) -> dict[str, Any
 
 
 def as_made(order: Order, pool: wire.Pool, *, enterprise: bool) -> Order:
-    """The order as machines of the pool fulfil it: they have the pool's version and firewall, whatever the class says by now."""
+    """The order as machines of the pool fulfil it: they have the pool's version and firewall, whatever the class says by now.
+
+    A pool that does not tell them has what was asked for: what is not known is not another.
+    """
     spec = order.node_class.spec
     if not enterprise:
         return order
-    spec = msgspec.structs.replace(
-        spec,
-        lke_k8s_version=pool.k8s_version if spec.lke_k8s_version else spec.lke_k8s_version,
-        firewall_id=pool.firewall_id if spec.firewall_id is not None else None,
-    )
+    if spec.lke_k8s_version and pool.k8s_version:
+        spec = msgspec.structs.replace(spec, lke_k8s_version=pool.k8s_version)
+    if spec.firewall_id is not None and pool.firewall_id is not None:
+        spec = msgspec.structs.replace(spec, firewall_id=pool.firewall_id)
     return dataclasses.replace(order, node_class=msgspec.structs.replace(order.node_class, spec=spec))
 
 
