@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api.clouds import NodeClassNotReady
@@ -153,6 +154,37 @@ def test_a_pool_that_does_not_tell_its_version_makes_nothing_drift(said: str) ->
         await asyncio.sleep(120)
         for each, machine in zip(wanted, machines, strict=True):
             assert await provider.is_drifted(launched(each, machine.provider_id)) == ""
+
+    on("lke-enterprise", body)
+
+
+def test_a_change_that_lke_does_not_take_replaces_machines_once() -> None:
+    """Those of before are drifted; what replaces them is not, or they would be replaced for ever."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls |= {7: "old", 8: "new"}
+        asked = []
+
+        async def stubborn(request: Request) -> Response:
+            body = msgspec.json.decode(request.body or b"{}")
+            if request.method == "PUT" and "/pools/" in request.url and "firewall_id" in body:
+                asked.append(body.pop("firewall_id"))
+                request = msgspec.structs.replace(request, body=msgspec.json.encode(body))
+            return await stage.fake(request)
+
+        async def change_firewall(number: int) -> None:
+            await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"firewallID": number}})
+            await asyncio.sleep(120)
+
+        provider, old, new = stage.provider(through=stubborn), claim(stage, "old"), claim(stage, "new")
+        await change_firewall(7)
+        before = await made(provider, old)
+        await change_firewall(8)
+        after = await made(provider, new)
+        await asyncio.sleep(120)
+        assert asked == [8]
+        assert await provider.is_drifted(launched(old, before.provider_id)) == "NodeClassDrifted"
+        assert await provider.is_drifted(launched(new, after.provider_id)) == ""
 
     on("lke-enterprise", body)
 

@@ -13,8 +13,8 @@ May import what `growth.providers` may. From the pure to the thin shell:
     booking     reservations, the keyed lock, and what has been missing for how long
     holdings    machines of this cluster, and what this process did to them lately
     finding     whose a machine is, and what contradicts itself
-    pools       pools of LKE by (pool, type), and who is in them: by tier
     making      what a pool is made with, and what of it changes when it grows
+    pools       pools of LKE by (pool, type), and who is in them: by tier
     claiming    how a claim gets its machine: claim or scale
     ending      deletion of one node, and of capacity that nobody claims
     direct      the same for instances that are no nodes of LKE

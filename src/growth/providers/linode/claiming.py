@@ -116,7 +116,8 @@ class Claiming(Finding):
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
         if reservations.holds(key, order.uid) or surplus > 0:
             reservations.take(key, order.uid)
-            return await self._first_open(making.as_made(order, pool, enterprise=self._home.enterprise), members.open)
+            told = self._home.enterprise and pool.id not in self._pools.unchanged
+            return await self._first_open(making.as_made(order, pool, enterprise=told), members.open)
         await self._scale(order, pool)
         return None
 

@@ -7,6 +7,7 @@ Node gets its claim's own when it registers.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +47,12 @@ def changes(pool: wire.Pool, order: Order, *, enterprise: bool) -> dict[str, Any
         kept = [each for each in has if each in lasting]
         found["taints"] = [{"key": key, "value": value, "effect": effect} for key, value, effect in kept]
     return found
+
+
+def is_taken(pool: wire.Pool, asked: Mapping[str, Any]) -> bool:
+    """Whether the pool, as LKE answered, has what was asked for. A field that it does not tell it may have."""
+    told = {"k8s_version": pool.k8s_version or None, "firewall_id": pool.firewall_id}
+    return all(held is None or asked.get(name, held) == held for name, held in told.items())
 
 
 def as_made(order: Order, pool: wire.Pool, *, enterprise: bool) -> Order:

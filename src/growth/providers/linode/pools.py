@@ -15,7 +15,7 @@ from growth.api.clouds import InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError, Refused
-from growth.providers.linode import tags, wire
+from growth.providers.linode import making, tags, wire
 from growth.providers.linode.booking import Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
@@ -56,6 +56,8 @@ class Pools(Holdings):
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
+        # Pools that do not become what was asked for: their machines are as good as they get.
+        self.unchanged: set[int] = set()
 
     def key_of(self, pool: wire.Pool) -> Key | None:
         """None: the pool is not ours."""
@@ -234,7 +236,7 @@ class Pools(Holdings):
         """
         grows = count > pool.count
         try:
-            await self._cloud.scale_pool(self._home.id, pool.id, count, more=more or {})
+            answer = await self._cloud.scale_pool(self._home.id, pool.id, count, more=more or {})
         except (CallError, asyncio.CancelledError) as error:
             if is_unsure(error):
                 self.doubts.note(
@@ -242,6 +244,9 @@ class Pools(Holdings):
                     lambda look: look is None or (look.count >= count if grows else look.count <= count),
                 )
             raise
+        if more and not making.is_taken(answer, more):
+            _log.warning("LKE did not take all of a change", pool=pool.id, key=str(key), asked=sorted(more))
+            self.unchanged.add(pool.id)
 
     async def _removed(self, call: Awaitable[None]) -> None:
         try:
