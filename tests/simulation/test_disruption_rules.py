@@ -105,6 +105,38 @@ def test_at_a_hard_limit_drift_waits_too_and_says_so() -> None:
     assert LIMITED.format("Drifted") in told
 
 
+# --- failed purchases
+
+
+def test_while_purchases_rest_the_budget_is_for_what_needs_none() -> None:
+    """The replacement of one node is refused again and again: a node whose pods fit elsewhere goes in the meantime."""
+
+    async def body(stage: Stage) -> tuple[int, list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "budgets": [{"nodes": "1"}]})
+        there = {names.ZONE_LABEL: "test-zone-b"}
+        await add_large(stage, "dear", pool=pool, selector=there)
+        await stage.admin.patch(NODE, "node-of-dear", {"metadata": {"labels": there}})
+        for name, number in (("idle", 1), ("busy", 2)):
+            await add_owned(stage, name, pool=pool)
+            small = [{"name": "main", "image": "example", "resources": {"requests": {"cpu": "900m"}}}]
+            for at in range(number):
+                node = f"node-of-{name}"
+                await add_pod(stage, f"on-{name}-{at}", node=node, owner="StatefulSet", containers=small)
+        await stage.start(Disruption(stage.env))
+        tries = 0
+        for _ in range(4 * SOON):
+            await asyncio.sleep(1)
+            for new in await coming(stage):
+                tries += 1
+                await stage.admin.patch(NODE_CLAIM, new, {"metadata": {"finalizers": None}})
+                await stage.admin.delete(NODE_CLAIM, new)
+        return tries, sorted(set(await claims(stage)) - set(await coming(stage)))
+
+    tries, left = on_stage(body).value
+    assert tries
+    assert left == ["busy", "dear"]
+
+
 # --- time
 
 

@@ -155,6 +155,26 @@ def test_budgets_by_reason_are_apart() -> None:
     assert kept(made) == {"empty": words.BUDGET}
 
 
+def test_a_pool_whose_purchases_rest_goes_on_with_what_needs_none() -> None:
+    """Its budget of one is not kept for a move that is not made: the next node goes, and those that wait say so."""
+    one = pool(disruption={"budgets": [{"nodes": "1"}]})
+    alone = pods(1, on="dear")
+    alone[0]["spec"]["nodeSelector"] = {names.ZONE_LABEL: "test-zone-b"}
+    nodes = [machine("dear", zone="test-zone-b"), alone, machine("idle", SMALL), pods(1, on="idle", cpu="100m")]
+    made = cluster(one, *nodes, machine("busy", SMALL), pods(2, on="busy", cpu="500m"))
+    assert moves(decide(made)) == [("Underutilized", ("dear",), 1)]
+    why = "what was to replace its nodes failed"
+    resting = decide(made, Options(buying_rests={"default": why}))
+    assert moves(resting) == [("Underutilized", ("idle",), 0)]
+    assert set(kept(resting)) == {"busy", "dear"}
+    alone_there = decide(cluster(one, *nodes[:2]), Options(buying_rests={"default": why}))
+    assert [(each.node, each.reason, each.message, each.waits) for each in alone_there.kept] == [
+        ("dear", words.BACK_OFF, why, True)
+    ]
+    elsewhere = decide(made, Options(buying_rests={"other": why}))
+    assert moves(elsewhere) == [("Underutilized", ("dear",), 1)]
+
+
 # --- emptiness beside the others
 
 

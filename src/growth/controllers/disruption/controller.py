@@ -179,6 +179,10 @@ class Disruption:
                 sorted(self._memory.resting()),
                 "its removal was begun and taken back: the node waits before it is tried again",
             ),
+            buying_rests=dict.fromkeys(
+                sorted(self._memory.held_back(names.UNDERUTILIZED)),
+                "what was to replace nodes of its pool failed: the pool waits before anything is bought for them again",
+            ),
         )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:
@@ -200,7 +204,7 @@ class Disruption:
     # Handing over.
 
     def _wanted(self, moves: Sequence[Move]) -> list[Move]:
-        """Without those that buy where buying failed a moment ago."""
+        """Without those that buy where buying failed while they were decided: they are decided anew."""
         return [
             move
             for move in moves

@@ -32,12 +32,14 @@ _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
+    `buying_rests` are pools for whose nodes consolidation buys nothing for a while, and why; what needs no purchase goes on.
     `priced`: nodes without a known price are not moved at all, where otherwise they go when they are empty or drifted.
     """
 
     search: SearchOptions = SearchOptions()  # noqa: RUF009 - frozen
     resting: Mapping[str, str] = dataclasses.field(default_factory=dict)
     resting_nodes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    buying_rests: Mapping[str, str] = dataclasses.field(default_factory=dict)
     priced: bool = False
 
 
@@ -278,7 +280,11 @@ class _Decision:
         free = [node for node in nodes if node.name not in touched]
         if not free or self._stopped():
             return
-        found = consolidate(self._situation, in_order(free), self._open(names.UNDERUTILIZED), self._options.search)
+        room = self._open(names.UNDERUTILIZED)
+        for pool, why in self._options.buying_rests.items():
+            if pool in room and room[pool].replace != 0:
+                room[pool] = dataclasses.replace(room[pool], replace=0, resting=why)
+        found = consolidate(self._situation, in_order(free), room, self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete
         for each in found.kept:

@@ -180,7 +180,8 @@ class Room:
     `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
     their own pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
     how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
-    `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all.
+    `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all, and
+    `resting` why nothing is replaced for a while, whatever budgets and limits allow.
     """
 
     delete: int | None
@@ -189,6 +190,7 @@ class Room:
     blocked: str = ""
     buy: int | None = None
     grow: int | None = None
+    resting: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,10 @@ class Allowance:
         room = self._room(pool)
         return room.blocked or f"the disruption budgets of NodePool {pool} are used up by other moves"
 
+    def why_resting(self, pool: str) -> str:
+        """Why nothing is bought for the pool's nodes for a while; empty where it may be."""
+        return self._room(pool).resting
+
     def _room(self, pool: str) -> Room:
         return self._rooms.get(pool) or Room(0, 0)
 

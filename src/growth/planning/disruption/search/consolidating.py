@@ -7,7 +7,8 @@ and nodes come back until kube-scheduler would leave nobody over.
 Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
 found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search
 looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node that is to
-go next. Where pods are on their way out, it looks where everything would end without them.
+go next. So it does where purchases rest: what the target removes without one goes, and the rest of such a pool waits. Where
+pods are on their way out, it looks where everything would end without them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -107,7 +108,10 @@ class _Search:
         if not target.steps or not target.complete:
             return target
         towards = self._towards(target, rooms)
-        return towards if towards.steps or not towards.complete else self._attempted(rooms)
+        if towards.steps or not towards.complete:
+            return towards
+        awake = [node for node in self._candidates if not towards.allowance.why_resting(node.pool)]
+        return self._attempted(rooms, among=awake)
 
     def towards_what_comes(self, soon: Situation, rooms: Mapping[str, Room]) -> Course:
         """As much as can be made now of what would be decided without the pods that are on their way out."""
@@ -176,11 +180,16 @@ class _Search:
                 return trial
         return course
 
-    def _attempted(self, rooms: Mapping[str, Room], *, first: Collection[int] = ()) -> Course:
-        """One search; where nothing of it is believed another with roomier machines, then one without who was in the way."""
+    def _attempted(
+        self, rooms: Mapping[str, Room], *, first: Collection[int] = (), among: Sequence[OwnedNode] | None = None
+    ) -> Course:
+        """One search; where nothing of it is believed another with roomier machines, then one without who was in the way.
+
+        `among` are the nodes that may go; all candidates where it is not said.
+        """
         doubted: dict[str, Kept] = {}
         for attempt in range(ATTEMPTS):
-            course = self._course(self._candidates, rooms, doubted)
+            course = self._course(self._candidates if among is None else among, rooms, doubted)
             course.shop = self._shops.setdefault(course.ground, course.shop)
             exchange = Exchange(course, drawing=attempt == 0)
             for part in course.ground.parts():
@@ -256,8 +265,8 @@ class _Search:
 
 
 def _opened(room: Room) -> Room:
-    """Without budgets; where nothing may go or be bought at all that stays so."""
-    return Room(None if room.delete != 0 else 0, None if room.replace != 0 else 0, buy=room.buy)
+    """Without budgets and rests; where nothing may go or be bought at all that stays so."""
+    return Room(None if room.delete != 0 else 0, None if room.replace != 0 or room.resting else 0, buy=room.buy)
 
 
 def _delete(course: Course, leavers: Iterable[int]) -> None:
@@ -288,5 +297,7 @@ def _kept(course: Course, node: OwnedNode, destinations: Collection[str]) -> Kep
         return Kept(node.name, node.pool, words.DESTINATION, "pods of another node are moved there", waits=True)
     if course.allowance.spent(node.pool):
         return Kept(node.name, node.pool, words.BUDGET, course.allowance.why_spent(node.pool), waits=True)
+    if resting := course.allowance.why_resting(node.pool):
+        return Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
     told = "its pods have no room on other nodes, and no cheaper machine holds them"
     return Kept(node.name, node.pool, words.IN_USE, told)
