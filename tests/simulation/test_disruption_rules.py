@@ -62,6 +62,9 @@ def test_at_a_hard_limit_deletions_go_on_and_replacements_wait() -> None:
     stayed, replacing, told, count = on_stage(body).value
     assert (stayed, replacing, count) == (["web-1"], [], 2)
     assert LIMITED.format("Underutilized") in told
+    assert LIMITED.format("Empty") not in told, (
+        "nothing comes in the place of an empty node: the limit is not in its way"
+    )
 
 
 def test_at_a_soft_limit_replacements_come_first_and_nothing_fights_them() -> None:

@@ -210,6 +210,6 @@ def _blocked_pools(answer: Answer) -> list[tuple[tuple[str, str], str]]:
                 faults = "; ".join(count.allowed.faults)
                 message = budget_message(reason)
                 found.append(((pool, reason), f"{message} ({faults})" if faults else message))
-            elif room.limited:
+            elif room.limited and reason != names.EMPTY:  # nothing comes in the place of an empty node
                 found.append(((pool, reason), limit_message(reason)))
     return found
