@@ -10,7 +10,7 @@ from growth.api.meta import ObjectMeta, OwnerReference
 from growth.api.moves import LONG_AGO, Intent, annotation, intent_of
 from growth.api.pods import PodSpec
 from growth.cluster.shapes import CachedPod, PodShape
-from growth.controllers.disruption.memory import REMEMBERED, Memory
+from growth.controllers.disruption.memory import REMEMBERED, ROOMY_SECONDS, Memory
 from growth.controllers.precedence import Precedence
 
 NOW = dt.datetime(2030, 1, 7, 8, 0, tzinfo=dt.UTC)
@@ -125,6 +125,18 @@ def test_a_node_rests_longer_each_time_its_move_is_taken_back() -> None:
     clock.seconds += 300
     memory.taken_back(["n"])
     assert memory.next_release() == 5.0
+
+
+def test_whoever_buys_again_where_there_was_room_is_believed() -> None:
+    """For these nodes and no others, and not for ever."""
+    clock = Clock()
+    memory = Memory(clock)
+    assert not memory.was_roomy(frozenset({"a", "b"}))
+    memory.roomy(frozenset({"a", "b"}))
+    assert memory.was_roomy(frozenset({"b", "a"}))
+    assert not memory.was_roomy(frozenset({"a"}))
+    clock.seconds += ROOMY_SECONDS
+    assert not memory.was_roomy(frozenset({"a", "b"}))
 
 
 def test_what_a_claim_says_of_its_move_can_be_read_again() -> None:

@@ -5,7 +5,8 @@ Its nodes are asked for one by one, their pools, the places that are to take the
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from growth.api import names
@@ -16,12 +17,14 @@ from growth.api.pools import PoolRef
 from growth.controllers.disruption.looking import Fresh, Looking
 from growth.controllers.disruption.moving import GaveUp, Moves, Running, Stage
 from growth.controllers.disruption.peers import agreed
-from growth.controllers.disruption.question import Verdict, confirmed, validated
+from growth.controllers.disruption.question import Question, Verdict, confirmed, validated
 from growth.controllers.disruption.requesting import GrowthMoves
 from growth.controllers.disruption.surroundings import Surroundings, look
 from growth.controllers.disruption.targets import Seen, seen
+from growth.controllers.disruption.weighing import search_options
 from growth.controllers.environment import Environment
 from growth.kube.errors import ConfigError, GateClosed, KubeError, NotFound
+from growth.planning.disruption.model import Move
 from growth.telemetry.logs import logger
 
 _log = logger("disruption")
@@ -113,7 +116,8 @@ class Confirming:
             nodes=tuple(name for name in move.nodes if name in fresh),
             replacements=(),
         )
-        judge = confirmed if running.coming else validated
+        weighed = functools.partial(validated, options=search_options(self._env.settings))
+        judge: Callable[[Question, Move, Collection[str] | None], Verdict] = confirmed if running.coming else weighed
         acting = self._moves.nodes(but=running)
 
         async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:

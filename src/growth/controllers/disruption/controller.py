@@ -6,7 +6,6 @@ is dropped when pods wait for a plan.
 """
 
 import asyncio
-import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -22,15 +21,14 @@ from growth.controllers.disruption.moving import Market, Moves, Running, Target
 from growth.controllers.disruption.question import Answer, answered
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.returning import Returning
+from growth.controllers.disruption.weighing import search_options
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.growth.reserving import GrowthReserving
 from growth.kube.errors import ConfigError, GateClosed, KubeError
-from growth.planning import solve
 from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options
 from growth.planning.disruption.model import Move
-from growth.planning.disruption.search import SearchOptions
 from growth.telemetry.logs import logger
 from growth.units import DurationError, parse_or_never
 
@@ -156,21 +154,8 @@ class Disruption:
         return answer
 
     def _options(self, stop: Callable[[], bool] | None) -> Options:
-        settings = self._env.settings
         return Options(
-            search=SearchOptions(
-                budget=settings.disruption_steps,
-                spot_to_spot=settings.spot_to_spot_consolidation,
-                eviction_cost=settings.eviction_cost,
-                horizon=dt.timedelta(seconds=settings.eviction_horizon),
-                planning=solve.Options(
-                    respect_preferences=settings.preference_policy != "Ignore",
-                    strict_min_values=settings.min_values_policy != "BestEffort",
-                    packer="cost" if settings.packer == "cost" else "first-fit",
-                    flexibility=settings.max_price_percent,
-                ),
-                stop=stop,
-            ),
+            search=search_options(self._env.settings, stop),
             resting=dict.fromkeys(
                 sorted(self._memory.held_back(names.DRIFTED_REASON)),
                 "what was to replace a drifted node failed: the pool waits before it is tried again",

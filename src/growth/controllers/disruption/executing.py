@@ -29,6 +29,7 @@ from growth.controllers.disruption.question import validated
 from growth.controllers.disruption.reporting import Report
 from growth.controllers.disruption.requesting import GrowthMoves, by_request
 from growth.controllers.disruption.returning import SETTLE_SECONDS, Returning, settled
+from growth.controllers.disruption.weighing import search_options
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.provisioning.purchases import Purchases
@@ -113,7 +114,16 @@ class Execution:
         """The move, decided afresh for its nodes: what is left of it, or `GaveUp`."""
         await self._synced(running)
         question = self._looking.question(self._moves.nodes(but=running))
-        verdict = await self._env.compute.run(validated, question, running.move)
+        nodes = frozenset(running.move.nodes)
+        verdict = await self._env.compute.run(
+            validated,
+            question,
+            running.move,
+            options=search_options(self._env.settings),
+            needed=self._memory.was_roomy(nodes),
+        )
+        if verdict.roomy:
+            self._memory.roomy(nodes)
         lost = len(running.move.nodes) - len(verdict.nodes)
         if lost:
             self._report.failed_validation(running, lost)

@@ -24,6 +24,9 @@ FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.
 # the node, asks for all that it counts on, and takes the taint off again.
 TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
 
+# A move that was to buy where there was room without it is decided anew; so long the search is believed if it buys again.
+ROOMY_SECONDS: Final = 300.0
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Left:
@@ -55,6 +58,7 @@ class Memory:
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
         self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
+        self._roomy: dict[frozenset[str], float] = {}  # by the nodes of a move, and until when that is remembered
 
     def leaving(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> Leaving:
         """What to remember once the first have been asked to leave; `pods` are all that there are before that."""
@@ -128,6 +132,16 @@ class Memory:
         """The nodes that stay for now, after their moves were taken back."""
         now = self._clock.monotonic()
         return frozenset(node for node, (_, until) in self._stayed.items() if until > now)
+
+    def roomy(self, nodes: frozenset[str]) -> None:
+        """A move of the nodes was to buy, and their pods were found to have room without that: it is decided anew."""
+        now = self._clock.monotonic()
+        self._roomy = {each: until for each, until in self._roomy.items() if until > now}
+        self._roomy[nodes] = now + ROOMY_SECONDS
+
+    def was_roomy(self, nodes: frozenset[str]) -> bool:
+        """Whether that was so a moment ago. Whoever decides then to buy all the same has seen that room, and knows why."""
+        return self._roomy.get(nodes, 0.0) > self._clock.monotonic()
 
     def next_release(self) -> float | None:
         """In how many seconds the next pool or node has waited for long enough."""

@@ -1,7 +1,7 @@
 """A decision as a question and its answer, and the checks that a move must pass before it acts. Pure.
 
 `answered` decides for everything. `validated` asks of one move, some seconds later, whether it is still right: all of it,
-except that empty nodes go each for itself. `confirmed` is the last look before claims are deleted: what is bought by then
+except that empty nodes go each for itself. It must still save enough, and need what it buys. `confirmed` is the last look before claims are deleted: what is bought by then
 counts, and whatever only says «not yet» of the nodes themselves is no reason to take back what was bought.
 """
 
@@ -27,9 +27,11 @@ from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
 from growth.planning.disruption.room import rooms
+from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.search.departing import Departure, left_over
 from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.situating import Facts, situated
+from growth.planning.disruption.worth import changed_offers, too_little
 from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
 
@@ -72,7 +74,8 @@ class Answer:
 class Verdict:
     """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment.
 
-    `homeless`: only want of room speaks against it. `places` are the nodes that take its pods, and those that wait.
+    `homeless`: only want of room speaks against it. `roomy`: only that there is room by now without what it would buy.
+    `places` are the nodes that take its pods, and those that wait.
     """
 
     nodes: tuple[str, ...]
@@ -80,6 +83,7 @@ class Verdict:
     again: bool = False
     situation: Situation
     homeless: bool = False
+    roomy: bool = False
     places: frozenset[str] = frozenset()
 
 
@@ -123,9 +127,19 @@ def _unmarked(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, leaving=node.view is None)
 
 
-def validated(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
-    """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any."""
-    return _checked(question, move, bought=False, known=known)
+def validated(
+    question: Question,
+    move: Move,
+    known: Collection[str] | None = None,
+    *,
+    options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
+    needed: bool = False,
+) -> Verdict:
+    """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any.
+
+    `needed`: that what it buys is needed is not asked.
+    """
+    return _checked(question, move, bought=False, known=known, options=options, needed=needed)
 
 
 def confirmed(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
@@ -133,7 +147,15 @@ def confirmed(question: Question, move: Move, known: Collection[str] | None = No
     return _checked(question, move, bought=True, known=known)
 
 
-def _checked(question: Question, move: Move, *, bought: bool, known: Collection[str] | None) -> Verdict:
+def _checked(
+    question: Question,
+    move: Move,
+    *,
+    bought: bool,
+    known: Collection[str] | None,
+    options: SearchOptions | None = None,
+    needed: bool = True,
+) -> Verdict:
     situation = situation_of(question, move.nodes)
     owned = {node.name: node for node in situation.nodes}
     single = move.reason == names.EMPTY
@@ -165,9 +187,16 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
         missing = [name for name in move.nodes if name not in going]
         why = f"not empty any more, or protected: {', '.join(missing)}" if missing else ""
         return Verdict(nodes=tuple(going), why=why, situation=situation)
-    why = too_few(going, situation) or "; ".join(_changed_offers(move, situation))
+    why = too_few(going, situation) or "; ".join(changed_offers(move, situation))
+    if not why and options is not None and move.reason == names.UNDERUTILIZED:
+        why = too_little(move, situation, options)
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
+    if move.reason == names.UNDERUTILIZED and move.replacements and not needed:
+        without, _ = _housed(dataclasses.replace(move, replacements=()), situation, bought=bought, known=known)
+        if not without:
+            why = "their pods have room by now without what would be bought for them"
+            return Verdict(nodes=(), why=why, situation=situation, roomy=True)
     why, places = _housed(move, situation, bought=bought, known=known)
     return Verdict(
         nodes=() if why else tuple(going),
@@ -177,27 +206,6 @@ def _checked(question: Question, move: Move, *, bought: bool, known: Collection[
         homeless=bool(why),
         places=places,
     )
-
-
-def _changed_offers(move: Move, situation: Situation) -> Iterator[str]:
-    """Types that a replacement lists and that are not sold any more for what they were."""
-    views = {view.ref: view for view in situation.snapshot.pools}
-    for each in move.replacements:
-        view = views.get(each.planned.pool)
-        if view is None or view.problem:
-            yield f"nothing can be bought in NodePool {each.planned.pool}: {view.problem if view else 'it is gone'}"
-            continue
-        sold = {
-            kind.name
-            for kind in view.instance_types
-            if any(
-                offering.available and offering.price is not None and offering.price <= each.max_price
-                for offering in kind.offerings
-            )
-        }
-        missing = [name for name in each.types if name not in sold]
-        if missing:
-            yield f"{missing[0]} is not sold any more for that price"
 
 
 def _housed(

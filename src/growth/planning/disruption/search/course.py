@@ -97,27 +97,15 @@ class Course:
 
     def pays(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement], evictions: int) -> bool:
         """Whether the move is worth its disruption."""
-        paid = sum(node.price or 0 for node in nodes)
-        saved = paid - sum(each.planned.price for each in bought)
-        against = self._too_little(saved, paid, evictions, least=self.options.least(nodes) if bought else 0)
+        spent = sum(each.planned.price for each in bought)
+        against = self.options.too_little(nodes, spent, evictions, buys=bool(bought))
         again = not against and bool(bought) and any(node.name in self._moving_again for node in nodes)
-        rests = again and saved * 100 < paid * self.options.again_percent
+        rests = again and not self.options.pays_again(nodes, spent)
         if len(nodes) == 1 and rests:
             self.say(nodes[0], words.RECENTLY_MOVED, "its pods were moved a moment ago", waits=True)
         elif len(nodes) == 1 and against:
             self.say(nodes[0], words.TOO_LITTLE, against)
         return not against and not rests
-
-    def _too_little(self, saved: int, paid: int, evictions: int, *, least: int) -> str:
-        """Why what is saved is too little; empty where it is enough. `least` is a percentage of what is paid."""
-        if saved <= 0:
-            return "without it nothing would be saved"
-        if saved < self.options.owed(evictions):
-            return f"moving {evictions} pod{'' if evictions == 1 else 's'} would cost more than it saves"
-        if saved * 100 < paid * least:
-            share = saved * 1000 // paid / 10  # rounded down: it is less than what is asked
-            return f"what would be bought instead saves only {share:g} % of what it costs, and {least} % are asked"
-        return ""
 
     def balanced(self, nodes: Sequence[OwnedNode], bought: Sequence[Replacement]) -> bool:
         """Whether no pool's policy objects."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from growth.planning.disruption.model import Kept, Move, OwnedNode
@@ -64,6 +64,24 @@ class SearchOptions:
     def owed(self, evictions: int) -> int:
         """What an hour must save at least, that so many evictions are paid for."""
         return -(-evictions * self.eviction_cost * (_HOUR // _TICK) // max(1, self.horizon // _TICK))
+
+    def too_little(self, nodes: Sequence[OwnedNode], spent: int, evictions: int, *, buys: bool) -> str:
+        """Why the nodes do not go, and so many pods do not move, for machines of that price or for none; empty where they may."""
+        paid = sum(node.price or 0 for node in nodes)
+        saved, least = paid - spent, self.least(nodes) if buys else 0
+        if saved <= 0:
+            return "without it nothing would be saved"
+        if saved < self.owed(evictions):
+            return f"moving {evictions} pod{'' if evictions == 1 else 's'} would cost more than it saves"
+        if saved * 100 < paid * least:
+            share = saved * 1000 // paid / 10  # rounded down: it is less than what is asked
+            return f"what would be bought instead saves only {share:g} % of what it costs, and {least} % are asked"
+        return ""
+
+    def pays_again(self, nodes: Sequence[OwnedNode], spent: int) -> bool:
+        """Whether it is enough where pods move again that were moved a moment ago."""
+        paid = sum(node.price or 0 for node in nodes)
+        return (paid - spent) * 100 >= paid * self.again_percent
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

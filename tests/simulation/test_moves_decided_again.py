@@ -1,0 +1,92 @@
+"""A consolidation waits fifteen seconds and is decided again: what has changed by then, and what comes of it."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+from growth.api import names
+from growth.api.instance_types import InstanceType, Offering
+from growth.api.nodes import NODE
+from growth.api.pods import POD
+from growth.controllers.disruption import Disruption
+from growth.controllers.disruption.metrics import FAILED_VALIDATIONS
+from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, coming, tainted
+from tests.simulation.owning import Stage, on_stage
+
+WAITING = 30  # seconds after the start: twenty pass before we may believe that nobody is nominated, then it is decided
+DECIDED = 30  # seconds more until it is decided again, and what is left of it is begun
+
+
+async def failed(stage: Stage) -> float:
+    return stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+
+
+def offered(stage: Stage, change: Callable[[InstanceType, Offering], Offering]) -> None:
+    """The cloud's offers, changed."""
+    sold = stage.cloud.sold
+    types = tuple(
+        dataclasses.replace(kind, offerings=tuple(change(kind, each) for each in kind.offerings)) for kind in sold.types
+    )
+    stage.env.state.catalogue = dataclasses.replace(sold, types=types)
+
+
+def test_nothing_is_bought_where_room_was_freed_meanwhile() -> None:
+    """Pods of another node end while the move waits: it is given up, and its node goes without a purchase."""
+
+    async def body(stage: Stage) -> tuple[list[str], float, list[str], list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await add_large(stage, "web-2", pool=pool, pods=15)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-2", annotation)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        before = await tainted(stage)
+        for number in range(3):
+            await stage.admin.delete(POD, f"on-web-2-{number}", namespace="default", grace_seconds=0)
+        bought: set[str] = set()
+        for _ in range(4 * DECIDED):
+            await asyncio.sleep(1)
+            bought.update(await coming(stage))
+        return before, await failed(stage), sorted(bought), sorted(await claims(stage))
+
+    assert on_stage(body).value == ([], 1.0, [], ["web-2"])
+
+
+def test_a_move_that_saves_too_little_by_now_is_not_made() -> None:
+    """The large machine costs no more than the small one, now that the move is decided again."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        cheap = min(each.price or 0 for kind in stage.cloud.sold.types for each in kind.offerings)
+
+        def cheaper(kind: InstanceType, offering: Offering) -> Offering:
+            return dataclasses.replace(offering, price=cheap) if kind.name == LARGE else offering
+
+        offered(stage, cheaper)
+        await asyncio.sleep(4 * DECIDED)
+        return await coming(stage), await tainted(stage), await failed(stage)
+
+    assert on_stage(body).value == ([], [], 1.0)
+
+
+def test_what_is_sold_on_other_terms_only_ends_the_move() -> None:
+    """The claim would ask for machines on demand: that the same type is to be had as spot is no help."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+
+        def only_spot(_: InstanceType, offering: Offering) -> Offering:
+            return dataclasses.replace(offering, available=offering.capacity_type == names.SPOT)
+
+        offered(stage, only_spot)
+        await asyncio.sleep(4 * DECIDED)
+        return await coming(stage), await tainted(stage), await failed(stage)
+
+    assert on_stage(body).value == ([], [], 1.0)
