@@ -212,6 +212,57 @@ def test_nodes_that_are_being_disrupted_use_its_budget_up_and_do_not_hold_themse
     assert on_stage(functools.partial(body, marked="default-1")).value == ["default-1"]
 
 
+def test_its_budgets_count_what_all_budgets_count() -> None:
+    """A share is of the initialised nodes, and a machine whose end has begun at the cloud uses nothing up."""
+
+    async def tell(stage: Stage, name: str, type_: str, status: str) -> None:
+        """A condition of the claim."""
+        raw = await stage.admin.get(NODE_CLAIM.raw, name)
+        others = [each for each in raw["status"]["conditions"] if each["type"] != type_]
+        when = f"{stage.env.clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        told = {"type": type_, "status": status, "reason": type_, "message": "", "lastTransitionTime": when}
+        await stage.admin.patch(NODE_CLAIM, name, {"status": {"conditions": [*others, told]}}, subresource="status")
+
+    async def share(stage: Stage, starting: int) -> list[str]:
+        await fleet(stage, 10, disruption={"budgets": [{"nodes": "20%"}]})
+        for number in range(10 - starting, 10):
+            await tell(stage, f"default-{number}", names.INITIALIZED, "False")
+        await stage.start(Repair(stage.env))
+        for name in ("default-1", "default-2"):
+            await breaks(stage, name)
+        await asyncio.sleep(3600)
+        return await going(stage)
+
+    async def ending(stage: Stage, machine: str) -> list[str]:
+        await fleet(stage, 10, disruption={"budgets": [{"nodes": "1"}]})
+        await tell(stage, "default-5", names.INSTANCE_TERMINATING, machine)
+        await stage.admin.patch(NODE_CLAIM, "default-5", {"metadata": {"finalizers": ["example.com/held"]}})
+        await stage.admin.delete(NODE_CLAIM, "default-5")
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(3600)
+        return await going(stage)
+
+    assert len(on_stage(functools.partial(share, starting=0)).value) == 2
+    assert len(on_stage(functools.partial(share, starting=5)).value) == 1
+    assert on_stage(functools.partial(ending, machine="False")).value == ["default-5"]
+    assert on_stage(functools.partial(ending, machine="True")).value == ["default-1", "default-5"]
+
+
+def test_where_no_node_is_initialised_the_broken_one_is_its_own_share() -> None:
+    """A tenth of nothing would keep a machine for ever that never came up."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 1, disruption={"budgets": [{"nodes": "10%"}]})
+        await stage.admin.patch(NODE_CLAIM, "default-0", {"status": {"conditions": []}}, subresource="status")
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-0")
+        await asyncio.sleep(3600)
+        return await going(stage)
+
+    assert on_stage(body).value == ["default-0"]
+
+
 def test_a_pause_holds_it() -> None:
     """Nothing is repaired in a paused pool."""
 

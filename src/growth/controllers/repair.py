@@ -1,13 +1,14 @@
 """Node repair: a machine whose Node has been broken for longer than its cloud tolerates goes, with whatever is on it.
 
 Off unless `--node-repair` is set. Not where more than a fifth of the pool is broken: then the cause is elsewhere. Budgets
-for the reason `Unhealthy` count machines on their way out or marked for a move; that other nodes are broken too takes
-nothing off them.
+for the reason `Unhealthy` are of the initialised nodes, as all are, and machines on their way out or marked for a move use
+them up; that other nodes are broken too takes nothing off them.
 """
 
 from typing import Final
 
 from growth.api import names
+from growth.api.conditions import is_true
 from growth.api.edits import set_annotations
 from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
@@ -120,9 +121,11 @@ class Repair:
             return ""
         claims = [each for each in env.state.claims.store.find("pool", name) if ending.nodes_of(env, each)]
         self._ended &= {each.metadata.uid for each in claims if each.metadata.deletion_timestamp is None}
-        going = sum(self._goes(each) for each in claims if each.metadata.uid != claim.metadata.uid)
+        counted = [each for each in claims if _counts(each)]
+        going = sum(self._goes(each) for each in counted if each.metadata.uid != claim.metadata.uid)
         budgets = pool.spec.disruption.budgets
-        allowed = allowance(budgets, nodes=len(claims), reason=names.UNHEALTHY, now=env.clock.now())
+        # Where none counts the broken one does: a share of nothing would keep it for ever.
+        allowed = allowance(budgets, nodes=len(counted) or 1, reason=names.UNHEALTHY, now=env.clock.now())
         if allowed.less(going) != 0:
             return ""
         if allowed.faults:
@@ -203,6 +206,12 @@ class Repair:
             await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit, guarded=True)
         except NotFound:
             return
+
+
+def _counts(claim: NodeClaim) -> bool:
+    """Whether budgets count the machine: it is initialised, and its end has not begun at the cloud."""
+    conditions = claim.status.conditions
+    return is_true(conditions, names.INITIALIZED) and not is_true(conditions, names.INSTANCE_TERMINATING)
 
 
 def _spared(item: Node | NodeClaim) -> bool:
