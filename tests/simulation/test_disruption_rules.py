@@ -140,6 +140,30 @@ def test_while_purchases_rest_the_budget_is_for_what_needs_none() -> None:
     assert left == ["busy", "dear"]
 
 
+# --- protection
+
+
+@pytest.mark.parametrize("value", ["4 hours", "True", "-1h", "false", "2h"])
+def test_a_protection_that_cannot_be_read_is_told_while_there_is_time(value: str) -> None:
+    """Long before anybody is asked to leave: once, on one pod of each owner. What can be read is nothing to tell."""
+
+    async def body(stage: Stage) -> list[tuple[str, str, int]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "budgets": [{"nodes": "0"}]})
+        await add_owned(stage, pool=pool)
+        for name in ("run-1", "run-2"):
+            await add_pod(stage, name, node="node-of-web-1", owner="StatefulSet", annotations={DO_NOT: value})
+        first = await stage.admin.get(POD.raw, "run-1", namespace="default")
+        same = {"metadata": {"ownerReferences": first["metadata"]["ownerReferences"]}}
+        await stage.admin.patch(POD, "run-2", same, namespace="default")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30 * SOON)
+        told = await stage.events(names.INVALID_DO_NOT_DISRUPT_ANNOTATION)
+        return [(each.type, each.message.partition(": ")[0], each.count) for each in told]
+
+    told = on_stage(body).value
+    assert told == ([("Warning", f"Invalid {DO_NOT} annotation", 1)] if value not in {"false", "2h"} else [])
+
+
 # --- time
 
 

@@ -98,9 +98,11 @@ UNPROTECTED: Final = Protection(holds=False)
 
 
 def protection(pod: CachedPod, now: dt.datetime) -> Protection:
-    """`true`, or a positive duration since the pod's start; anything else is told and counts as absent."""
+    """`true`, or a positive duration since the pod's start; `false` is as good as nothing, and anything else, which counts as
+    absent too, is told.
+    """
     value = pod.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION)
-    if value is None:
+    if value is None or value == "false":
         return UNPROTECTED
     if value == "true":
         return Protection(holds=True)

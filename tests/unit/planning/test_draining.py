@@ -57,14 +57,16 @@ def protected(value: str, **more: Any) -> CachedPod:
         ("10m", 599, True, ""),
         ("10m", 600, False, ""),
         ("1h30m", None, True, ""),
-        ("false", 0, False, "is not a duration"),
+        ("false", 0, False, ""),
+        ("True", 0, False, "is not a duration"),
+        ("4 hours", 0, False, "is not a duration"),
         ("0s", 0, False, "must be positive"),
         ("-5m", 0, False, "must be positive"),
         ("", 0, False, "is not a duration"),
     ],
 )
 def test_do_not_disrupt_is_true_or_a_duration(value: str, started: float | None, holds: bool, fault: str) -> None:  # noqa: FBT001 - a table
-    """A duration counts from the pod's start, an unknown start protects, and what is unreadable protects nothing."""
+    """A duration counts from the pod's start, an unknown start protects; false is no protection, nor is what is unreadable."""
     found = occupants.protection(protected(value, started=started), NOW)
     assert found.holds is holds
     assert fault in found.fault

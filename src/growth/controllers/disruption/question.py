@@ -63,11 +63,15 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason."""
+    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason.
+
+    `unreadable` are pods whose do-not-disrupt annotation protects nothing, one of each owner, by its UID, and what is wrong.
+    """
 
     situation: Situation
     decided: Decided
     eligible: Mapping[str, int]
+    unreadable: Mapping[str, tuple[CachedPod, str]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +101,16 @@ def answered(question: Question, options: Options) -> Answer:
         )
         for reason in REASONS
     }
-    return Answer(situation, decide(situation, options), eligible)
+    return Answer(situation, decide(situation, options), eligible, _unreadable(situation))
+
+
+def _unreadable(situation: Situation) -> Mapping[str, tuple[CachedPod, str]]:
+    found: dict[str, tuple[CachedPod, str]] = {}
+    for pod in (pod for node in situation.nodes for pod in node.pods if occupants.active(pod)):
+        fault = occupants.protection(pod, situation.now).fault
+        if fault:
+            found.setdefault(pod.uid if pod.owner is None else pod.owner.uid, (pod, fault))
+    return found
 
 
 def situation_of(question: Question, own: Collection[str] = ()) -> Situation:

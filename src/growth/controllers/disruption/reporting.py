@@ -20,6 +20,7 @@ from growth.controllers.disruption.looking import Fresh
 from growth.controllers.disruption.moving import Running
 from growth.controllers.disruption.question import REASONS, Answer
 from growth.controllers.environment import Environment
+from growth.controllers.unreadable import tell_unreadable
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, Situation
@@ -46,6 +47,7 @@ class Report:
         self._told: dict[tuple[str, str], float] = {}  # by an object's UID and what was told, when
         self._blocked: dict[tuple[str, str], str] = {}
         self._pools: set[str] = set()
+        self._unreadable: dict[str, str] = {}  # by the UID of a pod's owner, what is wrong with its annotation
         for kind in ("multi", "single"):
             env.metrics.add(metrics.TIMEOUTS, 0, consolidation_type=kind)
         env.metrics.add(metrics.PREEMPTED, 0)
@@ -60,6 +62,7 @@ class Report:
             return
         self._tell_pools(answer)
         self._tell_nodes(answer)
+        self._tell_pods(answer)
         if not answer.decided.moves:
             self._record(story.nothing(self._env.clock.now(), told=self.worth_telling(answer.decided.kept)))
 
@@ -134,6 +137,13 @@ class Report:
                 if (about.uid, what) not in self._told:
                     self._told[about.uid, what] = now
                     self._env.events.event(about, reason, message, type=NORMAL)
+
+    def _tell_pods(self, answer: Answer) -> None:
+        """Whoever believes to be protected and is not, before it is asked to leave; one pod of each owner."""
+        for owner, (pod, fault) in answer.unreadable.items():
+            if self._unreadable.get(owner) != fault:
+                tell_unreadable(self._env, pod, fault)
+        self._unreadable = {owner: fault for owner, (_, fault) in answer.unreadable.items()}
 
     # A move.
 

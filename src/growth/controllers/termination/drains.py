@@ -21,6 +21,7 @@ from growth.controllers import tainting
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import pods_on
 from growth.controllers.termination.evictions import Eviction, Evictions
+from growth.controllers.unreadable import tell_unreadable
 from growth.kube.errors import Conflict, NotFound
 from growth.planning import occupants
 from growth.planning.draining import DrainStep, drain_step, forced
@@ -112,8 +113,7 @@ class Drains:
         for pod in step.evict:
             fault = occupants.protection(pod, self._env.clock.now()).fault
             if fault:
-                message = f"Invalid {names.DO_NOT_DISRUPT_ANNOTATION} annotation: {fault}, ignoring annotation"
-                self._env.events.event(_about(pod), names.INVALID_DO_NOT_DISRUPT_ANNOTATION, message, type=WARNING)
+                tell_unreadable(self._env, pod, fault)
         if deadline is not None:
             for each in step.force:
                 await self._force(each.pod, deadline)
