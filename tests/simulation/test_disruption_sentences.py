@@ -40,7 +40,7 @@ RULES: list[tuple[str, str]] = [
     ),
     (
         "Only managed, initialised nodes are counted, and none whose machine is terminating.",
-        "unit.planning.test_deciding::test_a_machine_whose_end_has_begun_counts_for_nothing",
+        "unit.planning.test_deciding::test_budgets_count_managed_initialised_nodes_alone",
     ),
     # Controllers.
     ("A pod that kube-scheduler marked starts a batch.", "unit.test_demand::test_a_marked_pod_counts_at_once"),
@@ -60,6 +60,10 @@ RULES: list[tuple[str, str]] = [
     (
         "What does not come up in time ends the disruption, and the taint is taken off.",
         "simulation.test_moves::test_what_does_not_come_up_is_given_up_after_ten_minutes",
+    ),
+    (
+        "The time is 80 ms for each node that goes, between ten minutes and an hour.",
+        "unit.controllers.test_memory_of_moves::test_a_move_may_take_longer_where_many_nodes_go",
     ),
     (
         "A replacement that fails ends it too.",
@@ -111,7 +115,7 @@ RULES: list[tuple[str, str]] = [
     # Who is a candidate.
     (
         "Nodes without a claim take pods and are never candidates.",
-        "unit.planning.test_consolidating::test_nothing_is_moved_to_machines_that_are_not_ready",
+        "unit.planning.test_deciding::test_a_node_without_a_claim_takes_pods_and_never_goes",
     ),
     (
         "Nodes that are not ours or not initialised are named, and stay.",
@@ -131,8 +135,12 @@ RULES: list[tuple[str, str]] = [
         "simulation.test_disruption_rules::test_nothing_is_moved_to_where_pods_came_a_moment_ago",
     ),
     (
-        "Pods without a place, and of nodes that go, may be placed there.",
+        "Pods without a place may be placed there.",
         "unit.planning.test_consolidating::test_nothing_is_moved_to_a_node_that_is_not_quiet",
+    ),
+    (
+        "So may pods of nodes that go in any case.",
+        "unit.planning.test_rehousing::test_pods_of_a_node_that_goes_may_come_where_others_came_a_moment_ago",
     ),
     (
         "do-not-disrupt on a pod is true or a time since its start.",
@@ -345,7 +353,7 @@ RULES: list[tuple[str, str]] = [
     ),
     (
         "Reserved capacity may be replaced by other terms when it is used up.",
-        "unit.planning.test_reserved::test_what_a_reservation_cannot_hold_goes_to_the_next_pool_in_the_same_pass",
+        "unit.planning.test_rehousing::test_reserved_capacity_that_is_used_up_is_replaced_on_other_terms",
     ),
     # Validation.
     (
@@ -357,8 +365,24 @@ RULES: list[tuple[str, str]] = [
         "simulation.test_moves::test_types_that_are_sold_no_more_end_the_move",
     ),
     (
+        "So do types that are to be had on other terms only.",
+        "simulation.test_moves_decided_again::test_what_is_sold_on_other_terms_only_ends_the_move",
+    ),
+    (
+        "So does room without what would be bought.",
+        "simulation.test_moves_decided_again::test_nothing_is_bought_where_room_was_freed_meanwhile",
+    ),
+    (
+        "So does a saving that is too little by now.",
+        "simulation.test_moves_decided_again::test_a_move_that_saves_too_little_by_now_is_not_made",
+    ),
+    (
         "Emptiness keeps what is still empty.",
-        "simulation.test_disruption_of_empty_nodes::test_what_comes_after_the_taint_saves_the_node",
+        "simulation.test_moves_decided_again::test_of_several_empty_nodes_those_go_that_are_still_empty",
+    ),
+    (
+        "While nothing has changed nothing is decided, but every five minutes.",
+        "simulation.test_moves_decided_again::test_what_has_not_changed_is_decided_again_after_five_minutes_only",
     ),
     ("Drift is not validated.", "simulation.test_moves::test_drift_acts_at_once"),
     (

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 from growth.api import names
@@ -9,8 +10,9 @@ from growth.api.instance_types import InstanceType, Offering
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.disruption import Disruption
-from growth.controllers.disruption.metrics import FAILED_VALIDATIONS
-from tests.simulation.moving import LARGE, add_large, add_ready_pool, claims, coming, tainted
+from growth.controllers.disruption.metrics import EVALUATION_SECONDS, FAILED_VALIDATIONS
+from tests.simulation.ending import add_owned, add_pod
+from tests.simulation.moving import ALL, LARGE, add_large, add_ready_pool, claims, coming, tainted
 from tests.simulation.owning import Stage, on_stage
 
 WAITING = 30  # seconds after the start: twenty pass before we may believe that nobody is nominated, then it is decided
@@ -28,6 +30,12 @@ def offered(stage: Stage, change: Callable[[InstanceType, Offering], Offering]) 
         dataclasses.replace(kind, offerings=tuple(change(kind, each) for each in kind.offerings)) for kind in sold.types
     )
     stage.env.state.catalogue = dataclasses.replace(sold, types=types)
+
+
+def decisions(stage: Stage) -> int:
+    """How many have been made."""
+    families = (family for family in stage.env.metrics.collect() if family.name == EVALUATION_SECONDS.name)
+    return sum(int(each.value) for family in families for each in family.samples if each.name.endswith("_count"))
 
 
 def test_nothing_is_bought_where_room_was_freed_meanwhile() -> None:
@@ -90,3 +98,44 @@ def test_what_is_sold_on_other_terms_only_ends_the_move() -> None:
         return await coming(stage), await tainted(stage), await failed(stage)
 
     assert on_stage(body).value == ([], [], 1.0)
+
+
+def test_of_several_empty_nodes_those_go_that_are_still_empty() -> None:
+    """A pod comes to one of three while they wait: the others go without it, and the one is counted."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], float]:
+        pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": "WhenEmpty"})
+        for name in ("web-1", "web-2", "web-3"):
+            await add_owned(stage, name, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        assert await tainted(stage) == []
+        await add_pod(stage, "late", node="node-of-web-2", owner="StatefulSet")
+        await asyncio.sleep(DECIDED)
+        empty = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="empty")
+        return sorted(await claims(stage)), await tainted(stage), empty
+
+    left, marked, lost = on_stage(body).value
+    assert (left, lost) == (["web-2"], 1.0)
+    assert "node-of-web-2" not in marked
+
+
+def test_what_has_not_changed_is_decided_again_after_five_minutes_only() -> None:
+    """Budgets open with time, so that not even an idle cluster is left alone for ever; a change is looked at in the next
+    ten seconds.
+    """
+
+    async def body(stage: Stage) -> list[int]:
+        pool = await stage.add_pool(disruption={**ALL, "consolidationPolicy": "WhenEmpty"})
+        await add_owned(stage, pool=pool)
+        await add_pod(stage, "a", owner="StatefulSet")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(2 * WAITING)
+        counts = [decisions(stage)]
+        for seconds in (3000, 15):
+            await asyncio.sleep(seconds)
+            counts.append(decisions(stage))
+            await stage.admin.patch(NODE, "node-of-web-1", {"metadata": {"labels": {"example.com/seen": "true"}}})
+        return [after - before for before, after in itertools.pairwise(counts)]
+
+    assert on_stage(body).value == [10, 1]

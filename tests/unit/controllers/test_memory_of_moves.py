@@ -4,14 +4,19 @@ import asyncio
 import datetime as dt
 
 import msgspec
+import pytest
 
 from growth.api import names
+from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.api.moves import LONG_AGO, Intent, annotation, intent_of
+from growth.api.nodes import Node
 from growth.api.pods import PodSpec
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.controllers.disruption.memory import REMEMBERED, ROOMY_SECONDS, Memory
+from growth.controllers.disruption.moving import Moves, Running, Target
 from growth.controllers.precedence import Precedence
+from growth.planning.disruption.model import Move
 
 NOW = dt.datetime(2030, 1, 7, 8, 0, tzinfo=dt.UTC)
 
@@ -125,6 +130,19 @@ def test_a_node_rests_longer_each_time_its_move_is_taken_back() -> None:
     clock.seconds += 300
     memory.taken_back(["n"])
     assert memory.next_release() == 5.0
+
+
+@pytest.mark.parametrize(("nodes", "seconds"), [(0, 600), (7_500, 600), (10_000, 800), (45_000, 3600), (99_999, 3600)])
+def test_a_move_may_take_longer_where_many_nodes_go(nodes: int, seconds: float) -> None:
+    """Eighty milliseconds for each, ten minutes at least and an hour at most."""
+    moves = Moves()
+    uses = NodeClassReference(group="karpenter.kwok.sh", kind="KWOKNodeClass", name="default")
+    target = Target(Node(metadata=ObjectMeta(name="n")), NodeClaim(NodeClaimSpec(uses, requirements=())))
+    for part in (nodes // 3, nodes - nodes // 3):
+        targets = dict.fromkeys((f"n-{part}-{at}" for at in range(part)), target)
+        move = Move(reason=names.EMPTY, nodes=tuple(targets), pools=("default",))
+        moves.add(Running(move=move, targets=targets, since=0.0, at=NOW))
+    assert moves.patience() == seconds
 
 
 def test_whoever_buys_again_where_there_was_room_is_believed() -> None:

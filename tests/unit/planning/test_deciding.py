@@ -10,6 +10,7 @@ from growth.api.kinds import Json
 from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Situation
+from growth.planning.disruption.room import counts
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts
 from tests.unit.planning.clusters import LARGE, QUIET, SMALL, cluster, machine, pods, pool
@@ -282,6 +283,15 @@ def test_a_soft_limit_lets_replacements_come_first() -> None:
     assert moves(too_large) == [("Underutilized", ("a",), 1)]
 
 
+def test_hard_and_soft_limits_work_side_by_side() -> None:
+    """Two pools at their limits with a drifted node each: the one is replaced, the other waits and says for what."""
+    hard = pool("hard", limits={"nodes": 1}, **STILL)
+    soft = pool("soft", limits={"nodes": 1}, disruption={"nodeLimitMode": "Soft", **STILL["disruption"]})
+    made = decide(cluster(hard, soft, full("a", of="hard"), full("b", of="soft"), facts=drifted("a", "b")))
+    assert moves(made) == [("Drifted", ("b",), 1)]
+    assert kept(made) == {"a": words.NODE_LIMIT}
+
+
 def test_a_soft_limit_holds_when_the_old_nodes_are_gone() -> None:
     """A node that needs three machines in its place goes only where the limit leaves two more."""
     for limit, going in ((1, []), (2, []), (3, [("Drifted", ("a",), 3)])):
@@ -364,6 +374,24 @@ def test_a_machine_whose_end_has_begun_counts_for_nothing() -> None:
     """InstanceTerminating: neither a candidate nor in any budget's count."""
     made = cluster(pool(), machine("a", conditions=("Initialized", "InstanceTerminating")), machine("b"))
     assert [node.name for node in made.nodes] == ["b"]
+
+
+def test_budgets_count_managed_initialised_nodes_alone() -> None:
+    """Not a node without a claim, nor one that is starting, nor one that the cloud is ending: half of two is one."""
+    half = pool(disruption={"budgets": [{"nodes": "50%"}]})
+    strangers = [machine("pet")[1:], machine("new", conditions=("Launched", "Registered"))]
+    strangers.append(machine("ending", conditions=("Initialized", "InstanceTerminating")))
+    count = counts(cluster(half, machine("a"), machine("b"), *strangers), reason=names.EMPTY)["default"]
+    assert (count.nodes, count.disrupting, count.allowed.nodes) == (2, 0, 1)
+
+
+def test_a_node_without_a_claim_takes_pods_and_never_goes() -> None:
+    """Neither when it is empty nor when it has drifted: it is not ours."""
+    pet = machine("pet")[1:]
+    made = decide(cluster(pool(), pet, machine("a"), pods(1, on="a"), facts=drifted("pet")))
+    (move,) = made.moves
+    assert (move.nodes, move.replacements, move.destinations) == (("a",), (), ("pet",))
+    assert kept(made) == {"pet": words.UNMANAGED}
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -3,7 +3,7 @@
 from growth.api import names
 from growth.api.policy import PodDisruptionBudget
 from growth.planning.disruption.search import replaced
-from tests.unit.planning.builders import HOST, LARGE, MEDIUM, SMALL, far, kind, pod, pods, term
+from tests.unit.planning.builders import HOST, LARGE, MEDIUM, SMALL, far, kind, offering, pod, pods, term
 from tests.unit.planning.disrupting import pdb
 from tests.unit.planning.searching import owned, situation
 
@@ -70,3 +70,22 @@ def test_several_nodes_are_rehoused_together() -> None:
     move = replaced(situation(*nodes), nodes)
     assert move is not None
     assert len(move.replacements) == 3
+
+
+def test_pods_of_a_node_that_goes_may_come_where_others_came_a_moment_ago() -> None:
+    """`consolidateAfter` spares nodes from moves that could wait, and nothing that goes in any case waits for it."""
+    old, busy = owned("a", *pods(1, "x")), owned("b", *pods(1, "y"), quiet_seconds=10)
+    move = replaced(situation(old, busy, disruption={"consolidateAfter": "1m"}), [old])
+    assert move is not None
+    assert (move.replacements, move.destinations) == ((), ("b",))
+
+
+def test_reserved_capacity_that_is_used_up_is_replaced_on_other_terms() -> None:
+    """With a place left in the reservation that is taken; without one nobody waits for it."""
+    for places, terms in ((1, names.RESERVED), (0, names.ON_DEMAND)):
+        reserved = offering("a", 0.0, names.RESERVED, reservation="r1", places=places)
+        paid = kind("paid", 4, "16Gi", offerings=[reserved, offering("a", 0.4)])
+        old = owned("a", *pods(4, "x"), of=paid, terms=names.RESERVED)
+        move = replaced(situation(old, sold=(paid,)), [old])
+        assert move is not None
+        assert [each.planned.capacity_type for each in move.replacements] == [terms]

@@ -119,3 +119,13 @@ def test_pools_do_not_share_their_room() -> None:
     )
     assert (found["one"].delete, found["one"].replace) == (1, 1)
     assert (found["two"].delete, found["two"].replace, found["two"].limited) == (1, 0, True)
+
+
+def test_each_pool_has_its_own_mode() -> None:
+    """Both are at their limit: what is Hard replaces nothing, and what is Soft as many as its budgets allow."""
+    hard = pool("hard", limits={"nodes": 1})
+    soft = pool("soft", limits={"nodes": 1}, disruption={"nodeLimitMode": "Soft"})
+    made = situation(node("a", pool="hard"), node("b", pool="soft"), pools=(hard, soft))
+    found = rooms(made, reason=names.DRIFTED_REASON)
+    assert (found["hard"].replace, found["hard"].limited) == (0, True)
+    assert (found["soft"].replace, found["soft"].limited) == (1, False)

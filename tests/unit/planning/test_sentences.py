@@ -287,7 +287,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
         "A machine that does not come up in time ends the move and does not go round again at once.",
         "simulation.test_moves::test_failing_drift_waits_and_blocks_no_other_pool",
     ),
-    ("Each pool chooses its mode.", "test_room::test_pools_do_not_share_their_room"),
+    ("Each pool chooses its mode.", "test_room::test_each_pool_has_its_own_mode"),
     ("The mode is the field spec.disruption.nodeLimitMode.", "test_room::test_a_soft_limit_bounds_no_move"),
     ("`nodeLimitMode` is Hard or Soft.", "conformance.test_our_kinds::test_bad_objects_are_refused"),
     (
@@ -296,7 +296,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ),
     (
         "Hard for what cannot be, Soft for what only costs: both work side by side.",
-        "test_deciding::test_a_soft_limit_lets_replacements_come_first",
+        "test_deciding::test_hard_and_soft_limits_work_side_by_side",
     ),
     ("Without a limit there is no bound by it.", "test_room::test_without_budgets_and_limits_there_is_no_bound"),
     ("What remains is the limit less the count.", "test_room::test_the_limit_counts_what_is_on_its_way_too"),
