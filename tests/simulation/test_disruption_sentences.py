@@ -194,6 +194,10 @@ RULES: list[tuple[str, str]] = [
         "simulation.test_termination::test_volumes_are_not_waited_for_past_the_deadline",
     ),
     (
+        "Those of pods that stay on the node to its end are not.",
+        "simulation.test_termination::test_volumes_are_detached_first",
+    ),
+    (
         "A machine that is gone is not drained.",
         "simulation.test_termination::test_a_machine_that_is_gone_already_is_not_drained",
     ),
@@ -233,6 +237,14 @@ RULES: list[tuple[str, str]] = [
         "unit.test_assembling::test_what_a_node_does_not_report_yet_is_the_claims",
     ),
     (
+        "Until then startup and ephemeral taints do not count.",
+        "unit.test_assembling::test_until_a_node_is_initialised_taints_that_will_go_are_left_out",
+    ),
+    (
+        "A missing unregistered taint is told, and the node registers.",
+        "simulation.test_lifecycle::test_a_node_without_the_unregistered_taint_is_taken_and_told_of",
+    ),
+    (
         "The claim's own labels count before the cloud's.",
         "simulation.test_lifecycle::test_the_node_gets_what_the_claim_says_and_keeps_the_rest",
     ),
@@ -253,6 +265,7 @@ RULES: list[tuple[str, str]] = [
         "Pods of a node that is being disrupted are not bought for twice.",
         "unit.planning.test_deciding::test_pods_of_a_node_that_is_being_disrupted_keep_their_place",
     ),
+    ("Static drift waits for scale-down.", "simulation.test_static_pools::test_scaling_comes_before_drift"),
     (
         "Static drift keeps within limits.nodes, and with no head-room is no deadlock.",
         "simulation.test_static_pools::test_at_the_limit_soft_replaces_first_and_hard_deletes_first",
@@ -359,6 +372,14 @@ RULES: list[tuple[str, str]] = [
     (
         "A move waits fifteen seconds and is decided again.",
         "simulation.test_moves::test_a_move_waits_and_is_checked_again",
+    ),
+    (
+        "A node that is nominated or over its budget by then ends it.",
+        "simulation.test_moves_decided_again::test_a_node_that_may_not_go_by_now_ends_the_move",
+    ),
+    (
+        "Consolidation is all or nothing.",
+        "simulation.test_moves_decided_again::test_a_consolidation_is_made_as_a_whole_or_not_at_all",
     ),
     (
         "Types that are no longer to be had end it.",

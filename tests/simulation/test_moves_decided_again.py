@@ -5,8 +5,11 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 
+import pytest
+
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
+from growth.api.karpenter import NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.disruption import Disruption
@@ -98,6 +101,50 @@ def test_what_is_sold_on_other_terms_only_ends_the_move() -> None:
         return await coming(stage), await tainted(stage), await failed(stage)
 
     assert on_stage(body).value == ([], [], 1.0)
+
+
+@pytest.mark.parametrize("meanwhile", ["nominated", "over its budget"])
+def test_a_node_that_may_not_go_by_now_ends_the_move(meanwhile: str) -> None:
+    """A pending pod was promised to it, or the pool's budget has closed."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        if meanwhile == "nominated":
+            stage.env.state.nominate("node-of-web-1", seconds=1000)
+        else:
+            await stage.admin.patch(NODE_POOL, "default", {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}})
+        await asyncio.sleep(4 * DECIDED)
+        return await coming(stage), await tainted(stage), await failed(stage)
+
+    assert on_stage(body).value == ([], [], 1.0)
+
+
+def test_a_consolidation_is_made_as_a_whole_or_not_at_all() -> None:
+    """One of its two nodes is protected while it waits: neither is touched, until something else is decided."""
+
+    async def body(stage: Stage) -> tuple[list[str], float, list[str], list[str]]:
+        pool = await add_ready_pool(stage)
+        term = {"topologyKey": names.HOSTNAME_LABEL, "labelSelector": {"matchLabels": {"app": "apart"}}}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        for name in ("web-1", "web-2"):
+            node = f"node-of-{name}"
+            await add_large(stage, name, pool=pool, pods=0)
+            await stage.admin.patch(NODE, node, {"metadata": {"labels": {names.HOSTNAME_LABEL: node}}})
+            await add_pod(stage, f"on-{name}", node=node, owner="StatefulSet", labels={"app": "apart"}, affinity=apart)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-2", annotation)
+        await asyncio.sleep(10)
+        lost = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="multi")
+        before = [*await coming(stage), *await tainted(stage)]
+        await asyncio.sleep(DECIDED)
+        return before, lost, await tainted(stage), sorted(set(await claims(stage)) - set(await coming(stage)))
+
+    assert on_stage(body).value == ([], 2.0, ["node-of-web-1"], ["web-1", "web-2"])
 
 
 def test_of_several_empty_nodes_those_go_that_are_still_empty() -> None:
