@@ -116,6 +116,7 @@ NODE_REQUEST_ANNOTATION: Final = "growth.dev/node-request"  # on a claim: the ui
 RELEASING_ANNOTATION: Final = "growth.dev/releasing"  # on a growth pool: claims whose removal is about to be asked for
 REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
 MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
+QUIET_SINCE_ANNOTATION: Final = "growth.dev/quiet-since"  # on a claim: since when no pod came or left, and who is there
 
 # --- Taints, by key
 

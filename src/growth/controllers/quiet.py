@@ -1,6 +1,7 @@
 """How long no pod has come to a node or left it. Kept in memory: writing it down would be a write for every pod.
 
-After a restart nothing is known of before, so a node has been quiet for no longer than we have been watching.
+After a restart nothing is known of before, so a node has been quiet for no longer than we have been watching, unless
+somebody who watched before us has written it down.
 """
 
 from growth.api.nodes import Node
@@ -18,15 +19,23 @@ class Quiet:
         self._clock = env.clock
         self._began = env.clock.monotonic()
         self._last: dict[str, float] = {}
+        self._recalled: dict[str, float] = {}  # since when a node was quiet before we began
         env.state.pods.subscribe(self._on_pod)
         env.state.nodes.subscribe(self._on_node)
 
     def seconds(self, node: str) -> float:
-        return self._clock.monotonic() - max(self._began, self._last.get(node, self._began))
+        began = self._recalled.get(node, self._began)
+        return self._clock.monotonic() - max(began, self._last.get(node, began))
+
+    def recall(self, node: str, seconds: float) -> None:
+        """It was quiet for so long already, as others saw it; what we have seen ourselves counts all the same."""
+        since = self._clock.monotonic() - max(0.0, seconds)
+        if since < self._began:
+            self._recalled[node] = since
 
     def _on_pod(self, change: Change[CachedPod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
-        if not pod.node_name or of_daemon_set(pod) or is_mirror(pod):
+        if not pod.node_name or not counts(pod):
             return
         now = self._clock.monotonic()
         if isinstance(change, Added):
@@ -49,3 +58,9 @@ class Quiet:
     def _on_node(self, change: Change[Node]) -> None:
         if isinstance(change, Deleted):
             self._last.pop(change.key[1], None)
+            self._recalled.pop(change.key[1], None)
+
+
+def counts(pod: CachedPod) -> bool:
+    """Whether it comes and goes by itself, and not with its node."""
+    return not of_daemon_set(pod) and not is_mirror(pod)

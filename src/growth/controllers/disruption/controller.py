@@ -15,6 +15,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics
 from growth.controllers.disruption.executing import Execution
 from growth.controllers.disruption.looking import Looking
+from growth.controllers.disruption.lulls import Lulls
 from growth.controllers.disruption.memory import Memory
 from growth.controllers.disruption.mending import Mending
 from growth.controllers.disruption.moving import Market, Moves, Running, Target
@@ -53,6 +54,8 @@ class Disruption:
         self._moves = Moves()
         self._memory = Memory(env.clock)
         self._looking = Looking(env, self._memory)
+        self._lulls = Lulls(env, self._looking.quiet)
+        self._recalled = False
         self._report = Report(env, decisions)
         returning = Returning(env, self._moves, self._looking)
         self._execution = Execution(
@@ -103,9 +106,13 @@ class Disruption:
         env = self._env
         if env.state.unsynced() or env.state.catalogue is None:
             return SOON_SECONDS
+        if not self._recalled:
+            self._recalled = True
+            self._lulls.recall()
         if not env.settings.observe:
             for running in await self._mending.mend():
                 self._start(running, group)
+            await self._lulls.write(self._moves.nodes())
         if not self._is_due():
             return env.settings.disruption_poll
         answer = await self._answer()

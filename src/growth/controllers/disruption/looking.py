@@ -41,7 +41,7 @@ class Looking:
     def __init__(self, env: Environment, memory: Memory) -> None:
         self._env = env
         self._memory = memory
-        self._quiet = Quiet(env)
+        self.quiet = Quiet(env)
         self._sparing = Sparing(env)
         self._began = env.clock.monotonic()
         self._served = frozenset((kind.group, kind.kind) for kind in env.provider.node_classes)
@@ -112,7 +112,7 @@ class Looking:
         name = node.metadata.name
         up = self._initialized_seconds(claim)
         return Facts(
-            quiet_seconds=min(self._quiet.seconds(name), up),
+            quiet_seconds=min(self.quiet.seconds(name), up),
             nominated=self._nominated(name, claim.metadata.name, up),
             holds_buffer=any(map(env.state.kept_for_buffer, (name, claim.metadata.name))),
             acting=acting,
