@@ -1,6 +1,7 @@
 """What becomes of pods whose machines the cloud has not got, when the cloud itself does not remember what it refused."""
 
 import asyncio
+import dataclasses
 import itertools
 from typing import Any
 
@@ -8,7 +9,7 @@ from growth.api import names
 from growth.api.clouds import CloudMachine, CloudUnavailable, InsufficientCapacity
 from growth.api.core import CONFIG_MAP
 from growth.api.events import EVENT
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
 from growth.controllers.catalogue import REFUSED, CatalogueReader
@@ -126,6 +127,32 @@ def test_stock_that_is_back_is_bought_when_the_time_has_lapsed() -> None:
         assert len(cloud.machines) == 1
 
     staged(body)
+
+
+def test_a_refusal_is_of_the_places_that_the_claims_class_allows() -> None:
+    """Nobody asked anywhere else: there machines of other classes are to be had, and are planned."""
+
+    async def body(stage: Stage) -> None:
+        cloud = ShortCloud(SMALL)
+        places = {"default": "test-zone-a", "other": "test-zone-b"}
+        of_classes = {name: tuple(_only_in(zone, kind) for kind in cloud.sold.types) for name, zone in places.items()}
+        cloud.sold = dataclasses.replace(cloud.sold, of_classes=of_classes)
+        env = await begin(stage, cloud, SMALL)
+        await asyncio.sleep(60)
+        assert len(cloud.refusals) == 1
+        assert env.metrics.value(REFUSED) == 1
+        assert env.state.catalogue is not None
+        assert {
+            name: [each.available for kind in types if kind.name == SMALL for each in kind.offerings]
+            for name, types in env.state.catalogue.of_classes.items()
+        } == {"default": [False], "other": [True]}
+
+    staged(body)
+
+
+def _only_in(zone: str, kind: InstanceType) -> InstanceType:
+    offerings = [each for each in kind.offerings if each.zone == zone and each.capacity_type == names.ON_DEMAND]
+    return dataclasses.replace(kind, offerings=tuple(offerings))
 
 
 def test_a_cluster_whose_cloud_has_nothing_is_quiet_until_stock_is_back() -> None:

@@ -6,6 +6,7 @@ What it refused is left out for `refused_ttl`, whatever it says of it meanwhile.
 
 import asyncio
 import contextlib
+import dataclasses
 from typing import Final
 
 from growth.api.clouds import CloudError
@@ -44,14 +45,16 @@ class CatalogueReader:
     def refused(self, claim: NodeClaim) -> bool:
         """The cloud has nothing of what the claim allows: no plan asks for it for a while, from this moment on.
 
-        False where the claim allows nothing that we know to be sold: then the next plan may make an equal claim.
+        Nothing was asked for but what the claim's class allows: elsewhere machines may be had. False where the claim
+        allows nothing that we know to be sold: then the next plan may make an equal claim.
         """
         known = self._told or self._env.state.catalogue
         if known is None:
             return False
         self._told = known
         with contextlib.suppress(UnitError):
-            found = choices(claim, known)
+            of_class = known.of_classes.get(claim.spec.node_class_ref.name, known.types)
+            found = choices(claim, dataclasses.replace(known, types=of_class))
             if found:
                 self._shortages.add(each.key for each in found)
                 self._show()
