@@ -165,7 +165,9 @@ def test_only_secrets_of_growths_own_namespace_are_read() -> None:
 
 
 def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> None:
-    """With the claim's taints, the provider ID and a little less memory than is advertised; gone with the machine."""
+    """With the claim's taints, the provider ID, the class' number of pods and a little less memory than is advertised; gone
+    with the machine.
+    """
 
     async def body(world: HetznerWorld) -> None:
         stand_in = StandIn(world.admin, world.cloud, world.provider, cluster=CLUSTER)
@@ -183,6 +185,7 @@ def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> 
         found = await world.admin.get(NODE, "one")
         assert found.spec.provider_id == made.provider_id
         assert [taint.key for taint in found.spec.taints][:2] == ["karpenter.sh/unregistered", "team"]
+        assert (found.status.capacity["pods"], found.status.allocatable["pods"]) == ("30", "30")
         await world.provider.create(claim("nobodys", "cx33"))
         await asyncio.sleep(10)
         await stand_in.look()
@@ -192,7 +195,7 @@ def test_the_stand_in_registers_nodes_of_a_fakes_machines_and_removes_them() -> 
         await stand_in.look()
         assert (await world.admin.list(NODE)).items == ()
 
-    in_hetzner(body)
+    in_hetzner(body, node_class={"maxPods": 30})
 
 
 def test_groups_of_a_class_that_spreads_no_longer_are_removed() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
+from growth.api.nodes import NODE
 from growth.providers.hetzner import wire
 from growth.providers.hetzner.client import HetznerApi
 from growth.sim.runs import run
@@ -74,6 +76,18 @@ def test_the_token_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, capsys: py
     bad = order("hetzner", 2, faults="cloud-error=0.3,cloud-answer-lost=0.2")
     seen = all_that_is_told(bad, monkeypatch, capsys)
     assert not any(TOKEN[at : at + 8] in text for text in seen for at in range(len(TOKEN) - 8))
+
+
+def test_kubelets_take_as_many_pods_as_their_class_says() -> None:
+    """Thirty where it says thirty."""
+
+    async def body(world: World) -> None:
+        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"maxPods": 30}})
+        await asyncio.sleep(300)
+        (node,) = (await world.admin.list(NODE)).items
+        assert (node.status.capacity["pods"], node.status.allocatable["pods"]) == ("30", "30")
+
+    in_world("hetzner", body, claim("alone"))
 
 
 def test_what_nobody_claims_is_collected_and_what_is_not_ours_stays() -> None:

@@ -14,6 +14,7 @@ from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.labels import label_value, number_of
 from growth.providers.hetzner.offerings import catalogue, for_class
 from growth.providers.hetzner.wire import Pricing, ServerType
+from growth.providers.sizes import learned_sizes
 
 NOW = dt.datetime(2026, 11, 16, tzinfo=dt.UTC)
 PRICING = msgspec.convert(
@@ -140,6 +141,19 @@ def test_what_nodes_reported_counts_until_the_class_changes() -> None:
     assert kind.allocatable["ephemeral-storage"] == 80 * 10**9
     (anew,) = for_class(node_class({"learnedTypes": [learned]}, **spec, labels={"a": "b"}), sold, PRICING)
     assert anew.capacity["memory"] == 8 << 30
+
+
+def test_nodes_that_allow_more_pods_than_their_class_change_nothing() -> None:
+    """The class says how many at most, whatever a kubelet that nobody told says; one that allows fewer is believed."""
+    sold = catalogue([server_type("cx33")], PRICING, now=NOW)
+    for reported, reckoned in (("110", 30), ("20", 20)):
+        spec = {"publicNet": {"ipv4": False}, "maxPods": 30}
+        size = {"cpu": "4", "memory": "7900Mi", "pods": reported}
+        learned = {"name": "cx33", "hash": hash_of(node_class(**spec).spec), "capacity": size, "allocatable": size}
+        made = node_class({"learnedTypes": [learned]}, **spec)
+        (kind,) = for_class(made, sold, PRICING)
+        assert (kind.capacity["pods"], kind.allocatable["pods"]) == (reckoned, reckoned)
+        assert learned_sizes(HETZNER_NODE_CLASS, made)["cx33"][1]["pods"] == reckoned
 
 
 def test_the_hash_is_of_what_a_machine_is_made_with() -> None:

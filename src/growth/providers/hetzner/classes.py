@@ -11,6 +11,7 @@ from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
 from growth.providers.catalogues.hetzner import DEDICATED
 from growth.providers.learning import Sizes, sizes
 from growth.providers.nodeclasses import Problem
+from growth.units.resources import Amounts
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v1"
@@ -46,8 +47,16 @@ def hash_of(spec: HetznerNodeClassSpec) -> str:
 
 
 def learned_sizes(node_class: HetznerNodeClass) -> Sizes:
-    """What machines of the class, as it is now, turned out to hold."""
-    return sizes(node_class.status.learned_types, made=(hash_of(node_class.spec),))
+    """What machines of the class, as it is now, turned out to hold; never more pods than the class allows."""
+    known = sizes(node_class.status.learned_types, made=(hash_of(node_class.spec),))
+    most = node_class.spec.max_pods
+    if most is None:
+        return known
+    return {name: (_at_most(has, most), _at_most(leaves, most)) for name, (has, leaves) in known.items()}
+
+
+def _at_most(size: Amounts, pods: int) -> Amounts:
+    return {name: min(amount, pods) if name == "pods" else amount for name, amount in size.items()}
 
 
 def comparable(hash_: str) -> bool:

@@ -56,13 +56,15 @@ class StandIn(standin.StandIn):
         kind = types.get(server.server_type.name if server.server_type is not None else "")
         claim = await self._claim(server.labels.get(labels.CLAIM, server.name), server.labels.get(labels.CLAIM_UID, ""))
         if kind is not None and claim is not None:
-            await self._register(machine(server, kind), taints_of(claim))
+            node_class = await self._provider.readiness.found(claim.spec.node_class_ref)
+            pods = node_class.spec.max_pods if node_class is not None else None
+            await self._register(machine(server, kind, pods=pods or PODS), taints_of(claim))
 
 
-def machine(server: Server, kind: ServerType) -> Machine:
+def machine(server: Server, kind: ServerType, *, pods: int) -> Machine:
     place = server.location.name if server.location is not None else ""
     memory = int(kind.memory * (1 << 30))
-    size = {"cpu": 1000 * kind.cores, "pods": PODS, "ephemeral-storage": kind.disk * 10**9}
+    size = {"cpu": 1000 * kind.cores, "pods": pods, "ephemeral-storage": kind.disk * 10**9}
     return Machine(
         number=server.id,
         provider_id=labels.provider_id(server.id),

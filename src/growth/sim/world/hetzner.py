@@ -6,6 +6,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.kube.errors import NotFound
 from growth.providers.catalogues.hetzner import CPU_KEPT, CSI_LOCATION_LABEL, HOURS_BILLED, PODS
 from growth.providers.kwok.faults import NoCapacity
@@ -102,7 +103,7 @@ class HetznerHalf(Half):
             memory=int(kind.memory_gb * (1 << 30)),
             pod_percent=POD_PERCENT,
             disk=kind.disk_gb * 10**9,
-            pods=PODS,
+            pods=self._pods(claim),
             taints=[
                 {"key": names.UNREGISTERED_TAINT, "effect": "NoExecute"},
                 *(() if claim is None else taints_of(claim)),
@@ -116,6 +117,14 @@ class HetznerHalf(Half):
             return at_once(self.ground.admin.get(NODE_CLAIM, name))
         except NotFound:
             return None
+
+    def _pods(self, claim: NodeClaim | None) -> int:
+        """As many as the class has its kubelets told."""
+        if claim is not None:
+            with contextlib.suppress(NotFound):
+                found = at_once(self.ground.admin.get(HETZNER_NODE_CLASS, claim.spec.node_class_ref.name))
+                return found.spec.max_pods or PODS
+        return PODS
 
     # What others do.
 
