@@ -1,6 +1,7 @@
 """The whole autoscaler in a simulated world whose machines Hetzner's API sells."""
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,14 +10,18 @@ import pytest
 
 from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.api.nodes import NODE
+from growth.providers.catalogues import builtin
 from growth.providers.hetzner import wire
 from growth.providers.hetzner.client import HetznerApi
+from growth.sim.chaos.rates import parse
+from growth.sim.clouds.hetzner import Faults
 from growth.sim.runs import run
 from growth.sim.scenario.generate import generate
 from growth.sim.scenario.model import QUIET_SECONDS, Order, busy_seconds
 from growth.sim.scenario.oddities import claim
 from growth.sim.scenario.vendors import told_for
 from growth.sim.world.hetzner import TOKEN
+from growth.sim.world.hetzner_classes import drawn, sold_to
 from growth.sim.world.world import World
 from tests.simulation.vendors import all_that_is_told, in_world, order
 
@@ -51,6 +56,51 @@ def test_no_promise_is_broken_in_any_weather(seed: int) -> None:
     outcome = run(Order(seed=seed, scenario=scenario, hours=hours, faults="all", quiet_seconds=QUIET_SECONDS))
     assert outcome.violations == (), outcome.violations[0].story
     assert min(outcome.scale_ups, outcome.scale_downs) > 0
+
+
+def test_a_bad_cloud_has_all_that_the_fake_can_do() -> None:
+    """Nothing of it is left out of worlds where everything goes wrong; machines vanish there by the world's own hand."""
+
+    async def body(world: World) -> None:
+        half = world.hetzner
+        assert half is not None
+        await asyncio.sleep(60)
+        half.disturb(parse("all"))
+        assert {name for name, rate in dataclasses.asdict(half.fake.faults).items() if not rate} == {"vanish"}
+        half.disturb({})
+        assert half.fake.faults == Faults()
+
+    in_world("hetzner", body)
+
+
+def test_seeds_try_all_that_a_class_may_ask() -> None:
+    """Each is asked in some worlds and not in others; what can be bought there is known to the judges."""
+    fields = ("placementGroup", "networks", "publicNet", "backups", "maxPods", "locations")
+    classes = [drawn(seed) for seed in range(40)]
+    for field in fields:
+        assert 0 < sum(field in each for each in classes) < len(classes), field
+    assert {field for each in classes for field in each} == {*fields}
+    sold = sold_to({"maxPods": 40, "locations": ["fsn1"]}, builtin("hetzner"))
+    assert {offering.zone for kind in sold.types for offering in kind.offerings} == {"fsn1"}
+    assert {kind.allocatable["pods"] for kind in sold.types} == {40}
+
+
+def test_a_world_buys_machines_as_its_class_says() -> None:
+    """In groups and in the network, backed up and without a public address, where the seed draws it."""
+    spec = {"placementGroup": "Spread", "networks": ["cluster"], "publicNet": {"ipv4": False}, "backups": True}
+
+    async def body(world: World) -> None:
+        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": spec})
+        await asyncio.sleep(300)
+        half = world.hetzner
+        assert half is not None
+        (server,) = half.fake.machines()
+        assert server.group is not None
+        assert server.networks
+        assert server.backups
+        assert server.ipv4 is None
+
+    in_world("hetzner", body, claim("alone"))
 
 
 def test_equal_seeds_repeat_a_run() -> None:

@@ -184,6 +184,18 @@ def test_stuck_servers_can_be_deleted() -> None:
     assert fake.ledger.standing == ()
 
 
+def test_an_order_may_be_blamed_late() -> None:
+    """The purchase is accepted, and an action fails with a code that blames what was ordered; the server stays."""
+    fake, clock = new_fake()
+    fake.faults = Faults(late_refusal=1.0)
+    server = up(fake, clock)
+    (action,) = [each for each in fake.project.actions.values() if each.command == "start_server"]
+    assert action.failed
+    assert action.error is not None
+    assert action.error[0] == "invalid_input"
+    assert [each.server for each in fake.ledger.standing] == [server["id"]]
+
+
 def test_servers_vanish() -> None:
     """Without a word, some minutes after they came up."""
     fake, clock = new_fake()

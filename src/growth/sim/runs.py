@@ -27,8 +27,9 @@ from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
+from growth.sim.world import hetzner_classes
 from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
-from growth.sim.world.world import World, WorldSettings
+from growth.sim.world.world import HETZNER, World, WorldSettings
 
 LOOK_SECONDS: Final = 10.0
 # So long after its end a run has still time to come to rest.
@@ -138,8 +139,13 @@ async def _watch(
 
 def _settings(order: Order) -> WorldSettings:
     growth = read(order.scenario.flags(), {})
+    catalogue = builtin(growth.process.kwok_catalogue)
+    node_class = hetzner_classes.drawn(order.seed) if growth.process.provider == HETZNER else {}
     return WorldSettings(
-        growth=growth, catalogue=builtin(growth.process.kwok_catalogue), replicas=NAMES[: order.replicas]
+        growth=growth,
+        catalogue=hetzner_classes.sold_to(node_class, catalogue) if node_class else catalogue,
+        replicas=NAMES[: order.replicas],
+        node_class=node_class,
     )
 
 

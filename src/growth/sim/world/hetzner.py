@@ -18,6 +18,7 @@ from growth.sim.clouds.hetzner.wire import Refusal
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.seams import Step
 from growth.sim.world.half import CLOUD, CONFIG_MAPS, NEVER_SECONDS, Half, of_the_way, sold_out
+from growth.sim.world.hetzner_classes import NETWORK
 from growth.sim.world.recording import LONG_AFTER, Ground, at_once, record_of, taints_of
 from growth.units import print_micro_time
 
@@ -42,12 +43,27 @@ class HetznerHalf(Half):
             random=SimRandom(ground.kernel.seed, NAME),
             settings=FakeSettings(times=Times(delete=(NEVER_SECONDS, NEVER_SECONDS)), tokens=frozenset({TOKEN})),
         )
+        self.fake.add_network(
+            {
+                "name": NETWORK,
+                "ip_range": "10.0.0.0/16",
+                "subnets": [{"type": "cloud", "network_zone": "eu-central", "ip_range": "10.0.0.0/20"}],
+            }
+        )
         self.fake.project.told.append(self._told)
 
     def disturb(self, rates: Mapping[str, float]) -> None:
         super().disturb(rates)
         error = rates.get("cloud-error", 0.0)
-        self.fake.faults = Faults(**of_the_way(rates), conflict=error / 2, late_failure=error)
+        self.fake.faults = Faults(
+            **of_the_way(rates),
+            conflict=error / 2,
+            unavailable=error,
+            placement=error,
+            late_failure=error,
+            late_refusal=error / 4,
+            stuck=error / 4,
+        )
 
     def cost(self) -> int:
         books, now = self.fake.ledger, self.fake.project.now

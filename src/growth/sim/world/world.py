@@ -73,6 +73,8 @@ class WorldSettings:
     kubelets: KubeletSettings = KUBELETS
     cloud: RegistrarSettings = CLOUD
     registration_delay: str = REGISTRATION_DELAY
+    node_class: Json = dataclasses.field(default_factory=dict)
+    """What the class `default` of a vendor says."""
 
 
 class World:
@@ -151,7 +153,7 @@ class World:
             namespace=NAMESPACE_OF_GROWTH,
             boot=Duration.parse(self.settings.registration_delay).timedelta,
         )
-        node_class: Json = {"metadata": {"name": "default"}, "spec": {}}
+        node_class: Json = {"metadata": {"name": "default"}, "spec": self.settings.node_class}
         if process.provider == HETZNER:
             await self.admin.create(HETZNER_NODE_CLASS, node_class)
             self._vendor = HetznerHalf(ground)

@@ -70,6 +70,10 @@ class HetznerFake(FakeApi):
         assert reply.body is not None
         return int(reply.body["server"]["id"])
 
+    def add_network(self, body: Json) -> None:
+        """Somebody makes a network in the project. Raises `Refusal`."""
+        self._collections["networks"].created(body)
+
     def spend(self, calls: int) -> None:
         self._bucket.spend(self._clock.now(), calls=calls)
 

@@ -19,6 +19,8 @@ class Faults(CallFaults):
     """422 placement_error although there is room."""
     late_failure: float = 0.0
     """An action of a new server fails while it runs; the server stays and is billed."""
+    late_refusal: float = 0.0
+    """The same, and what was ordered is blamed for it."""
     stuck: float = 0.0
     """The actions of a new server never end, until it is deleted."""
     vanish: float = 0.0

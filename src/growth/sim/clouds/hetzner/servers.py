@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -41,7 +41,8 @@ _LATE: Final = (
     ("server_error", "the action failed"),
     ("timeout", "the action took too long"),
 )
-LATE_CODES: Final = frozenset(code for code, _ in _LATE)
+_LATE_REFUSAL: Final = ("invalid_input", "invalid input in field 'networks'")
+LATE_CODES: Final = frozenset(code for code, _ in (*_LATE, _LATE_REFUSAL))
 _FIELDS: Final = frozenset(
     {
         "name",
@@ -136,7 +137,7 @@ class Servers:
         # All are drawn for every purchase, so that one rate shifts no other.
         unavailable, placement = self._chance(self.faults.unavailable), self._chance(self.faults.placement)
         late, stuck = self._chance(self.faults.late_failure), self._chance(self.faults.stuck)
-        vanish = self._chance(self.faults.vanish)
+        vanish, refusal = self._chance(self.faults.vanish), self._chance(self.faults.late_refusal)
         if any(server.name == order.name for server in project.servers.values()):
             raise taken("name", "server name is already used")
         admitted(len(project.servers), project.limits.servers, "servers")
@@ -148,7 +149,8 @@ class Servers:
             raise Refusal(412, "resource_unavailable", "error during placement: no capacity for this server type")
         offer = project.market.buy(order.type, order.location, project.now)
         server = self._new(order, offer)
-        actions = self._set_up(server, order, fails=self._late() if late else None, stuck=stuck)
+        codes = (*(_LATE if late else ()), *((_LATE_REFUSAL,) if refusal else ()))
+        actions = self._set_up(server, order, fails=self._late(codes) if codes else None, stuck=stuck)
         if vanish:
             self._project.later(
                 project.now + dt.timedelta(seconds=self._random.uniform(*self._times.vanish)),
@@ -388,5 +390,5 @@ class Servers:
     def _chance(self, rate: float) -> bool:
         return self._random.uniform(0.0, 1.0) < rate
 
-    def _late(self) -> tuple[int, tuple[str, str]]:
-        return self._random.choice((0, 1, 2)), self._random.choice(_LATE)
+    def _late(self, codes: Sequence[tuple[str, str]]) -> tuple[int, tuple[str, str]]:
+        return self._random.choice((0, 1, 2)), self._random.choice(codes)
