@@ -206,7 +206,7 @@ def test_servers_vanish() -> None:
 
 
 def test_what_is_half_done_is_done() -> None:
-    """The answer is a proxy's page, and the server is there."""
+    """The answer is a proxy's page, and the server is there; the journal says both."""
     fake, _ = new_fake()
     fake.faults = Faults(half_done=1.0)
     answer, _seconds = fake.handle(
@@ -214,6 +214,7 @@ def test_what_is_half_done_is_done() -> None:
     )
     assert (answer.status, answer.headers["content-type"]) == (504, "text/html")
     assert len(fake.ledger.standing) == 1
+    assert [(each.status, each.done) for each in fake.calls] == [(504, True)]
 
 
 def test_a_lost_request_is_not_done() -> None:

@@ -12,7 +12,7 @@ import email.utils
 import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from growth.sim.clouds.ledger import Ledger
 from growth.sim.ports import Answer, Request
 
 H = TypeVar("H")
+# What comes for a call that was performed and whose answer something in between did not wait for.
+HALF_DONE: Final = Page(504)
 # By method and by the pattern of the path below the API's base.
 Routes = Mapping[tuple[str, str], H]
 
@@ -140,11 +142,13 @@ class FakeApi(abc.ABC):
             return html.answer(), fate.seconds
         if asked.writes:
             self._estate.validate()
-        note(0 if fate.lost_answer else reply.status)
         if fate.lost_answer:
+            note(0)
             raise Dropped(done=True)
         if fate.half_done:
-            return Page(504).answer(), fate.seconds
+            note(HALF_DONE.status)
+            return HALF_DONE.answer(), fate.seconds
+        note(reply.status)
         return self._answer(asked, reply.status, reply.body, headers), fate.seconds
 
     def _admit(self, asked: Asked, fate: Fate) -> None:
