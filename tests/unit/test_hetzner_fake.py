@@ -367,7 +367,7 @@ def test_what_only_a_fake_has() -> None:
             root = url.removesuffix("/v1")
 
             def call(method: str, path: str, body: Any = None) -> Any:
-                data = None if body is None else json.dumps(body).encode()
+                data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
                 request = urllib.request.Request(f"{root}/fake/{path}", data, method=method)
                 try:
                     with urllib.request.urlopen(request) as answer:
@@ -394,5 +394,17 @@ def test_what_only_a_fake_has() -> None:
             assert (await calls("PUT", "stock", {"cx99@fsn1": 1}))[0] == 422
             assert (await calls("PUT", "faults", {"none-such": 1}))[0] == 422
             assert (await calls("GET", "nothing"))[0] == 404
+            for path, body in (
+                *(("stock", {"cx33@fsn1": 7, "cx23@fsn1": number}) for number in ("abc", -3, 1.5, True, [])),
+                *(("token", {"readonly": word}) for word in ("false", 0, None)),
+                *(("faults", {"slow": rate}) for rate in (None, True, "often", 2)),
+                ("stock", []),
+                ("stock", b"{"),
+            ):
+                assert (await calls("PUT", path, body))[0] == 422, (path, body)
+            for number in (None, -1, "many", 0.5, True):
+                assert (await calls("POST", "spend", {"calls": number}))[0] == 422, number
+            assert fake.market.left("cx33", "fsn1") is None, "what is half wrong is not done by half"
+            assert fake.readonly
 
     asyncio.run(main())

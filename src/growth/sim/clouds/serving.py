@@ -45,14 +45,18 @@ class Control(abc.ABC, Generic[F]):
             case "GET", "calls":
                 return 200, {"calls": [msgspec.to_builtins(each) for each in self.fake.calls]}
             case "PUT", "stock":
-                for place, number in body.items():
+                numbers = {place: None if number is None else _number(place, number) for place, number in body.items()}
+                for place, number in numbers.items():
                     self.stock(place, number)
             case "PUT", "faults":
                 self.faults(",".join(f"{name}={rate}" for name, rate in body.items()))
             case "PUT", "token":
-                self.fake.readonly = bool(body.get("readonly"))
+                readonly = body.get("readonly", False)
+                if readonly is not True and readonly is not False:
+                    raise ValueError(f"readonly is true or false, not {readonly!r}")
+                self.fake.readonly = readonly
             case "POST", "spend":
-                self.fake.spend(int(body.get("calls", 0)))
+                self.fake.spend(_number("calls", body.get("calls", 0)))
             case _:
                 return 404, {"error": "there is no such thing here"}
         return 200, {}
@@ -84,6 +88,12 @@ class Control(abc.ABC, Generic[F]):
     @abc.abstractmethod
     def faults(self, text: str) -> None:
         """From now on, `NAME=RATE,…`."""
+
+
+def _number(what: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{what} is a whole number of 0 or more, not {value!r}")
+    return value
 
 
 @contextlib.asynccontextmanager
@@ -127,9 +137,12 @@ async def _answer(fake: FakeApi, request: web.Request) -> web.StreamResponse:
 
 
 async def _controlled(control: Control[F], request: web.Request) -> web.StreamResponse:
-    body: Json = msgspec.json.decode(await request.read() or b"{}", type=dict[str, Any])
+    raw = await request.read() or b"{}"
     try:
+        body: Json = msgspec.json.decode(raw, type=dict[str, Any])
         status, told = control.answer(request.method, request.path.removeprefix(CONTROL), body)
+    except msgspec.DecodeError as error:
+        status, told = 422, {"error": f"the body is no object of JSON: {error}"}
     except ValueError as error:
         status, told = 422, {"error": str(error)}
     return web.Response(status=status, body=msgspec.json.encode(told), content_type="application/json")
