@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -149,8 +149,8 @@ class Servers:
             raise Refusal(412, "resource_unavailable", "error during placement: no capacity for this server type")
         offer = project.market.buy(order.type, order.location, project.now)
         server = self._new(order, offer)
-        codes = (*(_LATE if late else ()), *((_LATE_REFUSAL,) if refusal else ()))
-        actions = self._set_up(server, order, fails=self._late(codes) if codes else None, stuck=stuck)
+        fails = self._late() if late else (self._step(), _LATE_REFUSAL) if refusal else None
+        actions = self._set_up(server, order, fails=fails, stuck=stuck)
         if vanish:
             self._project.later(
                 project.now + dt.timedelta(seconds=self._random.uniform(*self._times.vanish)),
@@ -390,5 +390,8 @@ class Servers:
     def _chance(self, rate: float) -> bool:
         return self._random.uniform(0.0, 1.0) < rate
 
-    def _late(self, codes: Sequence[tuple[str, str]]) -> tuple[int, tuple[str, str]]:
-        return self._random.choice((0, 1, 2)), self._random.choice(codes)
+    def _late(self) -> tuple[int, tuple[str, str]]:
+        return self._step(), self._random.choice(_LATE)
+
+    def _step(self) -> int:
+        return self._random.choice((0, 1, 2))
