@@ -314,6 +314,21 @@ def _hetzner() -> list[tuple[str, Json, str]]:
             node_class(inventory=[{"name": "a", "serverType": "b"}]),
             "spec.inventory[0].serverNumber",
         ),
+        *(
+            (
+                f"machine with a wrong {field}",
+                node_class(inventory=[{**machine, field: value}]),
+                f"spec.inventory[0].{at}",
+            )
+            for field, value, at in (
+                ("serverType", "AX 41", "serverType"),
+                ("architecture", "sparc", "architecture"),
+                ("monthlyPrice", "-1", "monthlyPrice"),
+                ("monthlyPrice", "46 EUR", "monthlyPrice"),
+                ("capacity", {"cpu": "many"}, "capacity.cpu"),
+                ("location", "", "location"),
+            )
+        ),
         ("machine twice", node_class(inventory=[machine, machine]), "spec.inventory[1]"),
         ("SSH key that is neither number nor name", node_class(sshKeys=[1.5]), "spec.sshKeys[0]"),
     ]

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from growth.api import names
 from growth.api.clouds import CloudUnavailable, InsufficientCapacity, MachineNotFound
 from growth.api.core import CONFIG_MAP
+from growth.api.instance_types import InstanceType
 from growth.sim.clouds.hetzner import Faults
 from tests.hetzner_provider import HOME, HetznerWorld, claim, in_hetzner, launched
 
@@ -43,6 +45,38 @@ def test_a_machine_is_booked_for_one_claim_and_given_back_with_it() -> None:
         assert world.bought == []
 
     in_hetzner(body, node_class=CLASS)
+
+
+def test_a_machine_of_any_type_is_booked_where_its_entry_says_what_it_is() -> None:
+    """Its size, its architecture, its place and its price are the entry's; after a restart they are told as before."""
+    size = {"cpu": "12", "memory": "64Gi", "ephemeral-storage": "1T"}
+    entry = {"serverType": "AX41-NVMe", "capacity": size, "architecture": "amd64", "monthlyPrice": "62.40"}
+    places = {21: "hel1", 22: "fsn1"}
+    machines = [
+        {**entry, "name": f"ax-{number}", "serverNumber": number, "location": place} for number, place in places.items()
+    ]
+
+    async def body(world: HetznerWorld) -> None:
+        async def kind() -> InstanceType:
+            (found,) = [each for each in (await world.provider.catalogue()).of_classes["default"] if each.owned]
+            return found
+
+        sold = await kind()
+        assert (sold.name, sold.labels[names.ARCH_LABEL]) == ("ax41-nvme", ("amd64",))
+        assert (sold.capacity["cpu"], sold.capacity["memory"], sold.capacity["pods"]) == (12_000, 64 << 30, 110)
+        assert sold.allocatable["memory"] < sold.capacity["memory"]
+        assert [(each.zone, each.price) for each in sold.offerings] == [("fsn1", 100_000_000), ("hel1", 100_000_000)]
+        made = await world.provider.create(claim("one", "ax41-nvme", zones=("hel1",)))
+        assert (made.provider_id, made.zone, made.capacity) == ("hrobot://21", "hel1", sold.capacity)
+        assert made.allocatable == sold.allocatable
+        assert made.labels[names.ARCH_LABEL] == "amd64"
+        assert await world.new_provider().get(made.provider_id) == made
+        assert [(each.zone, each.available) for each in (await kind()).offerings] == [("fsn1", True), ("hel1", False)]
+        with pytest.raises(InsufficientCapacity):
+            await world.provider.create(claim("two", "ax41-nvme", zones=("hel1",)))
+        assert world.bought == []
+
+    in_hetzner(body, node_class={"inventory": machines})
 
 
 def test_concurrent_claims_share_the_machines_out() -> None:

@@ -338,7 +338,27 @@ def test_machines_are_made_with_what_the_class_names() -> None:
         ({"publicNet": {"ipv4": False, "ipv6": False}}, "private network"),
         ({"labels": {"a b": "c"}}, "no key that Hetzner takes"),
         ({"userData": {"mode": "k3s", "secretRef": {"name": "gone"}}}, "no Secret gone"),
-        ({"inventory": [{"name": "a", "serverNumber": 1, "serverType": "AX41"}]}, "size of AX41 .a. is not known"),
+        (
+            {"inventory": [{"name": "a", "serverNumber": 1, "serverType": "AX41", "location": "hel1"}]},
+            r"a AX41 .a. is and costs is not known: give its capacity .cpu, memory, ephemeral-storage., architecture, monthlyP",
+        ),
+        (
+            {"inventory": [{"name": "a", "serverNumber": 1, "serverType": "GEX44", "capacity": {"cpu": "0"}}]},
+            r"GEX44 .a. is and costs is not known: give its capacity .cpu.",
+        ),
+        (
+            {"inventory": [{"name": "a", "serverNumber": 1, "serverType": "CX33"}]},
+            "CX33 .a. is a type of Hetzner Cloud",
+        ),
+        (
+            {
+                "inventory": [
+                    {"name": "a", "serverNumber": 1, "serverType": "GEX44"},
+                    {"name": "b", "serverNumber": 2, "serverType": "GEX44", "monthlyPrice": "200"},
+                ]
+            },
+            "a and b are both GEX44, and differ",
+        ),
         (
             {"inventory": [{"name": name, "serverNumber": 1, "serverType": "GEX44"} for name in "ab"]},
             "machine 1 is listed twice",

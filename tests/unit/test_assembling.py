@@ -587,6 +587,15 @@ def test_a_node_class_says_where_machines_may_be_bought() -> None:
         assert {offering.zone for kind in pool.instance_types for offering in kind.offerings} <= {"hel1"}
 
 
+def test_machines_that_people_own_stand_where_they_stand() -> None:
+    """The locations of their class are those where others are bought."""
+    reference = {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "here"}
+    there = {**node_class(reference), "spec": {"locations": ["hel1"]}}
+    using = growth_pool("p", nodeClassRef=reference, serverTypes=[{"name": "GEX44", "max": 1}])
+    (kind,) = only_pool(using, there, cloud="hetzner").instance_types
+    assert [offering.zone for offering in kind.offerings] == ["fsn1"]
+
+
 HETZNER = {"group": "growth.dev", "kind": "HetznerNodeClass", "name": "here"}
 LINODE = {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "here"}
 

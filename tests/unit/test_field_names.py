@@ -207,7 +207,7 @@ FACTS: dict[Kind[Any], set[str]] = {
         *paths("spec.publicNet", "ipv4 ipv6"),
         *paths("spec.userData", "mode secretRef cloudProvider"),
         *paths("spec.userData.secretRef", "name"),
-        *paths("spec.inventory", "name serverNumber serverType"),
+        *paths("spec.inventory", "name serverNumber serverType capacity architecture location monthlyPrice"),
         *paths("status", "learnedTypes"),
         *paths("status.learnedTypes", "name hash capacity allocatable"),
         *STATUS,

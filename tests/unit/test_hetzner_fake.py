@@ -394,13 +394,14 @@ def test_what_only_a_fake_has() -> None:
             assert (await calls("PUT", "stock", {"cx99@fsn1": 1}))[0] == 422
             assert (await calls("PUT", "faults", {"none-such": 1}))[0] == 422
             assert (await calls("GET", "nothing"))[0] == 404
-            for path, body in (
+            wrong: list[tuple[str, Any]] = [
                 *(("stock", {"cx33@fsn1": 7, "cx23@fsn1": number}) for number in ("abc", -3, 1.5, True, [])),
                 *(("token", {"readonly": word}) for word in ("false", 0, None)),
                 *(("faults", {"slow": rate}) for rate in (None, True, "often", 2)),
                 ("stock", []),
                 ("stock", b"{"),
-            ):
+            ]
+            for path, body in wrong:
                 assert (await calls("PUT", path, body))[0] == 422, (path, body)
             for number in (None, -1, "many", 0.5, True):
                 assert (await calls("POST", "spend", {"calls": number}))[0] == 422, number

@@ -147,7 +147,7 @@ def test_nodes_that_allow_more_pods_than_their_class_change_nothing() -> None:
     """The class says how many at most, whatever a kubelet that nobody told says; one that allows fewer is believed."""
     sold = catalogue([server_type("cx33")], PRICING, now=NOW)
     for reported, reckoned in (("110", 30), ("20", 20)):
-        spec = {"publicNet": {"ipv4": False}, "maxPods": 30}
+        spec: dict[str, Any] = {"publicNet": {"ipv4": False}, "maxPods": 30}
         size = {"cpu": "4", "memory": "7900Mi", "pods": reported}
         learned = {"name": "cx33", "hash": hash_of(node_class(**spec).spec), "capacity": size, "allocatable": size}
         made = node_class({"learnedTypes": [learned]}, **spec)

@@ -115,7 +115,29 @@ class HetznerInventoryMachine(Struct, frozen=True):
 
     name: Annotated[str, Schema("The machine's name, and its Node's.", min_length=1, max_length=63)]
     server_number: Annotated[int, Schema("Its number at Hetzner Robot.", format="int64", minimum=1)]
-    server_type: Annotated[str, Schema("Its type, such as GEX44.", min_length=1, max_length=63)]
+    server_type: Annotated[
+        str,
+        Schema(
+            "Its type, such as GEX44 or AX41-NVMe.",
+            min_length=1,
+            max_length=63,
+            pattern=r"^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$",
+        ),
+    ]
+    capacity: Annotated[
+        ResourceList,
+        Schema("What it has: cpu, memory, ephemeral-storage, and devices. Of GEX44 it is known.", max_properties=32),
+    ] = {}
+    architecture: Annotated[str | None, Schema("Its processor's; of GEX44 it is known.", enum=("amd64", "arm64"))] = (
+        None
+    )
+    location: Annotated[str | None, Schema("Where it stands, such as fsn1.", min_length=1, max_length=63)] = None
+    monthly_price: Annotated[
+        str | None,
+        Schema(
+            "What it costs a month, in EUR, net; of GEX44 the list price is known.", pattern=r"^\d{1,9}(\.\d{1,9})?$"
+        ),
+    ] = None
 
 
 class HetznerNodeClassSpec(Struct, frozen=True):

@@ -62,7 +62,10 @@ class Market:
         if not known.zones:
             return types
         return tuple(
-            dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
+            # Machines that people own stand where they stand: the class says where others are bought.
+            kind
+            if kind.owned
+            else dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
             for kind in types
         )
 

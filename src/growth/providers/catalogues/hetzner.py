@@ -4,13 +4,16 @@ The prices of CCX53, CCX63, CAX21 and of the dedicated GEX44 are not published f
 neighbours in the list. An hour costs the month divided by 624, as Hetzner bills.
 """
 
+import dataclasses
 import functools
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
 from growth.units.money import Money
+from growth.units.resources import Amounts
 
 CLOUD: Final = "hetzner"
 CURRENCY: Final = "EUR"
@@ -80,30 +83,38 @@ def _type(
     locations: tuple[str, ...] = LOCATIONS,
 ) -> InstanceType:
     cores, memory_gib, disk_gb, monthly = figures
-    memory = memory_gib << 30
+    capacity = {
+        "cpu": 1000 * cores,
+        "memory": memory_gib << 30,
+        "pods": PODS,
+        "ephemeral-storage": disk_gb * 10**9,
+        **(devices or {}),
+    }
     cap = Money.parse(Decimal(monthly), CURRENCY)
-    price = cap.divided(HOURS_BILLED).nano
+    made = owned_type(name, capacity, architecture=architecture, locations=locations, monthly=cap)
+    return dataclasses.replace(made, owned=name in DEDICATED)
+
+
+def owned_type(
+    name: str, capacity: Amounts, *, architecture: str, locations: Sequence[str], monthly: Money
+) -> InstanceType:
+    """A type of machines that people own and that cost so much a month."""
+    memory, price = capacity["memory"], monthly.divided(HOURS_BILLED).nano
     return InstanceType(
         name=name,
         labels={names.ARCH_LABEL: (architecture,), names.OS_LABEL: ("linux",)},
-        capacity={
-            "cpu": 1000 * cores,
-            "memory": memory,
-            "pods": PODS,
-            "ephemeral-storage": disk_gb * 10**9,
-            **(devices or {}),
-        },
+        capacity=capacity,
         offerings=tuple(
             Offering(
                 location,
                 names.ON_DEMAND,
                 price,
                 labels={names.REGION_LABEL: (location,), CSI_LOCATION_LABEL: (location,)},
-                billing=Billing(HOUR_SECONDS, cap.nano),
+                billing=Billing(HOUR_SECONDS, monthly.nano),
             )
             for location in locations
         ),
         overhead={"cpu": CPU_KEPT, "memory": memory - memory * MEMORY_LEFT_PERCENT // 100},
         volume_limits=VOLUME_LIMITS,
-        owned=name in DEDICATED,
+        owned=True,
     )

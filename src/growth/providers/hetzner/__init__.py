@@ -11,7 +11,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     readiness   what keeps machines of a node class from being made
     groups      placement groups, counted, ten machines each
     machines    machines of this cluster, listed once for all who ask
-    buying      how a claim gets its machine; inventory: dedicated machines that people own
+    buying      how a claim gets its machine; inventory: dedicated machines that people own; owned: what they are
     provider    `CloudProvider`
     keeper      the node classes' status, and placement groups
     standin     the kubelets of machines that a fake sells

@@ -2,13 +2,14 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from growth.api.nodeclasses import HetznerNodeClass, HetznerNodeClassSpec
-from growth.providers.catalogues.hetzner import DEDICATED
+from growth.api.nodeclasses import HetznerInventoryMachine, HetznerNodeClass, HetznerNodeClassSpec
+from growth.providers.catalogues import hetzner as listed
+from growth.providers.hetzner import owned
 from growth.providers.learning import Sizes, sizes
 from growth.providers.nodeclasses import Problem
 from growth.units.resources import Amounts
@@ -20,6 +21,9 @@ DEFAULT_IMAGE: Final = "ubuntu-24.04"
 LABEL_CHARACTERS: Final = 63
 _PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?", re.ASCII)
+
+# Names that no machine which people own may have.
+CLOUD_TYPES: Final = frozenset({kind.name for kind in listed.catalogue().types} | set(listed.SUCCESSORS))
 
 # Reasons of the condition ValidationSucceeded.
 INVALID_LABELS: Final = "InvalidLabels"
@@ -90,20 +94,32 @@ def problems(spec: HetznerNodeClassSpec) -> Iterator[Problem]:
             NO_IMAGE,
             "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image",
         )
+    for told in _of_inventory(spec.inventory):
+        yield Problem(INVALID_INVENTORY, f"spec.inventory: {told}")
+
+
+def _of_inventory(machines: Sequence[HetznerInventoryMachine]) -> Iterator[str]:
     numbers: set[int] = set()
-    for machine in spec.inventory:
-        if machine.server_type.lower() not in DEDICATED:
-            known = ", ".join(sorted(name.upper() for name in DEDICATED))
-            yield Problem(
-                INVALID_INVENTORY,
-                f"spec.inventory: the size of {machine.server_type} ({machine.name}) is not known: list only {known}",
-            )
+    first: dict[str, tuple[str, owned.Figures]] = {}
+    for machine in machines:
+        kind = machine.server_type
         if machine.server_number in numbers:
-            yield Problem(
-                INVALID_INVENTORY,
-                f"spec.inventory: machine {machine.server_number} is listed twice: remove one of them",
-            )
+            yield f"machine {machine.server_number} is listed twice: remove one of them"
         numbers.add(machine.server_number)
+        if kind.lower() in CLOUD_TYPES:
+            yield f"{kind} ({machine.name}) is a type of Hetzner Cloud: give the type of the machine that you own"
+            continue
+        found = owned.figures(machine)
+        if found is None:
+            missing = ", ".join(owned.lacking(machine))
+            yield f"what a {kind} ({machine.name}) is and costs is not known: give its {missing}"
+            continue
+        other, alike = first.setdefault(found.name, (machine.name, found))
+        if alike.of_type != found.of_type:
+            yield (
+                f"{other} and {machine.name} are both {kind}, and differ in capacity, architecture or price: give one of"
+                " them a serverType of its own"
+            )
 
 
 def _label_key(key: str) -> bool:

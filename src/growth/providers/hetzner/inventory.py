@@ -7,21 +7,24 @@ that names its claim, so a repeated purchase finds the first.
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from growth.api import names
 from growth.api.clouds import CloudMachine, InvariantViolation, MachineNotFound
 from growth.api.core import CONFIG_MAP, ConfigMap
-from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim
 from growth.api.nodeclasses import HetznerInventoryMachine, HetznerNodeClass
 from growth.kube.api import Api
 from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.whole import every
 from growth.providers import numbered
-from growth.providers.catalogues import hetzner as listed
 from growth.providers.choice import Choice
+from growth.providers.hetzner.owned import figures
+from growth.units.errors import QuantityError
+from growth.units.resources import Amounts, amounts, quantities
 
 # As Hetzner's cloud controller manager calls them.
 SCHEME: Final = "hrobot://"
@@ -68,7 +71,10 @@ class Inventory:
                 return known
             booked = {each.number for each in await self.bookings()}
             for machine in node_class.spec.inventory:
-                if machine.server_type.lower() != option.type.name or machine.server_number in booked:
+                known_of_it = figures(machine)
+                if known_of_it is None or machine.server_number in booked:
+                    continue
+                if (known_of_it.name, known_of_it.location) != (option.type.name, option.offering.zone):
                     continue
                 try:
                     made = await self._api.create(
@@ -111,6 +117,9 @@ class Inventory:
                 "machine": machine.name,
                 "serverType": option.type.name,
                 "zone": option.offering.zone,
+                "architecture": option.labels.get(names.ARCH_LABEL, ""),
+                "capacity": _written(option.type.capacity),
+                "allocatable": _written(option.type.allocatable),
             },
         }
 
@@ -119,59 +128,48 @@ def number_of(provider_id: str) -> int | None:
     return numbered.number_of(provider_id, scheme=SCHEME)
 
 
-def known_types() -> Mapping[str, InstanceType]:
-    """Dedicated types whose size is known."""
-    return {kind.name: kind for kind in listed.catalogue(dedicated=True).types if kind.owned}
-
-
-def owned_types(machines: Iterable[HetznerInventoryMachine], booked: Collection[int]) -> tuple[InstanceType, ...]:
-    """The types of the machines, to be had as long as one of them is free."""
-    free: dict[str, int] = {}
-    for machine in machines:
-        name = machine.server_type.lower()
-        free[name] = free.get(name, 0) + (machine.server_number not in booked)
-    known = known_types()
-    return tuple(
-        dataclasses.replace(
-            known[name],
-            offerings=tuple(dataclasses.replace(each, available=count > 0) for each in known[name].offerings),
-        )
-        for name, count in sorted(free.items())
-        if name in known
-    )
-
-
 def _read(item: ConfigMap) -> Booking | None:
     """None where somebody wrote something else into it: such a machine stays booked by its name."""
     data = item.data
-    number = item.metadata.name.removeprefix(PREFIX)
-    kind = known_types().get(data.get("serverType", ""))
-    if not number.isdigit() or kind is None:
+    number, kind = item.metadata.name.removeprefix(PREFIX), data.get("serverType", "")
+    if not number.isdigit() or not kind:
         return None
-    zone = data.get("zone", "")
-    labels = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
+    zone, architecture = data.get("zone", ""), data.get("architecture", "")
     return Booking(
         number=int(number),
         claim=data.get("claim", ""),
         claim_uid=data.get("claimUID", ""),
-        type=kind.name,
+        type=kind,
         uid=item.metadata.uid,
         machine=CloudMachine(
             provider_id=f"{SCHEME}{number}",
             claim=data.get("claim", ""),
             claim_uid=data.get("claimUID", ""),
-            instance_type=kind.name,
+            instance_type=kind,
             zone=zone,
             capacity_type=names.ON_DEMAND,
             labels={
-                **labels,
-                names.INSTANCE_TYPE_LABEL: kind.name,
+                **({names.ARCH_LABEL: architecture} if architecture else {}),
+                names.OS_LABEL: "linux",
+                names.INSTANCE_TYPE_LABEL: kind,
                 names.ZONE_LABEL: zone,
                 names.REGION_LABEL: zone,
                 names.CAPACITY_TYPE_LABEL: names.ON_DEMAND,
             },
-            capacity=kind.capacity,
-            allocatable=kind.allocatable,
+            capacity=_size(data.get("capacity", "")),
+            allocatable=_size(data.get("allocatable", "")),
             created=item.metadata.creation_timestamp,
         ),
     )
+
+
+def _written(size: Amounts) -> str:
+    return msgspec.json.encode(quantities(size), order="sorted").decode()
+
+
+def _size(text: str) -> Amounts:
+    """As it was written; nothing where that cannot be read: it is not known then."""
+    try:
+        return amounts(msgspec.json.decode(text or "{}", type=dict[str, str]))
+    except (msgspec.DecodeError, QuantityError):
+        return {}

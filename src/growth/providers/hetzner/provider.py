@@ -36,8 +36,9 @@ from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.completing import Completing, Deletions
 from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.hetzner.groups import Groups
-from growth.providers.hetzner.inventory import Inventory, owned_types
+from growth.providers.hetzner.inventory import Inventory
 from growth.providers.hetzner.machines import Machines
+from growth.providers.hetzner.owned import owned_types
 from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import image_of, shown
 from growth.providers.hetzner.wire import Server
