@@ -403,8 +403,8 @@ def test_what_only_a_fake_has() -> None:
             ]
             for path, body in wrong:
                 assert (await calls("PUT", path, body))[0] == 422, (path, body)
-            for number in (None, -1, "many", 0.5, True):
-                assert (await calls("POST", "spend", {"calls": number}))[0] == 422, number
+            for calls_spent in (None, -1, "many", 0.5, True):
+                assert (await calls("POST", "spend", {"calls": calls_spent}))[0] == 422, calls_spent
             assert fake.market.left("cx33", "fsn1") is None, "what is half wrong is not done by half"
             assert fake.readonly
 
