@@ -1,6 +1,7 @@
 """What a NodePool says of itself: conditions, what it has, and the hash by which its machines are recognised."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -81,6 +82,45 @@ def test_a_large_pool_is_counted_a_few_machines_at_a_time(monkeypatch: pytest.Mo
     on_stage(body)
     assert sum(seen) >= 450
     assert max(seen) <= 200
+
+
+def test_a_pool_that_names_types_that_ended_is_told_their_successors() -> None:
+    """For as long as it names them: False where nothing else can be bought, True with the reason where something can; a type
+    that ends while the pool is there is told too.
+    """
+    successors = {"cx32": TYPE}
+
+    async def body(stage: Stage) -> list[str]:
+        await stage.add_class()
+        await stage.start(Pools(stage.env))
+        seen = []
+
+        async def names_types(*types: str) -> None:
+            wanted = [{"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)}]
+            await stage.admin.patch(NODE_POOL, "default", {"spec": {"template": {"spec": {"requirements": wanted}}}})
+            await asyncio.sleep(6)
+            await look()
+
+        async def look() -> None:
+            pool = await stage.pool()
+            said = told(pool).get("ServerTypesOrderable", "")
+            seen.append(f"{said}: {condition(pool, 'ServerTypesOrderable').message}" if said else "")
+
+        await stage.add_pool()
+        await names_types(TYPE, "cx32")
+        assert stage.env.state.catalogue is not None
+        stage.env.state.catalogue = dataclasses.replace(stage.env.state.catalogue, successors=successors)
+        await asyncio.sleep(300)
+        await look()
+        await names_types("cx32")
+        (event,) = await stage.events(names.NO_COMPATIBLE_INSTANCE_TYPES)
+        assert f"use {TYPE}" in event.message
+        await names_types(TYPE)
+        assert told(await stage.pool())["Ready"] == "True"
+        return seen
+
+    ended = f"spec.template.spec.requirements: cx32 can no longer be ordered from kwok: use {TYPE}"
+    assert on_stage(body).value == ["", f"True NoLongerOrderable: {ended}", f"False NoLongerOrderable: {ended}", ""]
 
 
 def test_a_pool_follows_its_node_class() -> None:

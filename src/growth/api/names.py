@@ -156,9 +156,13 @@ NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
 REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
+# --- Conditions: pools of both APIs
+
+SERVER_TYPES_ORDERABLE: Final = "ServerTypesOrderable"  # of Karpenter's only where one of the types has ended
+NO_LONGER_ORDERABLE: Final = "NoLongerOrderable"
+
 # --- Conditions: pools of growth.dev
 
-SERVER_TYPES_ORDERABLE: Final = "ServerTypesOrderable"
 ONE_ARCHITECTURE: Final = "OneArchitecture"
 
 # --- Conditions: NodeClaim

@@ -21,7 +21,6 @@ from growth.cluster.pricing import by_name
 from growth.units import print_time
 
 UNKNOWN_SERVER_TYPE: Final = "UnknownServerType"
-NO_LONGER_ORDERABLE: Final = "NoLongerOrderable"
 SEVERAL_ARCHITECTURES: Final = "SeveralArchitectures"
 NAME_TOO_LONG: Final = "NameTooLong"
 NOT_SERVED: Final = "NodeClassNotServed"
@@ -156,7 +155,7 @@ def _tell_types(draft: Json, pool: GrowthPool, catalogue: Catalogue, *, now: dt.
     missing = [each for each in pool.spec.server_types if each.name.lower() not in sold]
     message = "; ".join(_missing(each, catalogue) for each in missing)
     outlived = any(each.name.lower() in catalogue.successors for each in missing)
-    reason = NO_LONGER_ORDERABLE if outlived else UNKNOWN_SERVER_TYPE if missing else ""
+    reason = names.NO_LONGER_ORDERABLE if outlived else UNKNOWN_SERVER_TYPE if missing else ""
     status = FALSE if len(missing) == len(pool.spec.server_types) else TRUE
     set_condition(draft, names.SERVER_TYPES_ORDERABLE, status=status, reason=reason, message=message, now=now)
 

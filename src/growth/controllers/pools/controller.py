@@ -18,7 +18,7 @@ from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.pools import status
 from growth.controllers.pools.metrics import METRICS, read_gauges
-from growth.controllers.pools.selling import sold
+from growth.controllers.pools.selling import ended, named, sold
 from growth.controllers.pools.status import Facts, NodeClass
 from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
@@ -39,6 +39,8 @@ _log = logger("nodepool")
 QUIET_SECONDS: Final = 5.0
 # Another autoscaler may serve the pool's kind of class; one that does has told of itself by then.
 UNSERVED_SECONDS: Final = 60.0
+# A type that a pool names may end while nothing else happens to the pool.
+ENDED_SECONDS: Final = 300.0
 NODE_CLASS_UNKNOWN: Final = "NodeClassUnknown"
 _PAGE: Final = 500
 
@@ -154,6 +156,8 @@ class Pools:
             nodes=nodes,
             health=self._verdict(pool, node_class),
             in_place=sizing.why_in_place(pool),
+            ended=None if state.catalogue is None else ended(pool, state.catalogue),
+            buys=state.catalogue is None or sold(pool, state.catalogue.types),
         )
 
     def _class_of(self, uses: NodeClassReference) -> tuple[NodeClass | None, bool]:
@@ -236,17 +240,19 @@ class Pools:
         catalogue, meta = self._env.state.catalogue, pool.metadata
         if catalogue is None:
             return UNSERVED_SECONDS  # the cloud has not told yet
+        again = ENDED_SECONDS if named(pool) else None
         if self._told_unsold.get(meta.uid) == meta.generation or problems(pool) or sold(pool, catalogue.types):
-            return None
+            return again
         self._told_unsold[meta.uid] = meta.generation
+        over = ended(pool, catalogue)
         self._env.events.event(
             regarding(NODE_POOL, meta),
             names.NO_COMPATIBLE_INSTANCE_TYPES,
             f"none of the {len(catalogue.types)} types of {catalogue.cloud} has what spec.template.spec.requirements ask"
-            " for: nothing can be bought from this pool; change the requirements",
+            f" for: nothing can be bought from this pool; change the requirements{f' ({over})' if over else ''}",
             type=WARNING,
         )
-        return None
+        return again
 
     def _complain_of_class(self, pool: NodePool) -> float | None:
         """One event, unless somebody else serves the pool; when to look again."""

@@ -43,7 +43,8 @@ class Facts:
     """What is known of a pool. `node_class` None: it does not exist; `classes_known` False: nobody can say.
 
     `paused` says why nothing is bought or disrupted; `health` is None where nothing is known of its last machines.
-    `in_place` says why drifted machines go before others are bought.
+    `in_place` says why drifted machines go before others are bought. `ended` says which types that it names can no longer be
+    ordered; None: nobody knows what is sold. `buys`: there is something that can be.
     """
 
     problems: Sequence[str]
@@ -54,6 +55,8 @@ class Facts:
     nodes: int
     health: Verdict | None
     in_place: str = ""
+    ended: str | None = ""
+    buys: bool = True
 
 
 def held(claims: Iterable[tuple[NodeClaim, Node | None]]) -> tuple[dict[str, int], int]:
@@ -113,7 +116,23 @@ def tell(draft: Json, facts: Facts, *, now: dt.datetime) -> None:
         )
     else:
         remove_condition(draft, names.REPLACES_IN_PLACE)
+    _tell_types(draft, facts, now=now)
     set_ready(draft, POOL_CONDITIONS, now=now)
+
+
+def _tell_types(draft: Json, facts: Facts, *, now: dt.datetime) -> None:
+    """What was told before stands while nobody knows what is sold."""
+    if facts.ended:
+        set_condition(
+            draft,
+            names.SERVER_TYPES_ORDERABLE,
+            status=TRUE if facts.buys else FALSE,
+            reason=names.NO_LONGER_ORDERABLE,
+            message=facts.ended,
+            now=now,
+        )
+    elif facts.ended is not None:
+        remove_condition(draft, names.SERVER_TYPES_ORDERABLE)
 
 
 def _tell_validation(draft: Json, problems: Sequence[str], *, now: dt.datetime) -> None:
