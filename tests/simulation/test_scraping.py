@@ -19,12 +19,14 @@ PODS = 6
 # Told by the process that serves the port, and not by the autoscaler in it.
 OF_THE_PROCESS = frozenset({"growth_build_info", "karpenter_build_info"})
 # What a leak, a pod at the last moment and a broken Node give occasion to count: see the tests of collection, disruption
-# and repair. The calls of an account are told of a cloud that has one: see the tests of Hetzner's purchases.
+# and repair. The calls of an account, and what is flagged as available, are told of a cloud that has them: see the tests of
+# Hetzner's purchases and flags.
 RARE = frozenset(
     {
         "growth_cloud_calls_limit",
         "growth_cloud_calls_remaining",
         "growth_cloud_calls_waiting",
+        "growth_cloud_type_flagged_available",
         "growth_collected_total",
         "karpenter_nodeclaims_unhealthy_disrupted_total",
         "karpenter_voluntary_disruption_failed_validations_total",

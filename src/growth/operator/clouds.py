@@ -16,6 +16,7 @@ from growth.ports import Clock, Random, Transport
 from growth.providers.catalogues import builtin, currency_of
 from growth.providers.catalogues.file import CatalogueError, load
 from growth.providers.hetzner import client as hetzner_client
+from growth.providers.hetzner import gauges as hetzner_gauges
 from growth.providers.hetzner import keeper as hetzner_keeper
 from growth.providers.hetzner import standin as hetzner_standin
 from growth.providers.hetzner.client import HetznerApi
@@ -166,6 +167,8 @@ def _hetzner(settings: Settings, remote: _Remote, *, clock: Clock, random: Rando
             random=random,
             refused_seconds=settings.controllers.refused_ttl,
         )
+        if remote.metrics is not None:
+            hetzner_gauges.declare(remote.metrics, provider)
         keeper = hetzner_keeper.Keeper(api, provider, clock=clock, random=random)
         if not remote.fake:
             return Cloud(provider, (keeper,))

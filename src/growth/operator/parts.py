@@ -32,6 +32,7 @@ from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.controllers.termination import metrics as termination
 from growth.providers import measured
+from growth.providers.hetzner import gauges as flags
 from growth.providers.http import gauges as cloud_calls
 from growth.telemetry.metrics import Declaration
 
@@ -58,6 +59,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *gauges.METRICS,
             *measured.METRICS,
             *cloud_calls.METRICS,
+            *flags.METRICS,
         )
     )
 )

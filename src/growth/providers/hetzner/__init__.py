@@ -12,7 +12,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     groups      placement groups, counted, ten machines each
     machines    machines of this cluster, listed once for all who ask
     buying      how a claim gets its machine; inventory: dedicated machines that people own; owned: what they are
-    provider    `CloudProvider`
+    provider    `CloudProvider`; gauges: what the vendor flags as available
     keeper      the node classes' status, and placement groups
     standin     the kubelets of machines that a fake sells
 

@@ -41,7 +41,7 @@ from growth.providers.hetzner.machines import Machines
 from growth.providers.hetzner.owned import owned_types
 from growth.providers.hetzner.readiness import HetznerReadiness
 from growth.providers.hetzner.shown import image_of, shown
-from growth.providers.hetzner.wire import Server
+from growth.providers.hetzner.wire import Server, ServerType
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
@@ -86,6 +86,8 @@ class HetznerProvider:
         self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
         self.readiness = HetznerReadiness(api, self.account, self.credentials, clock=clock)
         self._shortages = Shortages(clock, seconds=refused_seconds)
+        self.told_types: Sequence[ServerType] = ()
+        """As the account last told them; none before."""
         self._hold = Hold(clock)
         self._deletions = Deletions(clock)
         self._buying = Buying(
@@ -136,6 +138,7 @@ class HetznerProvider:
 
     async def _sold(self) -> Catalogue:
         types, pricing = await self.account.server_types(), await self.account.pricing()
+        self.told_types = types
         return offerings.catalogue(types, pricing, now=self._clock.now())
 
     async def _bought_types(self, node_class: HetznerNodeClass, sold: Catalogue) -> Sequence[InstanceType]:

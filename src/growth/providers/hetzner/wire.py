@@ -61,11 +61,13 @@ class Deprecation(Wire, frozen=True):
 
 
 class TypeLocation(Wire, frozen=True):
-    """A server type at a place. `available` is advice: what is flagged unavailable may be sold, and the reverse."""
+    """A server type at a place. `available` is advice: what is flagged unavailable may be sold, and the reverse. None: it is
+    not said.
+    """
 
     name: str
     id: int = 0
-    available: bool = True
+    available: bool | None = None
     recommended: bool = False
     deprecation: Deprecation | None = None
 
