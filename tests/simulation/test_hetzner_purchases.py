@@ -338,6 +338,7 @@ def test_machines_are_made_with_what_the_class_names() -> None:
         ({"publicNet": {"ipv4": False, "ipv6": False}}, "private network"),
         ({"labels": {"a b": "c"}}, "no key that Hetzner takes"),
         ({"userData": {"mode": "k3s", "secretRef": {"name": "gone"}}}, "no Secret gone"),
+        ({"userData": {"mode": "talos", "secretRef": {"name": "gone"}}}, "write that into spec.image.selector"),
         (
             {"inventory": [{"name": "a", "serverNumber": 1, "serverType": "AX41", "location": "hel1"}]},
             r"a AX41 .a. is and costs is not known: give its capacity .cpu, memory, ephemeral-storage., architecture, monthlyP",

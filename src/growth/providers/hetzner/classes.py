@@ -92,7 +92,8 @@ def problems(spec: HetznerNodeClassSpec) -> Iterator[Problem]:
     if spec.user_data is not None and spec.user_data.mode == "talos" and spec.image is None:
         yield Problem(
             NO_IMAGE,
-            "spec.image: Talos needs a snapshot of its own: name it, or select it by its labels, in spec.image",
+            "spec.image: Talos needs a snapshot of its own, and snapshots have no names: give it a label, and write that into"
+            " spec.image.selector",
         )
     for told in _of_inventory(spec.inventory):
         yield Problem(INVALID_INVENTORY, f"spec.inventory: {told}")
