@@ -15,6 +15,7 @@ from growth.providers.http import (
     Client,
     ClientSettings,
     Dialect,
+    KeptSecret,
     NotSent,
     Problem,
     RateBudget,
@@ -84,7 +85,7 @@ def client(kernel: Kernel, cloud: Cloud, **options: Any) -> Client:
     return Client(
         options.pop("dialect", DIALECT),
         endpoint=ENDPOINT,
-        token=Secret(TOKEN),
+        token=options.pop("token", Secret(TOKEN)),
         transport=cloud,
         clock=SimClock(kernel),
         random=SimRandom(kernel.seed, "client"),
@@ -393,6 +394,34 @@ def test_a_stranger_s_refusal_has_no_code() -> None:
         with pytest.raises(Refused) as caught:
             await client(kernel, cloud).call("GET", "/servers/1", dict)
         assert (caught.value.status, caught.value.code) == (404, "")
+
+    run(main)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_token_that_was_exchanged_is_read_again_when_it_is_refused(method: str) -> None:
+    """The call is made once more with the new one, whatever it is: nothing was done. Neither is told; one that was not
+    exchanged, and what is no token, changes nothing.
+    """
+    newer = "b0sWm4Zk7QpXc2RtYv9LnHd5GsF3uEaJ"
+
+    async def main(kernel: Kernel) -> None:
+        told = f"token {TOKEN[:16]} is not known"
+        kept: list[str | None] = [TOKEN, None, "two words", newer]
+        cloud = Cloud(*[refusal(401, "unauthorized", told) for _ in kept], good(), refusal(403, "forbidden", newer))
+        caller = client(kernel, cloud, token=KeptSecret(TOKEN, read=lambda: kept.pop(0) if kept else newer))
+        for _ in range(3):
+            with pytest.raises(Refused):
+                await caller.call(method, "/servers", dict)
+        await caller.call(method, "/servers", dict)
+        assert len(cloud.asked) == 5
+        assert cloud.authorization == {f"Bearer {TOKEN}", f"Bearer {newer}"}
+        with pytest.raises(Refused) as refused:
+            await caller.call(method, f"/servers/{TOKEN}", dict)
+        assert len(cloud.asked) == 6
+        shown = [str(refused.value), repr(caller._token), *map(str, caller.journal.entries())]
+        for token in (TOKEN, newer):
+            assert not any(token[at : at + 8] in text for text in shown for at in range(len(token) - 8))
 
     run(main)
 

@@ -394,8 +394,9 @@ def test_what_only_a_fake_has() -> None:
             assert (await calls("PUT", "stock", {"cx99@fsn1": 1}))[0] == 422
             assert (await calls("PUT", "faults", {"none-such": 1}))[0] == 422
             assert (await calls("GET", "nothing"))[0] == 404
+            no_numbers: list[Any] = ["abc", -3, 1.5, True, []]
             wrong: list[tuple[str, Any]] = [
-                *(("stock", {"cx33@fsn1": 7, "cx23@fsn1": number}) for number in ("abc", -3, 1.5, True, [])),
+                *(("stock", {"cx33@fsn1": 7, "cx23@fsn1": each}) for each in no_numbers),
                 *(("token", {"readonly": word}) for word in ("false", 0, None)),
                 *(("faults", {"slow": rate}) for rate in (None, True, "often", 2)),
                 ("stock", []),

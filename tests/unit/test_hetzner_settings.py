@@ -8,7 +8,7 @@ import pytest
 from growth.kube.api import ALWAYS_OPEN
 from growth.kube.memory import MemoryApi
 from growth.kube.memory.server import MemoryServer
-from growth.operator.clouds import chosen
+from growth.operator.clouds import _token, chosen
 from growth.operator.settings import SettingError, read
 from growth.ports import Response, SystemClock, SystemRandom
 from growth.sim.kernel import Kernel
@@ -43,6 +43,21 @@ def test_the_token_comes_from_the_environment_or_a_file(tmp_path: pathlib.Path) 
     file.write_text(f"{TOKEN}\n")
     assert parts({"HCLOUD_TOKEN": TOKEN}) == ["Keeper"]
     assert parts({}, tokenFile=str(file)) == ["Keeper"]
+
+
+def test_a_token_file_is_read_again_when_its_token_is_refused(tmp_path: pathlib.Path) -> None:
+    """Whoever exchanges it need not start Growth anew; while it cannot be read the old one stays."""
+    file, newer = tmp_path / "token", TOKEN[::-1]
+    file.write_text(TOKEN)
+    settings = read({"provider": "hetzner", "tokenFile": str(file)}, {})
+    kept = _token(settings.process, {}, needed=True)
+    file.unlink()
+    assert not kept.renewed(TOKEN)
+    file.write_text(f"{newer}\n")
+    assert kept.reveal() == TOKEN
+    assert kept.renewed(TOKEN)
+    assert kept.reveal() == newer
+    assert not _token(settings.process, {"HCLOUD_TOKEN": TOKEN}, needed=True).renewed(newer)
 
 
 def test_a_fake_on_this_machine_needs_no_token_and_gets_kubelets() -> None:

@@ -21,7 +21,7 @@ from growth.providers.hetzner import keeper as hetzner_keeper
 from growth.providers.hetzner import standin as hetzner_standin
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.provider import HetznerProvider
-from growth.providers.http import Client, EndpointError, Secret, gauges
+from growth.providers.http import Client, EndpointError, KeptSecret, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
@@ -238,11 +238,12 @@ def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool
     """From the file, else from the environment. No message says what it is."""
     variable = TOKEN_VARIABLES[process.provider]
     where = f"variable {variable}"
-    text = environ.get(variable, "")
+    text, file = environ.get(variable, ""), None
     if process.token_file:
         where = f"--token-file: {process.token_file}"
+        file = pathlib.Path(process.token_file)
         try:
-            text = pathlib.Path(process.token_file).read_text(encoding="utf-8")
+            text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             problem = error.strerror if isinstance(error, OSError) else "it is no text"
             raise SettingError(f"{where} cannot be read: {problem}") from None
@@ -254,6 +255,14 @@ def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool
             " --token-file"
         )
     try:
-        return Secret(text)
+        return Secret(text) if file is None else KeptSecret(text, read=lambda: _read_again(file))
     except ValueError:
         raise SettingError(f"{where} holds no token: a token is one line of letters and digits") from None
+
+
+def _read_again(file: pathlib.Path) -> str | None:
+    """None while it cannot be read: whoever exchanges it may be at it."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

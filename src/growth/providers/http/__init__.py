@@ -13,7 +13,7 @@ from growth.providers.http.budget import RateBudget, RateHeaders
 from growth.providers.http.client import Client, ClientSettings, Dialect
 from growth.providers.http.errors import BudgetSpent, CallError, NotSent, Problem, Refused, Unanswered
 from growth.providers.http.journal import Entry, Journal
-from growth.providers.http.secret import Secret
+from growth.providers.http.secret import KeptSecret, Secret
 
 __all__ = [
     "AioTransport",
@@ -25,6 +25,7 @@ __all__ = [
     "EndpointError",
     "Entry",
     "Journal",
+    "KeptSecret",
     "NotSent",
     "Problem",
     "RateBudget",

@@ -5,6 +5,7 @@ What may be repeated is said here and nowhere else:
 - GET, HEAD, PUT and DELETE, because a repeat of them changes nothing more. POST only where the caller says that a repeat
   is harmless, e.g. because the name that it asks for can be given only once.
 - A request of which nothing left this process, whatever it is: sending it is no repeat.
+- One that was refused because of its token, where there is another token by now: nothing was done.
 
 It is repeated when no whole answer came, or when the dialect calls the refusal transient, after a wait that grows and is
 jittered, or that the cloud asked for. A repeated DELETE may find that the first did it: `not found` then is good news.
@@ -36,6 +37,8 @@ READS: Final = frozenset({"GET", "HEAD"})
 IDEMPOTENT: Final = READS | {"PUT", "DELETE"}
 TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_MANY: Final = 429
+# Because of who asks.
+OF_THE_TOKEN: Final = frozenset({401, 403})
 # Of a text that a cloud or something in between wrote.
 LONGEST_MESSAGE: Final = 500
 # A call is not begun with less left of its time: its answer could not be waited for.
@@ -85,6 +88,8 @@ class _Call:
     repeatable: bool
     until: float
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    token: str = ""
+    """As the last attempt had it."""
     attempts: int = 0
     unsure: bool = False
 
@@ -94,6 +99,9 @@ class _Call:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Client:
@@ -188,6 +196,7 @@ class Client:
         if call.writes:
             self._gate.check()
         call.attempts += 1
+        call.token = self._token.reveal()
         began, at = self._clock.monotonic(), self._clock.now()
 
         def note(outcome: str, response: Response | None = None) -> None:
@@ -218,7 +227,7 @@ class Client:
         headers = {
             **call.headers,
             "Accept": "application/json",
-            "Authorization": f"Bearer {self._token.reveal()}",
+            "Authorization": f"Bearer {call.token}",
             "User-Agent": self._settings.user_agent,
         }
         return headers if call.body is None else {**headers, "Content-Type": "application/json"}
@@ -273,6 +282,8 @@ class Client:
             return None
         asked = 0.0
         if isinstance(error, Refused):
+            if error.status in OF_THE_TOKEN and self._token.renewed(call.token):
+                return 0.0
             if not call.repeatable or not self._dialect.transient(error):
                 return None
             asked = error.retry_after_seconds or 0.0

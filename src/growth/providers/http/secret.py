@@ -1,6 +1,7 @@
 """A token that cannot be printed by accident, and that is cut out of whatever others print of it."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from growth.telemetry.redaction import HIDDEN, redacted_text
@@ -15,14 +16,15 @@ class Secret:
     __slots__ = ("_runs", "_text")
 
     def __init__(self, text: str) -> None:
-        stripped = text.strip()
-        if not stripped or not stripped.isascii() or any(not char.isprintable() or char == " " for char in stripped):
-            raise ValueError("a token is printable ASCII without spaces, and not empty")
-        self._text = stripped
-        self._runs = frozenset(stripped[at : at + _RUN] for at in range(len(stripped) - _RUN + 1)) or {stripped}
+        self._text = _checked(text)
+        self._runs = _runs(self._text)
 
     def reveal(self) -> str:
         return self._text
+
+    def renewed(self, since: str) -> bool:
+        """Asked when the cloud refuses what was revealed: whether `reveal` gives another by now."""
+        return since != self._text
 
     def hide_in(self, text: str) -> str:
         """The text without the token, without any longer part of it, and without what else looks like a secret."""
@@ -68,3 +70,33 @@ class Secret:
 
     def __reduce__(self) -> str:
         raise TypeError("a secret is not written anywhere")
+
+
+class KeptSecret(Secret):
+    """One that people exchange where it is kept. It is read again when the cloud refuses it; `read` gives None where that
+    cannot be done, and what is no token is left alone. Whatever it was before stays hidden too.
+    """
+
+    __slots__ = ("_read",)
+
+    def __init__(self, text: str, *, read: Callable[[], str | None]) -> None:
+        super().__init__(text)
+        self._read = read
+
+    def renewed(self, since: str) -> bool:
+        if not super().renewed(since):
+            with contextlib.suppress(ValueError):
+                self._text = _checked(self._read() or "")
+                self._runs |= _runs(self._text)
+        return super().renewed(since)
+
+
+def _checked(text: str) -> str:
+    stripped = text.strip()
+    if not stripped or not stripped.isascii() or any(not char.isprintable() or char == " " for char in stripped):
+        raise ValueError("a token is printable ASCII without spaces, and not empty")
+    return stripped
+
+
+def _runs(text: str) -> frozenset[str]:
+    return frozenset(text[at : at + _RUN] for at in range(len(text) - _RUN + 1)) or frozenset({text})
