@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import needs
 from tests.needs import need
+from tests.tokens import Ears, listen
 from tools.controlplane.plane import Plane
 from tools.controlplane.plane import plane as start_plane
 from tools.controlplane.programs import folder, missing
@@ -39,17 +40,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.plane)
 
 
-def _drop(_: object, __: str, ___: object) -> str:
-    """Simulated days say a lot, and nobody reads it; `capture_logs` puts itself in this place."""
-    raise structlog.DropEvent
-
-
 @pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    """Each test begins with quiet logging of its own: what another set up may write to a stream that is closed by now."""
-    structlog.configure(processors=[_drop])
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test begins with quiet logging of its own: what another set up may write to a stream that is closed by now.
+
+    And none may tell the token of a cloud, not even a part of it, in a log line, an event, an error or a journal.
+    """
+    ears = Ears()
+
+    def drop(_: object, __: str, line: object) -> str:
+        """Simulated days say a lot, and nobody reads it; `capture_logs` puts itself in this place."""
+        ears.hear(line)
+        raise structlog.DropEvent
+
+    listen(ears, monkeypatch)
+    structlog.configure(processors=[drop])
     yield
     structlog.reset_defaults()
+    ears.look()
+    assert not ears.found, "a token was told"
 
 
 @pytest.fixture(scope="session")
