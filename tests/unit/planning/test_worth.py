@@ -40,7 +40,7 @@ def test_what_comes_must_save_a_part_of_what_goes(percent: int, *, fine: bool) -
     """At the prices of now."""
     made = cluster(pool(), machine("a"), pods(1, on="a"))
     move = moved(made)
-    free = dataclasses.replace(OPTIONS, eviction_cost=0)
+    free = dataclasses.replace(OPTIONS, eviction_cost=0, at_rest_percent=3)
     now = priced(made, move.replacements[0].planned.price * percent // 100)
     assert (too_little(move, now, free) == "") is fine
 

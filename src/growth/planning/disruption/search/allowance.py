@@ -26,7 +26,8 @@ class Allowance:
         """Whether nodes of the pool may go and none of them be replaced any more, which its node limit forbids."""
         room = self._room(pool)
         replaces = self._within(room.replace, self._replaced.get(pool, 0) + 1)
-        return not self.spent(pool) and not (replaces and self._within(room.buy, self._bought.get(pool, 0) + 1))
+        buys = self._within(room.buy, self._bought.get(pool, 0) + 1)
+        return not room.resting and not self.spent(pool) and not (replaces and buys)
 
     def few(self, pools: Iterable[str]) -> bool:
         """Whether not all of so many nodes of these pools may go."""
