@@ -316,7 +316,7 @@ def _hetzner() -> list[tuple[str, Json, str]]:
         ),
         *(
             (
-                f"machine with a wrong {field}",
+                f"machine with {field} {value}",
                 node_class(inventory=[{**machine, field: value}]),
                 f"spec.inventory[0].{at}",
             )
