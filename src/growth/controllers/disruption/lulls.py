@@ -1,8 +1,9 @@
 """How long nodes have been quiet, written down where their pool waits for long: who leads next need not begin anew.
 
-A lull is written on the claim once it has lasted a tenth of the pool's `consolidateAfter`, with the pods that were there: a
-node where much happens is not written at all, and one where nothing happens once. Whoever reads it believes it only where
-the same pods are there: then nobody came to stay or left while nobody looked. Who came and went again is not known.
+A lull is written on the claim once it has lasted a tenth of the pool's `consolidateAfter`, with the pods that were there, and
+taken off when it is over: a node where much happens is not written at all, and one where nothing happens once. Whoever reads it
+believes it only where the same pods are there: then nobody came to stay or left while nobody looked. Who came and went again is
+not known.
 """
 
 import dataclasses
@@ -75,20 +76,21 @@ class Lulls:
                 self._quiet.recall(node.metadata.name, (now - written.since).total_seconds())
 
     async def write(self, but: Collection[str]) -> None:
-        """Writes down what has lasted; not of the nodes that move."""
+        """Writes down what has lasted, and takes off what is over; not of the nodes that move."""
         now = self._env.clock.now()
-        new: list[tuple[NodeClaim, Lull]] = []
+        new: list[tuple[NodeClaim, Lull | None]] = []
         for claim, node, after in self._waiting():
-            seconds = self._quiet.seconds(node.metadata.name)
-            if seconds < after / PART or node.metadata.name in but or claim.metadata.deletion_timestamp is not None:
+            if node.metadata.name in but or claim.metadata.deletion_timestamp is not None:
                 continue
+            seconds = self._quiet.seconds(node.metadata.name)
             since, written = now - dt.timedelta(seconds=seconds), lull_of(claim)
-            later = after if written is None else (since - written.since).total_seconds()
-            if later < SAME_SECONDS:
+            if written is not None and (since - written.since).total_seconds() < SAME_SECONDS:
                 continue  # nothing has happened since
-            lull = Lull(since, self._digest(node))
-            if written is None or later >= after / PART or written.pods != lull.pods:
-                new.append((claim, lull))
+            if seconds >= after / PART:
+                new.append((claim, Lull(since, self._digest(node))))
+            elif names.QUIET_SINCE_ANNOTATION in claim.metadata.annotations:
+                # Somebody came or went whom we saw: whoever leads next could find the same pods and believe it.
+                new.append((claim, None))
         await each(new, self._write, attempts=1)
 
     def _waiting(self) -> Iterator[tuple[NodeClaim, Node, float]]:
@@ -109,12 +111,12 @@ class Lulls:
     def _digest(self, node: Node) -> str:
         return digest(self._env.state.pods.store.find("node", node.metadata.name))
 
-    async def _write(self, item: tuple[NodeClaim, Lull]) -> None:
+    async def _write(self, item: tuple[NodeClaim, Lull | None]) -> None:
         claim, lull = item
 
         def edit(draft: Json) -> None:
             meta = draft["metadata"]
             if meta["uid"] == claim.metadata.uid and not meta.get("deletionTimestamp"):
-                set_annotations(draft, {names.QUIET_SINCE_ANNOTATION: str(lull)})
+                set_annotations(draft, {names.QUIET_SINCE_ANNOTATION: None if lull is None else str(lull)})
 
         await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit)
