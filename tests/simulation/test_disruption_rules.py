@@ -1,6 +1,7 @@
 """The rules of disruption at work, in virtual time: what holds a move up, for how long, and what then becomes of it."""
 
 import asyncio
+import contextlib
 import datetime as dt
 import functools
 from typing import Any
@@ -18,6 +19,7 @@ from growth.controllers.disruption import Disruption
 from growth.controllers.drifting import Drifting
 from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
+from growth.kube.errors import NotFound
 from tests.simulation.ending import add_budget, add_owned, add_pod, start_kubelets
 from tests.simulation.moving import ALL, add_large, add_ready_pool, bring_up, claims, coming, tainted, until_coming
 from tests.simulation.owning import Stage, on_stage
@@ -138,6 +140,39 @@ def test_while_purchases_rest_the_budget_is_for_what_needs_none() -> None:
     tries, left = on_stage(body).value
     assert tries
     assert left == ["busy", "dear"]
+
+
+def test_a_node_that_goes_without_a_purchase_ends_no_rest() -> None:
+    """What failed is tried after a minute, and then after two, although another node of the pool went in the meantime."""
+
+    async def body(stage: Stage) -> list[float]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "budgets": [{"nodes": "1"}]})
+        there = {names.ZONE_LABEL: "test-zone-b"}
+        await add_large(stage, "dear", pool=pool, selector=there)
+        await stage.admin.patch(NODE, "node-of-dear", {"metadata": {"labels": there}})
+        for name in ("idle", "busy"):
+            await add_owned(stage, name, pool=pool)
+            small = [{"name": "main", "image": "example", "resources": {"requests": {"cpu": "900m"}}}]
+            await add_pod(stage, f"on-{name}", node=f"node-of-{name}", owner="StatefulSet", containers=small)
+        await stage.start(Disruption(stage.env))
+        tries: list[float] = []
+        for _ in range(6 * SOON):
+            await asyncio.sleep(1)
+            for new in await coming(stage):
+                tries.append(stage.env.clock.monotonic())
+                await stage.admin.patch(NODE_CLAIM, new, {"metadata": {"finalizers": None}})
+                await stage.admin.delete(NODE_CLAIM, new)
+            for gone in {"idle", "busy"}.difference(await claims(stage)):
+                with contextlib.suppress(NotFound):
+                    await stage.admin.delete(NODE, f"node-of-{gone}")
+                    await stage.admin.patch(NODE, f"node-of-{gone}", {"metadata": {"finalizers": None}})
+                with contextlib.suppress(NotFound):
+                    await stage.admin.patch(NODE_CLAIM, gone, {"metadata": {"finalizers": None}})
+        return tries
+
+    first, second, third = on_stage(body).value[:3]
+    assert second - first > 60
+    assert third - second > 120
 
 
 # --- protection

@@ -300,7 +300,7 @@ class Execution:
         for name in released:
             self._report.removed(running, fresh[name])
             self._memory.remember(leaving[name])
-        self._memory.succeeded(running.move.reason, running.move.pools)
+        self._remember_success(running)
         self._report.made(running)
 
     async def _delete(self, running: Running, fresh: dict[str, Fresh]) -> None:
@@ -334,8 +334,13 @@ class Execution:
             await asyncio.sleep(LOOK_SECONDS)
             fresh = await self._last_look(running)  # what was seen before is too old to delete by
         whole.keep([*asked])
-        self._memory.succeeded(running.move.reason, running.move.pools)
+        self._remember_success(running)
         self._report.made(whole)
+
+    def _remember_success(self, running: Running) -> None:
+        """A move that bought nothing says nothing of purchases that failed."""
+        if running.move.replacements:
+            self._memory.succeeded(running.move.reason, running.move.pools)
 
     # Back.
 
