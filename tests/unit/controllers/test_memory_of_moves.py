@@ -109,7 +109,10 @@ def test_a_pool_waits_longer_after_each_failure() -> None:
         assert memory.held_back(names.UNDERUTILIZED) == frozenset()
         clock.seconds += pause
         assert memory.held_back(names.DRIFTED_REASON) == frozenset()
+    assert memory.failing(names.DRIFTED_REASON) == {"bad"}
+    assert memory.failing(names.UNDERUTILIZED) == frozenset()
     memory.succeeded(names.DRIFTED_REASON, ["bad"])
+    assert memory.failing(names.DRIFTED_REASON) == frozenset()
     memory.failed(names.DRIFTED_REASON, ["bad"])
     assert memory.next_release() == 60.0
 

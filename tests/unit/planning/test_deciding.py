@@ -176,6 +176,17 @@ def test_a_pool_whose_purchases_rest_goes_on_with_what_needs_none() -> None:
     assert moves(elsewhere) == [("Underutilized", ("dear",), 1)]
 
 
+def test_where_purchases_keep_failing_nothing_is_put_off_for_them() -> None:
+    """The dear node is to be replaced; as long as that is only put off, nobody is moved there, and then the other node goes."""
+    busy = machine("busy", "c-4x-amd64-linux")
+    made = cluster(pool(), machine("dear"), pods(1, on="dear", cpu="500m"), busy, pods(4, on="busy", cpu="1"))
+    assert moves(decide(made)) == [("Underutilized", ("dear",), 1)]
+    rests = Options(buying_rests={"default": "it failed"})
+    assert moves(decide(made, rests)) == []
+    fails = dataclasses.replace(rests, buying_fails=frozenset({"default"}))
+    assert moves(decide(made, fails)) == [("Underutilized", ("busy",), 0)]
+
+
 # --- emptiness beside the others
 
 

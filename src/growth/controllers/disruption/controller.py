@@ -175,6 +175,7 @@ class Disruption:
                 sorted(self._memory.held_back(names.UNDERUTILIZED)),
                 "what was to replace nodes of its pool failed: the pool waits before anything is bought for them again",
             ),
+            buying_fails=self._memory.failing(names.UNDERUTILIZED),
         )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:

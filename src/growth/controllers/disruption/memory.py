@@ -24,6 +24,9 @@ FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.
 # the node, asks for all that it counts on, and takes the taint off again.
 TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
 
+# After so many failures in a row nothing waits for a success any more: the next rest is four minutes and more.
+FAILING_TIMES: Final = 3
+
 # A move that was to buy where there was room without it is decided anew; so long the search is believed if it buys again.
 ROOMY_SECONDS: Final = 300.0
 
@@ -114,6 +117,12 @@ class Memory:
         """The pools that wait after a failure."""
         now = self._clock.monotonic()
         return frozenset(pool for (why, pool), until in self._until.items() if why == reason and until > now)
+
+    def failing(self, reason: str) -> frozenset[str]:
+        """The pools in which so much has failed in a row that the next try will probably fail too."""
+        return frozenset(
+            pool for (why, pool), times in self._failures.items() if why == reason and times >= FAILING_TIMES
+        )
 
     def taken_back(self, nodes: Iterable[str]) -> None:
         """A move of the nodes was begun and will not be made: they rest, longer each time.

@@ -33,6 +33,7 @@ _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 class Options:
     """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
     `buying_rests` are pools for whose nodes consolidation buys nothing for a while, and why; what needs no purchase goes on.
+    Of these `buying_fails` are such where it has failed so often that nothing is put off for the next try.
     `priced`: nodes without a known price are not moved at all, where otherwise they go when they are empty or drifted.
     """
 
@@ -40,6 +41,7 @@ class Options:
     resting: Mapping[str, str] = dataclasses.field(default_factory=dict)
     resting_nodes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     buying_rests: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    buying_fails: frozenset[str] = frozenset()
     priced: bool = False
 
 
@@ -283,7 +285,8 @@ class _Decision:
         room = self._open(names.UNDERUTILIZED)
         for pool, why in self._options.buying_rests.items():
             if pool in room and room[pool].replace != 0:
-                room[pool] = dataclasses.replace(room[pool], replace=0, resting=why)
+                failing = pool in self._options.buying_fails
+                room[pool] = dataclasses.replace(room[pool], replace=0, resting=why, failing=failing)
         found = consolidate(self._situation, in_order(free), room, self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete

@@ -181,7 +181,8 @@ class Room:
     their own pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
     how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all, and
-    `resting` why nothing is replaced for a while, whatever budgets and limits allow.
+    `resting` why nothing is replaced for a while, whatever budgets and limits allow; `failing`: so often in vain that nothing
+    is put off for the time when it may be.
     """
 
     delete: int | None
@@ -191,6 +192,7 @@ class Room:
     buy: int | None = None
     grow: int | None = None
     resting: str = ""
+    failing: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

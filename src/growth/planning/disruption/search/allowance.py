@@ -85,6 +85,11 @@ class Allowance:
         """Why nothing is bought for the pool's nodes for a while; empty where it may be."""
         return self._room(pool).resting
 
+    def awaits(self, pool: str) -> bool:
+        """Whether purchases for the pool's nodes are only put off: what would be decided then is not spoiled now."""
+        room = self._room(pool)
+        return bool(room.resting) and not room.failing
+
     def _room(self, pool: str) -> Room:
         return self._rooms.get(pool) or Room(0, 0)
 

@@ -110,7 +110,7 @@ class _Search:
         towards = self._towards(target, rooms)
         if towards.steps or not towards.complete:
             return towards
-        awake = [node for node in self._candidates if not towards.allowance.why_resting(node.pool)]
+        awake = [node for node in self._candidates if not towards.allowance.awaits(node.pool)]
         return self._attempted(rooms, among=awake)
 
     def towards_what_comes(self, soon: Situation, rooms: Mapping[str, Room]) -> Course:
@@ -265,8 +265,9 @@ class _Search:
 
 
 def _opened(room: Room) -> Room:
-    """Without budgets and rests; where nothing may go or be bought at all that stays so."""
-    return Room(None if room.delete != 0 else 0, None if room.replace != 0 or room.resting else 0, buy=room.buy)
+    """Without budgets and rests; where nothing may go or be bought at all that stays so, and where purchases keep failing."""
+    replaces = room.replace != 0 or (room.resting and not room.failing)
+    return Room(None if room.delete != 0 else 0, None if replaces else 0, buy=room.buy)
 
 
 def _delete(course: Course, leavers: Iterable[int]) -> None:
