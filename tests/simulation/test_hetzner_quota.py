@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from growth.api.clouds import CloudUnavailable, CreateError, QuotaExceeded
+from growth.api.clouds import CloudUnavailable, CreateError, InsufficientCapacity, QuotaExceeded
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import FakeSettings, Faults, Limits
@@ -80,3 +80,23 @@ def test_a_claim_needs_no_second_seat_for_the_machine_that_it_has() -> None:
         node_class={"placementGroup": "Spread"},
         settings=FakeSettings(limits=Limits(placement_groups=1)),
     )
+
+
+def test_a_full_quota_holds_back_nobody_who_takes_a_machine_that_people_own() -> None:
+    """It counts what is bought: a free dedicated machine is booked, also where the claim allows others that are cheaper."""
+    inventory = [{"name": f"gpu-{number}", "serverNumber": number, "serverType": "GEX44"} for number in (11, 12)]
+
+    async def body(world: HetznerWorld) -> None:
+        await world.provider.create(claim("first", "cx33"))
+        with pytest.raises(QuotaExceeded):
+            await world.provider.create(claim("two", "cx33"))
+        for _ in range(2):
+            assert (await world.provider.create(claim("one", "gex44"))).provider_id == "hrobot://11"
+        assert (await world.provider.create(claim("either", "cx33", "gex44"))).provider_id == "hrobot://12"
+        with pytest.raises(InsufficientCapacity):
+            await world.provider.create(claim("late", "gex44"))
+        with pytest.raises(QuotaExceeded):
+            await world.provider.create(claim("more", "cx33", "gex44"))
+        assert world.bought == ["first"]
+
+    in_hetzner(body, node_class={"inventory": inventory}, settings=FakeSettings(limits=Limits(servers=1)))

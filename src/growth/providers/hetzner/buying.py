@@ -14,11 +14,13 @@ from growth.api.clouds import (
     CreateError,
     InvariantViolation,
     NodeClassNotReady,
+    QuotaExceeded,
 )
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
+from growth.providers.answering import HELD_SECONDS, Hold
 from growth.providers.choice import Choice, none_left, to_be_had
 from growth.providers.hetzner import failures, labels
 from growth.providers.hetzner.account import Account, Missing
@@ -63,6 +65,7 @@ class Buying:
         deletions: Deletions,
         completing: Completing,
         inventory: Inventory,
+        hold: Hold,
     ) -> None:
         self._cloud = cloud
         self._cluster = cluster
@@ -75,6 +78,7 @@ class Buying:
         self._deletions = deletions
         self._completing = completing
         self._inventory = inventory
+        self._hold = hold
 
     async def buy(self, claim: NodeClaim, node_class: HetznerNodeClass, sold: Catalogue) -> CloudMachine:
         """`sold` is what machines of the class are."""
@@ -84,6 +88,11 @@ class Buying:
             if booking is not None:
                 return booking.machine
         options = to_be_had(claim, sold, self._shortages)
+        held = await self._held(claim)
+        if held is not None and any(not each.type.owned for each in options):
+            options = [each for each in options if each.type.owned]
+            if not options:
+                raise held
         tried = 0
         unfit: list[str] = []
         for option in options[:MOST_OFFERINGS]:
@@ -106,6 +115,16 @@ class Buying:
                 reason="InsufficientCapacity",
             )
         raise none_left(claim, options)
+
+    async def _held(self, claim: NodeClaim) -> QuotaExceeded | None:
+        """The quota for which nobody buys now, unless the claim's own machine may be what fills it."""
+        try:
+            self._hold.check()
+        except QuotaExceeded as error:
+            listed = await self._machines.all(within=HELD_SECONDS)
+            if not any(each.labels.get(labels.CLAIM_UID) == claim.metadata.uid for each in listed.values()):
+                return error
+        return None
 
     async def _had(
         self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, sold: Catalogue

@@ -26,7 +26,7 @@ from growth.api.kinds import Kind
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.ports import Clock, Random
-from growth.providers.answering import HELD_SECONDS, Hold, in_our_words
+from growth.providers.answering import Hold, in_our_words
 from growth.providers.contract import REPAIRS
 from growth.providers.hetzner import inventory, labels, offerings
 from growth.providers.hetzner.account import Account, Missing
@@ -109,6 +109,7 @@ class HetznerProvider:
                 hold=self._hold,
             ),
             inventory=self.inventory,
+            hold=self._hold,
         )
 
     # What is sold.
@@ -166,18 +167,10 @@ class HetznerProvider:
                 retryable=False,
             )
         async with self._answering(self._not_bought):
-            await self._may_buy(claim)
+            with contextlib.suppress(QuotaExceeded):  # which holds back nobody but who would buy
+                self._hold.check()
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             return await self._buying.buy(claim, node_class, await self._for_class(node_class))
-
-    async def _may_buy(self, claim: NodeClaim) -> None:
-        """Raises what everybody is held back for. A quota holds back nobody whose machine may be what fills it."""
-        try:
-            self._hold.check()
-        except QuotaExceeded:
-            listed = await self.machines.all(within=HELD_SECONDS)
-            if not any(each.labels.get(labels.CLAIM_UID) == claim.metadata.uid for each in listed.values()):
-                raise
 
     # Ending.
 
