@@ -327,6 +327,7 @@ def _hetzner() -> list[tuple[str, Json, str]]:
                 ("monthlyPrice", "46 EUR", "monthlyPrice"),
                 ("capacity", {"cpu": "many"}, "capacity.cpu"),
                 ("location", "", "location"),
+                ("location", "Falkenstein DC 14", "location"),
             )
         ),
         ("machine twice", node_class(inventory=[machine, machine]), "spec.inventory[1]"),

@@ -131,7 +131,15 @@ class HetznerInventoryMachine(Struct, frozen=True):
     architecture: Annotated[str | None, Schema("Its processor's; of GEX44 it is known.", enum=("amd64", "arm64"))] = (
         None
     )
-    location: Annotated[str | None, Schema("Where it stands, such as fsn1.", min_length=1, max_length=63)] = None
+    location: Annotated[
+        str | None,
+        Schema(
+            "Where it stands, such as fsn1: the zone and the region of its Node.",
+            min_length=1,
+            max_length=63,
+            pattern=r"^[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?$",
+        ),
+    ] = None
     monthly_price: Annotated[
         str | None,
         Schema(
