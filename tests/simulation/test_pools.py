@@ -18,7 +18,7 @@ from growth.controllers.pools import Pools, status
 from growth.controllers.pools.metrics import COST, LIMIT, UNPRICED, USAGE
 from growth.controllers.settings import ControllerSettings
 from tests.simulation.clouds import TYPE
-from tests.simulation.owning import BlindApi, Stage, condition, on_stage, told
+from tests.simulation.owning import CRD, BlindApi, Stage, condition, on_stage, told
 
 POOL = PoolRef.karpenter("default")
 
@@ -183,6 +183,36 @@ def test_a_pool_that_contradicts_itself_says_so_and_harms_no_other() -> None:
         await stage.admin.patch(NODE_POOL, "bad", patch)
         await asyncio.sleep(6)
         assert told(await stage.pool("bad"))["Ready"] == "True"
+
+    on_stage(body)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"operator": "Gt", "values": ["abc"]}, {"operator": "Near", "values": ["4"]}], ids=["number", "operator"]
+)
+def test_a_pool_with_a_requirement_that_cannot_be_read_says_so(wrong: dict[str, Any]) -> None:
+    """Also where it names a type that ended: nothing can be bought from it, and both are told."""
+
+    async def body(stage: Stage) -> None:
+        await stage.add_class()
+        assert stage.env.state.catalogue is not None
+        stage.env.state.catalogue = dataclasses.replace(stage.env.state.catalogue, successors={"cx32": TYPE})
+        lenient = await stage.admin.get(CRD, str(NODE_POOL))  # as somebody else's definition may be
+        anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        lenient["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": anything}
+        await stage.admin.update(CRD, str(NODE_POOL), lenient)
+        await asyncio.sleep(1)
+        await stage.start(Pools(stage.env))
+        unreadable = {"key": "example.com/cores", **wrong}
+        types = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [TYPE, "cx32"]}
+        await stage.add_pool("bad", template={"requirements": [unreadable]})
+        await stage.add_pool("worse", template={"requirements": [unreadable, types]})
+        await asyncio.sleep(1)
+        for name in ("bad", "worse"):
+            failed = condition(await stage.pool(name), names.VALIDATION_SUCCEEDED)
+            assert (failed.status, failed.reason) == ("False", "NodePoolValidationFailed")
+            assert "spec.template.spec.requirements[0] (example.com/cores)" in failed.message
+        assert told(await stage.pool("worse"))["ServerTypesOrderable"] == "False NoLongerOrderable"
 
     on_stage(body)
 

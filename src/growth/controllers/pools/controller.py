@@ -147,8 +147,10 @@ class Pools:
         async for some in slices(state.claims.store.find("pool", pool.metadata.name)):
             more, number = status.held([(claim, self._node_of(claim)) for claim in some])
             resources, nodes = add(resources, more), nodes + number
+        wrong = problems(pool)
+        over = None if state.catalogue is None else ended(pool, state.catalogue)
         return Facts(
-            problems=problems(pool),
+            problems=wrong,
             node_class=node_class,
             classes_known=classes_known,
             paused=why_paused(self._env, ref),
@@ -156,8 +158,9 @@ class Pools:
             nodes=nodes,
             health=self._verdict(pool, node_class),
             in_place=sizing.why_in_place(pool),
-            ended=None if state.catalogue is None else ended(pool, state.catalogue),
-            buys=state.catalogue is None or sold(pool, state.catalogue.types),
+            ended=over,
+            # Asked only where it is told: requirements that are wrong may not be readable, and nothing is bought by them.
+            buys=not over or (state.catalogue is not None and not wrong and sold(pool, state.catalogue.types)),
         )
 
     def _class_of(self, uses: NodeClassReference) -> tuple[NodeClass | None, bool]:
