@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
 import yaml
 
 from growth.api import names
+from growth.api.clouds import InsufficientCapacity
 from growth.api.conditions import find
 from growth.api.core import SECRET
 from growth.api.karpenter import NODE_CLAIM
@@ -219,3 +220,57 @@ def test_groups_of_a_class_that_spreads_no_longer_are_removed() -> None:
             assert asked() == before
 
     in_hetzner(body, node_class={"placementGroup": "Spread"})
+
+
+def test_what_nodes_of_owned_machines_report_is_reckoned_with() -> None:
+    """As long as the inventory tells of the type what it told when they were booked, whatever else the class says; Nodes of
+    machines that no claim has teach nothing. So what does not fit books one machine, and not one after the other.
+    """
+    entry: dict[str, Any] = {
+        "serverType": "AX41-NVMe",
+        "capacity": {"cpu": "12", "memory": "64Gi", "ephemeral-storage": "1T", "example.com/card": "2"},
+        "architecture": "amd64",
+        "location": "hel1",
+        "monthlyPrice": "62.40",
+    }
+
+    def listed(**more: Any) -> list[dict[str, Any]]:
+        return [{**entry, **more, "name": f"ax-{number}", "serverNumber": number} for number in (21, 22)]
+
+    async def size(world: HetznerWorld) -> Mapping[str, int]:
+        types = (await world.new_provider().catalogue()).of_classes["default"]
+        return next(kind.allocatable for kind in types if kind.name == "ax41-nvme")
+
+    async def node(world: HetznerWorld, name: str, provider_id: str, memory: str) -> None:
+        labels = {CLASS_LABEL: "default", names.INSTANCE_TYPE_LABEL: "ax41-nvme"}
+        held = {"cpu": "12", "pods": "110", "memory": memory}
+        ready = [{"type": "Ready", "status": "True"}]
+        body = {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"providerID": provider_id},
+            "status": {"capacity": held, "allocatable": held, "conditions": ready},
+        }
+        await world.admin.create(NODE, body)
+        await asyncio.sleep(5)
+
+    async def body(world: HetznerWorld) -> None:
+        async with kept(world):
+            assumed = await size(world)
+            assert (await world.provider.create(claim("one", "ax41-nvme"))).provider_id == "hrobot://21"
+            await node(world, "free", "hrobot://22", "1Gi")
+            await node(world, "bought", "hcloud://21", "1Gi")
+            assert await size(world) == assumed
+            await node(world, "one", "hrobot://21", "56Gi")
+            assert await size(world) == {**assumed, "cpu": 12_000, "memory": 56 << 30}
+            much = {"requests": {"memory": str(assumed["memory"])}}
+            with pytest.raises(InsufficientCapacity):
+                await world.provider.create(claim("two", "ax41-nvme", resources=much))
+            await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"labels": {"team": "b"}}})
+            await asyncio.sleep(5)
+            assert (await size(world))["memory"] == 56 << 30
+            larger = {**entry["capacity"], "memory": "128Gi"}
+            await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": {"inventory": listed(capacity=larger)}})
+            await asyncio.sleep(5)
+            assert (await size(world))["memory"] > 100 << 30
+
+    in_hetzner(body, node_class={"inventory": listed()})

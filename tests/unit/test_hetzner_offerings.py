@@ -12,7 +12,8 @@ from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.providers.hetzner.classes import hash_of
 from growth.providers.hetzner.failures import Meaning, in_words, meaning
 from growth.providers.hetzner.labels import label_value, number_of
-from growth.providers.hetzner.offerings import catalogue, for_class
+from growth.providers.hetzner.offerings import catalogue, for_class, owned_by_class
+from growth.providers.hetzner.owned import figures
 from growth.providers.hetzner.wire import Pricing, ServerType
 from growth.providers.sizes import learned_sizes
 
@@ -154,6 +155,22 @@ def test_nodes_that_allow_more_pods_than_their_class_change_nothing() -> None:
         (kind,) = for_class(made, sold, PRICING)
         assert (kind.capacity["pods"], kind.allocatable["pods"]) == (reckoned, reckoned)
         assert learned_sizes(HETZNER_NODE_CLASS, made)["cx33"][1]["pods"] == reckoned
+
+
+def test_owned_machines_hold_no_more_pods_than_their_class_allows() -> None:
+    """Nor more than their entry or their Nodes say: the class sets no kubelet of theirs."""
+    machine = {"name": "gpu-1", "serverNumber": 11, "serverType": "GEX44"}
+    few = {**machine, "capacity": {"pods": "30"}}
+    for entry, most, reckoned in ((machine, 20, 20), (machine, 250, 110), (few, 250, 30), (few, 20, 20)):
+        spec: dict[str, Any] = {"inventory": [entry], "maxPods": most}
+        (kind,) = owned_by_class(node_class(**spec), ())
+        assert (kind.capacity["pods"], kind.allocatable["pods"]) == (reckoned, reckoned)
+        size = {"cpu": "20", "memory": "60Gi", "pods": "200"}
+        (told,) = filter(None, map(figures, node_class(**spec).spec.inventory))
+        learned = {"name": "gex44", "hash": told.hash, "capacity": size, "allocatable": size}
+        (kind,) = owned_by_class(node_class({"learnedTypes": [learned]}, **spec), ())
+        assert kind.allocatable["memory"] == 60 << 30
+        assert kind.allocatable["pods"] == min(most, 200)
 
 
 def test_the_hash_is_of_what_a_machine_is_made_with() -> None:

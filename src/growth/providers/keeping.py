@@ -7,7 +7,7 @@ hold when it is ready, and again when it says something else. A vendor adds what
 
 import abc
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, Generic, TypeVar
 
 from growth.api.clouds import CloudError
@@ -73,15 +73,15 @@ class ClassKeeper(abc.ABC, Generic[C]):
         """What has to be done now and then, whatever happens; until cancelled."""
 
     @abc.abstractmethod
-    def _number_of(self, provider_id: str) -> int | None:
-        """The machine's number; None where it is another cloud's."""
+    def _is_ours(self, provider_id: str) -> bool:
+        """Whether it is one that machines of this cloud have."""
 
     @abc.abstractmethod
-    def _hash_of(self, node_class: C) -> str:
-        """Of the class as it makes machines now."""
+    def _hashes_of(self, node_class: C) -> Collection[str]:
+        """Of the class as it makes machines now; several where it has several sorts of them."""
 
     @abc.abstractmethod
-    async def _made_by(self, number: int, *, within: float) -> str:
+    async def _made_by(self, provider_id: str, *, within: float) -> str:
         """The hash of the class by which the machine was made, by a list that is at most so many seconds old.
 
         Empty where the list has no such machine of ours.
@@ -99,7 +99,7 @@ class ClassKeeper(abc.ABC, Generic[C]):
             self._queue.add((NODE_, node.metadata.name))
 
     def _on_node(self, news: Change[Node]) -> None:
-        if isinstance(news, Deleted) or self._number_of(news.new.spec.provider_id) is None:
+        if isinstance(news, Deleted) or not self._is_ours(news.new.spec.provider_id):
             return
         if isinstance(news, Changed) and learning.said(news.old, self._kind) == learning.said(news.new, self._kind):
             return
@@ -152,16 +152,16 @@ class ClassKeeper(abc.ABC, Generic[C]):
 
     async def _learn(self, name: str) -> float | None:
         node = self._nodes.store.get(name)
-        number = self._number_of(node.spec.provider_id) if node is not None else None
-        if node is None or number is None or not learning.teaches(node):
+        if node is None or not self._is_ours(node.spec.provider_id) or not learning.teaches(node):
             return None
+        machine = node.spec.provider_id
         uses = learning.class_of(node, self._kind)
         node_class = self._classes.store.get(uses) if uses else None
         if node_class is None:
             return None
         # A machine may be younger than the list.
-        made = await self._made_by(number, within=MACHINES_SECONDS) or await self._made_by(number, within=0.0)
-        if not made or made != self._hash_of(node_class):
+        made = await self._made_by(machine, within=MACHINES_SECONDS) or await self._made_by(machine, within=0.0)
+        if not made or made not in self._hashes_of(node_class):
             return None
         await change(
             self._api,

@@ -50,16 +50,24 @@ def hash_of(spec: HetznerNodeClassSpec) -> str:
     return f"{HASH_VERSION}-{digest}"
 
 
+def hashes_of(spec: HetznerNodeClassSpec) -> frozenset[str]:
+    """Of the class by which machines are bought, and of each type that it lists: those no class makes."""
+    types = {machine.server_type.lower(): machine for machine in spec.inventory}
+    told = (owned.figures(machine) for machine in types.values())
+    return frozenset((hash_of(spec), *(one.hash for one in told if one is not None)))
+
+
 def learned_sizes(node_class: HetznerNodeClass) -> Sizes:
     """What machines of the class, as it is now, turned out to hold; never more pods than the class allows."""
-    known = sizes(node_class.status.learned_types, made=(hash_of(node_class.spec),))
-    most = node_class.spec.max_pods
-    if most is None:
-        return known
-    return {name: (_at_most(has, most), _at_most(leaves, most)) for name, (has, leaves) in known.items()}
+    learned, most = node_class.status.learned_types, node_class.spec.max_pods
+    known = sizes(learned, made=hashes_of(node_class.spec)) if learned else {}
+    return {name: (at_most(has, most), at_most(leaves, most)) for name, (has, leaves) in known.items()}
 
 
-def _at_most(size: Amounts, pods: int) -> Amounts:
+def at_most(size: Amounts, pods: int | None) -> Amounts:
+    """The size with at most so many pods; None: as many as it has."""
+    if pods is None:
+        return size
     return {name: min(amount, pods) if name == "pods" else amount for name, amount in size.items()}
 
 

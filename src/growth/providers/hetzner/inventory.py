@@ -22,7 +22,7 @@ from growth.kube.errors import AlreadyExists, NotFound
 from growth.kube.whole import every
 from growth.providers import numbered
 from growth.providers.choice import Choice
-from growth.providers.hetzner.owned import figures
+from growth.providers.hetzner.owned import Figures, figures
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, amounts, quantities
 
@@ -42,6 +42,8 @@ class Booking:
     type: str
     machine: CloudMachine
     uid: str
+    hash: str
+    """Of what its entry said of it when it was booked; empty where that was not written."""
 
 
 class Inventory:
@@ -78,7 +80,7 @@ class Inventory:
                     continue
                 try:
                     made = await self._api.create(
-                        CONFIG_MAP, self._body(claim, machine, option), namespace=self._namespace
+                        CONFIG_MAP, self._body(claim, machine, option, known_of_it), namespace=self._namespace
                     )
                 except AlreadyExists:
                     continue  # another process was first, or another cluster's booking has that name here
@@ -105,7 +107,14 @@ class Inventory:
             raise MachineNotFound(f"no claim has the dedicated machine {provider_id}")
         return found.machine
 
-    def _body(self, claim: NodeClaim, machine: HetznerInventoryMachine, option: Choice) -> Mapping[str, object]:
+    async def made_by(self, provider_id: str) -> str:
+        """The hash of what the machine's entry said when it was booked; empty where no claim has it."""
+        number = number_of(provider_id)
+        return next((each.hash for each in await self.bookings() if each.number == number), "")
+
+    def _body(
+        self, claim: NodeClaim, machine: HetznerInventoryMachine, option: Choice, told: Figures
+    ) -> Mapping[str, object]:
         return {
             "apiVersion": CONFIG_MAP.api_version,
             "kind": CONFIG_MAP.kind,
@@ -115,6 +124,7 @@ class Inventory:
                 "claimUID": claim.metadata.uid,
                 "nodeClass": claim.spec.node_class_ref.name,
                 "machine": machine.name,
+                "hash": told.hash,
                 "serverType": option.type.name,
                 "zone": option.offering.zone,
                 "architecture": option.labels.get(names.ARCH_LABEL, ""),
@@ -141,6 +151,7 @@ def _read(item: ConfigMap) -> Booking | None:
         claim_uid=data.get("claimUID", ""),
         type=kind,
         uid=item.metadata.uid,
+        hash=data.get("hash", ""),
         machine=CloudMachine(
             provider_id=f"{SCHEME}{number}",
             claim=data.get("claim", ""),

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from typing import Final
 
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
 from growth.kube.api import Api
 from growth.ports import Clock, Random
-from growth.providers.hetzner import labels
-from growth.providers.hetzner.classes import hash_of
+from growth.providers.hetzner import inventory, labels
+from growth.providers.hetzner.classes import hashes_of
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.http import CallError
 from growth.providers.keeping import ClassKeeper
@@ -27,13 +28,16 @@ class Keeper(ClassKeeper[HetznerNodeClass]):
         super().__init__(api, HETZNER_NODE_CLASS, provider.readiness, clock=clock, random=random)
         self._provider = provider
 
-    def _number_of(self, provider_id: str) -> int | None:
-        return labels.number_of(provider_id)
+    def _is_ours(self, provider_id: str) -> bool:
+        return labels.number_of(provider_id) is not None or inventory.number_of(provider_id) is not None
 
-    def _hash_of(self, node_class: HetznerNodeClass) -> str:
-        return hash_of(node_class.spec)
+    def _hashes_of(self, node_class: HetznerNodeClass) -> Collection[str]:
+        return hashes_of(node_class.spec)
 
-    async def _made_by(self, number: int, *, within: float) -> str:
+    async def _made_by(self, provider_id: str, *, within: float) -> str:
+        number = labels.number_of(provider_id)
+        if number is None:
+            return await self._provider.inventory.made_by(provider_id)
         server = (await self._provider.machines.all(within=within)).get(number)
         return server.labels.get(labels.CLASS_HASH, "") if server is not None else ""
 

@@ -7,14 +7,15 @@ Whether a type is flagged available is not asked: the flag is advice, and only a
 import dataclasses
 import datetime as dt
 import decimal
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
 from growth.api.nodeclasses import HetznerNodeClass
 from growth.providers.catalogues import hetzner as listed
-from growth.providers.hetzner.classes import learned_sizes
+from growth.providers.hetzner.classes import at_most, learned_sizes
+from growth.providers.hetzner.owned import owned_types
 from growth.providers.hetzner.wire import Deprecation, Price, Pricing, ServerType
 from growth.providers.learning import sized
 from growth.units.errors import MoneyError
@@ -67,6 +68,16 @@ def for_class(
         if spec.max_pods is not None:
             changed = dataclasses.replace(changed, capacity={**kind.capacity, "pods": spec.max_pods})
         found.append(changed)
+    return sized(found, learned_sizes(node_class))
+
+
+def owned_by_class(node_class: HetznerNodeClass, booked: Collection[int]) -> tuple[InstanceType, ...]:
+    """The types of the machines that it lists, as large as their Nodes said. `maxPods` sets no kubelet there: it only bounds."""
+    spec = node_class.spec
+    found = [
+        dataclasses.replace(kind, capacity=at_most(kind.capacity, spec.max_pods))
+        for kind in owned_types(spec.inventory, booked)
+    ]
     return sized(found, learned_sizes(node_class))
 
 

@@ -5,8 +5,11 @@ that nobody gave is not guessed: the machine is no part of any type then.
 """
 
 import dataclasses
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from growth.api import names
 from growth.api.instance_types import InstanceType
@@ -18,6 +21,8 @@ from growth.units.resources import Amounts, amounts
 
 # What a machine's entry must say of its size.
 SIZE: Final = ("cpu", "memory", "ephemeral-storage")
+# Of the hash's content.
+HASH_VERSION: Final = "owned-v1"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,13 @@ class Figures:
     def of_type(self) -> tuple[Amounts, str, int]:
         """What all machines of a type have in common."""
         return (self.capacity, self.architecture, self.monthly)
+
+    @property
+    def hash(self) -> str:
+        """Equal for machines that are told to be equal: what Nodes of such a one reported counts until it is told otherwise."""
+        content = {"type": self.name, "capacity": self.capacity, "architecture": self.architecture}
+        digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+        return f"{HASH_VERSION}-{digest}"
 
 
 def known_types() -> Mapping[str, InstanceType]:

@@ -122,7 +122,7 @@ class HetznerProvider:
             of_classes = {
                 each.metadata.name: (
                     *await self._bought_types(each, sold),
-                    *owned_types(each.spec.inventory, booked),
+                    *offerings.owned_by_class(each, booked),
                 )
                 for each in classes
             }
@@ -153,7 +153,7 @@ class HetznerProvider:
     async def _for_class(self, node_class: HetznerNodeClass) -> Catalogue:
         sold = await self._sold()
         types = await self._bought_types(node_class, sold)
-        owned = owned_types(node_class.spec.inventory, await self._booked((node_class,)))
+        owned = offerings.owned_by_class(node_class, await self._booked((node_class,)))
         return Catalogue(sold.cloud, sold.currency, (*types, *owned), sold.successors)
 
     # Buying.

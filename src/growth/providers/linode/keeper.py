@@ -5,7 +5,7 @@ compared whenever the class is judged: one whose purchase was under way when the
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -64,13 +64,14 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
             except Exception:  # noqa: BLE001 - whatever it is, everything else must go on
                 _log.exception("a bug in us; it waits", about=self.chore, again=COLLECT_SECONDS)
 
-    def _number_of(self, provider_id: str) -> int | None:
-        return tags.number_of(provider_id)
+    def _is_ours(self, provider_id: str) -> bool:
+        return tags.number_of(provider_id) is not None
 
-    def _hash_of(self, node_class: LinodeNodeClass) -> str:
-        return self._provider.hash_of(node_class)
+    def _hashes_of(self, node_class: LinodeNodeClass) -> Collection[str]:
+        return (self._provider.hash_of(node_class),)
 
-    async def _made_by(self, number: int, *, within: float) -> str:
+    async def _made_by(self, provider_id: str, *, within: float) -> str:
+        number = tags.number_of(provider_id)
         listed = await (await self._provider.parts()).held.machines.since(self._clock.monotonic() - within)
         return next((tags.value(each.tags, tags.CLASS_HASH) for each in listed if each.id == number), "")
 
