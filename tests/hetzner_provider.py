@@ -74,10 +74,17 @@ class HetznerWorld:
     cloud: HetznerApi
 
     def new_provider(
-        self, *, cluster: str = CLUSTER, api: Api | None = None, gate: Gate = ALWAYS_OPEN, seed: str = "provider"
+        self,
+        *,
+        cluster: str = CLUSTER,
+        api: Api | None = None,
+        gate: Gate = ALWAYS_OPEN,
+        seed: str = "provider",
+        token: Secret | None = None,
     ) -> HetznerProvider:
         """As after a restart: it remembers nothing."""
-        return new_provider(self.kernel, self.fake, api or self.admin, cluster=cluster, gate=gate, seed=seed)[0]
+        own = api or self.admin
+        return new_provider(self.kernel, self.fake, own, cluster=cluster, gate=gate, seed=seed, token=token)[0]
 
     async def make_class(self, name: str = "default", **spec: Any) -> None:
         await self.admin.create(HETZNER_NODE_CLASS, {"metadata": {"name": name}, "spec": spec})
@@ -114,12 +121,13 @@ def new_provider(
     cluster: str = CLUSTER,
     gate: Gate = ALWAYS_OPEN,
     seed: str = "provider",
+    token: Secret | None = None,
 ) -> tuple[HetznerProvider, HetznerApi]:
     random, clock = SimRandom(kernel.seed, seed), SimClock(kernel)
     client = Client(
         DIALECT,
         endpoint=ENDPOINT,
-        token=Secret(TOKEN),
+        token=token or Secret(TOKEN),
         transport=SimTransport(fake, kernel=kernel, random=random.stream("network")),
         clock=clock,
         random=random.stream("client"),

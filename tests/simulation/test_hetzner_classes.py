@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from growth.api import names
-from growth.api.clouds import InsufficientCapacity
+from growth.api.clouds import CloudError, InsufficientCapacity
 from growth.api.conditions import find
 from growth.api.core import SECRET
 from growth.api.karpenter import NODE_CLAIM
@@ -19,10 +19,11 @@ from growth.api.nodes import NODE
 from growth.providers.hetzner.keeper import Keeper
 from growth.providers.hetzner.provider import HetznerProvider
 from growth.providers.hetzner.standin import StandIn
+from growth.providers.http import KeptSecret
 from growth.sim.clouds.hetzner import FakeSettings, Faults
 from growth.sim.ports import SimClock, SimRandom
 from growth.units import parse_time
-from tests.hetzner_provider import CLUSTER, HetznerWorld, claim, in_hetzner, launched
+from tests.hetzner_provider import CLUSTER, TOKEN, HetznerWorld, claim, in_hetzner, launched
 
 CLASS_LABEL = names.node_class_label(HETZNER_NODE_CLASS.group, HETZNER_NODE_CLASS.kind)
 
@@ -102,6 +103,41 @@ def test_a_refused_token_stands_in_every_class() -> None:
             assert "make another" in message
 
     in_hetzner(body, settings=FakeSettings(tokens=frozenset({"another"})))
+
+
+@pytest.mark.parametrize("may_read", [False, True])
+def test_a_token_that_was_exchanged_makes_the_classes_ready(may_read: bool) -> None:  # noqa: FBT001 - a parameter
+    """Within half a minute, whoever else asks the cloud or not; not one that the cloud refuses as well, and not because the one
+    that may only read is good for reading.
+    """
+    newer = "pZr4VbN8sQkW2xTfYc6LhJ9mGdE3uAoR"
+
+    async def body(world: HetznerWorld) -> None:
+        where = [TOKEN]
+        provider = world.new_provider(token=KeptSecret(TOKEN, read=lambda: where[0]))
+        async with kept(world, provider):
+            assert (await told(world))[0] == "True"
+            if may_read:
+                world.fake.readonly = True
+            else:
+                world.fake._tokens = frozenset({newer})
+            with pytest.raises(CloudError):
+                await provider.create(claim("one", "cx33"))
+            for _ in range(6):
+                with contextlib.nullcontext() if may_read else pytest.raises(CloudError):
+                    await provider.list()
+                await asyncio.sleep(15)
+                assert (await told(world))[1] == "TokenRefused"
+            if not may_read:
+                where[0] = newer[::-1]
+                await asyncio.sleep(35)
+                assert (await told(world))[1] == "TokenRefused"
+            where[0], world.fake.readonly = newer, False
+            await asyncio.sleep(35)
+            assert (await told(world))[0] == "True"
+            await provider.create(claim("two", "cx33"))
+
+    in_hetzner(body)
 
 
 def test_each_machine_joins_with_a_token_of_its_own_that_ends() -> None:

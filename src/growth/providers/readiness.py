@@ -47,8 +47,18 @@ class _Complaint:
     problem: Problem
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _TokenRefused:
+    until: float
+    exchanges: int
+    problem: Problem
+
+
 class Readiness(abc.ABC, Generic[C]):
-    """One per process. Raises `KubeError` and `CallError` where what it needs cannot be read."""
+    """One per process. Raises `KubeError` and `CallError` where what it needs cannot be read.
+
+    `exchanges` says how often people exchanged the token by now.
+    """
 
     def __init__(
         self,
@@ -58,6 +68,7 @@ class Readiness(abc.ABC, Generic[C]):
         vendor: str,
         credentials: Credentials,
         clock: Clock,
+        exchanges: Callable[[], int],
         token_seconds: float = COMPLAINT_SECONDS,
     ) -> None:
         self._api = api
@@ -65,10 +76,11 @@ class Readiness(abc.ABC, Generic[C]):
         self._vendor = vendor
         self._credentials = credentials
         self._clock = clock
+        self._exchanges = exchanges
         self._token_seconds = token_seconds
         self._read: dict[str, tuple[float, C]] = {}
         self._complaints: dict[str, _Complaint] = {}
-        self._token: tuple[float, Problem] | None = None
+        self._token: _TokenRefused | None = None
         self._listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[str], None]) -> None:
@@ -130,9 +142,10 @@ class Readiness(abc.ABC, Generic[C]):
 
     async def problems(self, node_class: C) -> Sequence[Problem]:
         """Everything that keeps machines of the class from being made, the most telling first."""
+        refused = self._refused_token()
+        if refused is not None:
+            return [refused]
         now = self._clock.monotonic()
-        if self._token is not None and self._token[0] > now:
-            return [self._token[1]]
         found = await self._checked(node_class)
         complaint = self._complaints.get(node_class.metadata.name)
         if complaint is not None and complaint.until > now and complaint.generation == node_class.metadata.generation:
@@ -163,11 +176,26 @@ class Readiness(abc.ABC, Generic[C]):
 
     def token_refused(self, said: str) -> None:
         """No class can be used with this token."""
-        now = self._clock.monotonic()
-        known = self._token is not None and self._token[0] > now
-        self._token = (now + self._token_seconds, Problem(TOKEN_REFUSED, said))
+        known = self._refused_token() is not None
+        self._token = _TokenRefused(
+            self._clock.monotonic() + self._token_seconds, self._exchanges(), Problem(TOKEN_REFUSED, said)
+        )
         if not known:
             self._tell("")
+
+    def _refused_token(self) -> Problem | None:
+        """As long as it is the same: that the vendor answers it says nothing, it may be one that only reads."""
+        told = self._token
+        if told is None or told.until <= self._clock.monotonic():
+            return None
+        if told.exchanges != self._exchanges():
+            self._token = None
+            self._ask_anew()
+            return None
+        return told.problem
+
+    def _ask_anew(self) -> None:
+        """The token is another: what was read of the account with the one before is not known of this one."""
 
     def _tell(self, name: str) -> None:
         for listener in self._listeners:

@@ -84,7 +84,9 @@ class HetznerProvider:
         self.machines = Machines(cloud, cluster=cluster, clock=clock)
         self.credentials = Credentials(api, namespace=namespace, clock=clock, random=random)
         self.inventory = Inventory(api, cluster=cluster, namespace=namespace)
-        self.readiness = HetznerReadiness(api, self.account, self.credentials, clock=clock)
+        self.readiness = HetznerReadiness(
+            api, self.account, self.credentials, clock=clock, exchanges=cloud.client.exchanges
+        )
         self._shortages = Shortages(clock, seconds=refused_seconds)
         self.told_types: Sequence[ServerType] = ()
         """As the account last told them; none before."""

@@ -1,6 +1,6 @@
 """What keeps machines of a HetznerNodeClass from being made: the class by itself, the account, and user data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from growth.api.clouds import CreateError
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, HetznerNodeClass
@@ -16,8 +16,12 @@ from growth.providers.readiness import Readiness
 
 
 class HetznerReadiness(Readiness[HetznerNodeClass]):
-    def __init__(self, api: Api, account: Account, credentials: Credentials, *, clock: Clock) -> None:
-        super().__init__(api, HETZNER_NODE_CLASS, vendor="Hetzner", credentials=credentials, clock=clock)
+    def __init__(
+        self, api: Api, account: Account, credentials: Credentials, *, clock: Clock, exchanges: Callable[[], int]
+    ) -> None:
+        super().__init__(
+            api, HETZNER_NODE_CLASS, vendor="Hetzner", credentials=credentials, clock=clock, exchanges=exchanges
+        )
         self._account = account
 
     async def _checked(self, node_class: HetznerNodeClass) -> list[Problem]:
@@ -27,6 +31,9 @@ class HetznerReadiness(Readiness[HetznerNodeClass]):
             found += await self._lacking(node_class)
         found += await self._of_user_data(spec.user_data, max_pods=spec.max_pods)
         return found
+
+    def _ask_anew(self) -> None:
+        self._account.forget()
 
     async def _lacking(self, node_class: HetznerNodeClass) -> Sequence[Problem]:
         """What the account lacks of what the class names. A refusal of the question itself is an answer too."""

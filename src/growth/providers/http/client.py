@@ -170,6 +170,10 @@ class Client:
                     raise self._final(call, error) from error.__cause__
             await asyncio.sleep(wait)
 
+    def exchanges(self) -> int:
+        """How often people exchanged the token, by now."""
+        return self._token.exchanges()
+
     # -- one attempt ----------------------------------------------------------------------------------------------
 
     async def _attempt(self, call: _Call) -> Response:

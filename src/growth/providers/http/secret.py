@@ -13,11 +13,12 @@ _RUN: Final = 8
 class Secret:
     """`reveal()` is for the one header that needs it. Equal texts are equal secrets."""
 
-    __slots__ = ("_runs", "_text")
+    __slots__ = ("_exchanges", "_runs", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = _checked(text)
         self._runs = _runs(self._text)
+        self._exchanges = 0
 
     def reveal(self) -> str:
         return self._text
@@ -25,6 +26,11 @@ class Secret:
     def renewed(self, since: str) -> bool:
         """Asked when the cloud refuses what was revealed: whether `reveal` gives another by now."""
         return since != self._text
+
+    def exchanges(self) -> int:
+        """Asked after a refusal: how often `reveal` came to give another, by now."""
+        self.renewed(self._text)
+        return self._exchanges
 
     def hide_in(self, text: str) -> str:
         """The text without the token, without any longer part of it, and without what else looks like a secret."""
@@ -86,8 +92,11 @@ class KeptSecret(Secret):
     def renewed(self, since: str) -> bool:
         if not super().renewed(since):
             with contextlib.suppress(ValueError):
-                self._text = _checked(self._read() or "")
-                self._runs |= _runs(self._text)
+                text = _checked(self._read() or "")
+                if text != self._text:
+                    self._text = text
+                    self._runs |= _runs(text)
+                    self._exchanges += 1
         return super().renewed(since)
 
 

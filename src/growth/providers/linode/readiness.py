@@ -35,6 +35,7 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
             vendor="Linode",
             credentials=credentials,
             clock=clock,
+            exchanges=cloud.others.exchanges,
             token_seconds=TOKEN_SECONDS,
         )
         self._cloud = cloud
