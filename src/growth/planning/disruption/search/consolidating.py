@@ -75,7 +75,8 @@ def _searched(
     limited = [node for node in unsaid if course.allowance.limited(node.pool)]
     if limited and course.complete:
         without = forgone(situation, moves, limited, options, spent=search.steps)
-        course.why |= without.why
+        # Of what is well used the whole sentence says more than the refusal of a purchase.
+        course.why |= {name: kept for name, kept in without.why.items() if kept.reason != words.IN_USE}
         course.complete = not without.stopped
         search.steps += without.ground.steps
     return Found(
