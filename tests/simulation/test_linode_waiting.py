@@ -71,7 +71,7 @@ class Slow:
 
 @pytest.mark.parametrize("seconds", [2, 3, 4, 5, 6, 8, 9])
 def test_a_create_ends_in_time_however_slow_answers_are(tier: str, seconds: int) -> None:
-    """After 15 s it says that it is not done, whatever it waits for, and its key is free; what was sent is not sent twice."""
+    """After 15 s nothing is begun; what was begun ends with its answer, the key is free, and nothing is sent twice."""
 
     async def body(stage: LkeStage) -> None:
         wire = Slow(stage)
@@ -83,8 +83,9 @@ def test_a_create_ends_in_time_however_slow_answers_are(tier: str, seconds: int)
             began = loop.time()
             with contextlib.suppress(CreateError):
                 await provider.create(wanted)
-            # Three more to look for it first, and to be sure of it at the end.
-            assert loop.time() - began < 15 + 3
+            # A pass that began last has the list of pools, the pool and one write to wait for. Three more to look for it first,
+            # and to be sure of it at the end.
+            assert loop.time() - began < 15 + 3 * seconds + 3
         wire.seconds = 0
         await asyncio.gather(*(made(provider, each) for each in claims))
         assert await stage.held() == sorted(each.metadata.uid for each in claims)
@@ -126,7 +127,8 @@ def test_a_count_that_no_node_stands_for_is_lowered_while_others_buy(tier: str, 
             assert asyncio.get_running_loop().time() - began < 300 + every + 60
         await traffic
         await asyncio.gather(*purchases)
-        assert max(took) < 300
+        # Who counted on it: until it is overdue, and then until a node of its own came.
+        assert max(took) < 300 + 15
         assert (pool.count, len(stage.fake.ledger.purchases)) == (len(pool.nodes), 1 + len(took))
 
     on(tier, body)

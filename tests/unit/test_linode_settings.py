@@ -51,6 +51,7 @@ def test_the_vendor_needs_a_token_and_a_fake_gets_kubelets() -> None:
             {"linodeCluster": "prod", "lkeCreateTimeout": "3m"},
             "what a purchase still waits for would be removed",
         ),
+        ({"LINODE_TOKEN": TOKEN}, {"linodeCluster": "prod", "lkeCreateTimeout": "2s"}, "it must be 5s or more"),
         ({"LINODE_TOKEN": "two words"}, {"linodeCluster": "prod"}, "variable LINODE_TOKEN holds no token"),
     ],
 )

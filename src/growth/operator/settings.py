@@ -24,6 +24,8 @@ PREFIX: Final = "GROWTH_"
 LEAST_SECONDS: Final = 0.1
 # Another leader gives a reserved name free after `RELEASE`, and a creation that was sent may take its deadline to land.
 MOST_RESERVED_SECONDS: Final = RELEASE.total_seconds() - DEADLINE_SECONDS
+# With less a purchase from LKE would be given up between its looks at a node that is on its way.
+LEAST_PURCHASE_SECONDS: Final = 5.0
 
 
 class SettingError(ValueError):
@@ -47,13 +49,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _period(*, most: float = math.inf) -> Callable[[str], float]:
+def _period(*, least: float = LEAST_SECONDS, most: float = math.inf) -> Callable[[str], float]:
     """A time that passes: with none something would be done without a pause, or given up before it began."""
 
     def read(text: str) -> float:
         seconds = _seconds(text)
-        if seconds < LEAST_SECONDS:
-            raise ValueError(f"it must be {Duration.of(seconds=LEAST_SECONDS)} or more, such as 10s")
+        if seconds < least:
+            raise ValueError(f"it must be {Duration.of(seconds=least)} or more, such as 10s")
         if seconds > most:
             raise ValueError(f"it must be {Duration.of(seconds=most)} or less")
         return seconds
@@ -130,6 +132,7 @@ NAME: Final = Value("namespace", _name)
 SECONDS: Final = Value("duration", _seconds, lambda held: str(Duration.of(seconds=held)))
 PERIOD: Final = dataclasses.replace(SECONDS, word="duration, at least 100ms", read=_period())
 RESERVED: Final = dataclasses.replace(SECONDS, word="duration, at most 30s", read=_period(most=MOST_RESERVED_SECONDS))
+PURCHASE: Final = dataclasses.replace(SECONDS, word="duration, at least 5s", read=_period(least=LEAST_PURCHASE_SECONDS))
 COUNT: Final = Value("number", _count(0))
 POSITIVE: Final = Value("number, 1 or more", _count(1))
 PERCENT: Final = Value("number, 100 or more", _count(100))
@@ -358,7 +361,9 @@ def _sections() -> Iterator[Section]:
             _of(
                 own, "linodeRegion", TEXT, "Instead: the region in which instances are bought that are no nodes of LKE."
             ),
-            _of(own, "lkeCreateTimeout", PERIOD, "A purchase that has no machine after so long is tried again later."),
+            _of(
+                own, "lkeCreateTimeout", PURCHASE, "A purchase that has no machine after so long is tried again later."
+            ),
             _of(
                 own,
                 "lkeOrphanTTL",

@@ -12,6 +12,7 @@ when it confirms gives its own back. Where both crash before that, `settling` do
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,7 +20,7 @@ from growth.api.clouds import CreateError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import making, tags, wire
-from growth.providers.linode.booking import Overdue
+from growth.providers.linode.booking import Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
@@ -32,12 +33,10 @@ from growth.telemetry.logs import logger
 _log = logger("linode")
 
 AUTOSCALED: Final = "LKEAutoscalerEnabled"
-# A purchase gives up after so long and is tried again.
+# For so long a purchase begins passes; then it gives up and is tried again.
 CREATE_SECONDS: Final = 15.0
 # Between two looks at a pool whose node is on its way.
 WAIT_SECONDS: Final = 1.0
-# A write is not begun with less left of that time.
-WRITE_SECONDS: Final = 2.0
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
 
@@ -68,27 +67,32 @@ class Claiming(Finding):
     # -- claim or scale -------------------------------------------------------------------------------------------
 
     async def buy(self, order: Order) -> wire.Instance:
-        """The claim's machine within the bound. `CreateError` NodePoolProvisioning where it is not there yet."""
+        """The claim's machine. Within the bound passes begin, and none is broken off. `CreateError` NodePoolProvisioning where it is not there yet."""
         began = self._clock.monotonic()
         try:
-            async with asyncio.timeout(self._within):
-                while True:
-                    if not await self._inheriting.is_open(order.key, since=began):
-                        await self._inheriting.know()
-                        async with self._pools.locks.held(order.key):
-                            claimed = await self._pass(order, since=began)
-                        if claimed is not None:
-                            break
-                    await asyncio.sleep(WAIT_SECONDS)
-        except TimeoutError:
-            raise self._late(order) from None
+            while True:
+                if not await self._inheriting.is_open(order.key, since=began):
+                    await self._inheriting.know()
+                    claimed = await self._in_turn(order, since=began)
+                    if claimed is not None:
+                        break
+                if self._left(began) <= WAIT_SECONDS:
+                    raise self._late(order)
+                await asyncio.sleep(WAIT_SECONDS)
         finally:
             self._pools.reservations.release(order.key, order.uid)
         return await self._confirmed(order, claimed)
 
-    def _is_short(self, began: float) -> bool:
-        """Whether so little time is left that a write's answer could not be waited for."""
-        return self._clock.monotonic() - began > self._within - min(WRITE_SECONDS, self._within / 2)
+    def _left(self, began: float) -> float:
+        return began + self._within - self._clock.monotonic()
+
+    async def _in_turn(self, order: Order, *, since: float) -> wire.Instance | None:
+        """A pass that begins in time. Once begun it ends by itself: what it was about to write it writes, and hears of it."""
+        try:
+            async with self._pools.locks.held(order.key, within=max(self._left(since), 0.0)):
+                return await self._pass(order, since=since)
+        except Late:
+            raise self._late(order) from None
 
     def _late(self, order: Order) -> CreateError:
         return CreateError(
@@ -103,12 +107,15 @@ class Claiming(Finding):
         if pool is None:
             # Nobody makes a second one for want of a fresh look.
             pool = await self._pools.found(key, since=self._clock.monotonic())
+        # Where no pool is, the list will do in which the claim was looked for before all: what came since is remembered.
+        looked = -math.inf if pool is None else self._clock.monotonic() - MEMBERS_SECONDS
         members = await self._members(order, pool) if pool is not None else None
         if pool is not None and members is None:
             return None
-        # After the members: what counts among them as claimed may be this claim's own, whose tags came late.
-        own = await self.find(order.claim, within=MEMBERS_SECONDS)
-        if own is not None or self._is_short(since):
+        # After the members, in the list that they were found in: what counts there as claimed may be this claim's own, whose
+        # tags came late.
+        own = await self.find(order.claim, since=looked)
+        if own is not None:
             return own
         if pool is None or members is None:
             await self._make_pool(order)
@@ -198,13 +205,14 @@ class Claiming(Finding):
     async def _confirmed(self, order: Order, claimed: wire.Instance) -> wire.Instance:
         """After a moment the machine is still this claim's, and the only one."""
         await asyncio.sleep(CONFIRM_SECONDS)
-        listed = await self._pools.machines.since(self._clock.monotonic())
+        listed, shown = await asyncio.gather(
+            self._pools.machines.since(self._clock.monotonic()), self._pools.instance(claimed.id)
+        )
         others = [
             each
             for each in listed
             if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._pools.is_going(each)
         ]
-        shown = await self._pools.instance(claimed.id)
         if shown is None or not tags.holds(shown.tags, order.claim):
             self._pools.remembered.unclaimed(claimed.id)
             raise CreateError(f"machine {claimed.id} went to another than claim {order.name}", reason=PROVISIONING)

@@ -40,13 +40,13 @@ class Finding:
         self._clock = clock
         self.claims: Locks[str] = Locks()
 
-    async def find(self, claim: NodeClaim, *, within: float = 0.0) -> wire.Instance | None:
+    async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
         """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name.
 
-        The list may be so many seconds old; the machine itself is looked at now.
+        A list is enough that was begun at `since` (monotonic; now); the machine itself is looked at now.
         """
         name = claim.metadata.name
-        found = [each for each in await self._tagged(claim, within) if tags.has(each.tags, tags.CLAIM, name)]
+        found = [each for each in await self._tagged(claim, since) if tags.has(each.tags, tags.CLAIM, name)]
         alive = [each for each in found if not self._held.is_going(each)]
         if len(alive) > 1:
             raise doubled(name, [each.id for each in alive])
@@ -63,9 +63,9 @@ class Finding:
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
         return None
 
-    async def _tagged(self, claim: NodeClaim, within: float) -> list[wire.Instance]:
+    async def _tagged(self, claim: NodeClaim, since: float | None = None) -> list[wire.Instance]:
         """What a list shows under the claim's name, and what this process wrote for it, each as it is now."""
-        listed = await self._held.machines.since(self._clock.monotonic() - within)
+        listed = await self._held.machines.since(self._clock.monotonic() if since is None else since)
         numbers = {each.id for each in listed if tags.has(each.tags, tags.CLAIM, claim.metadata.name)}
         uid, remembered = claim.metadata.uid, self._held.remembered
         numbers.update(remembered.of_claim(uid), remembered.doubted_for(uid))
@@ -75,7 +75,7 @@ class Finding:
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         name, provider_id = claim.metadata.name, claim.status.provider_id
         if not provider_id:
-            found = [each for each in await self._tagged(claim, 0.0) if tags.holds(each.tags, claim)]
+            found = [each for each in await self._tagged(claim) if tags.holds(each.tags, claim)]
             if not found and self._held.remembered.doubted_for(claim.metadata.uid):
                 raise CloudUnavailable(
                     f"tags of a machine of claim {name} may still be on their way: it is tried again"

@@ -63,8 +63,10 @@ class Inheriting:
             self._known = True
 
     async def _look(self) -> None:
-        pools = [each for each in await self._pools.pools.since(self._settled) if each.id not in self._made]
-        listed = await self._pools.machines.since(self._settled)
+        all_, listed = await asyncio.gather(
+            self._pools.pools.since(self._settled), self._pools.machines.since(self._settled)
+        )
+        pools = [each for each in all_ if each.id not in self._made]
         claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
         inside = {
             node.instance_id: self._pools.key_of(pool) for pool in pools for node in pool.nodes if node.instance_id
