@@ -57,12 +57,14 @@ class Ending(Finding):
 
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         """Of a claim that names no machine it is not said that it has none while one may come to light."""
-        began = self._clock.monotonic()
+        # Before the look: only then what the process before left was known to it.
+        began, settled = self._clock.monotonic(), self._inheriting.is_settled
         await self._inheriting.know()
         try:
             return await super().of_claim(claim)
         except MachineNotFound:
-            if not claim.status.provider_id and await self._inheriting.is_open(tags.key_of(claim, ""), since=began):
+            unknown = not claim.status.provider_id and not settled
+            if unknown and await self._inheriting.has(tags.key_of(claim, ""), since=began):
                 raise CloudUnavailable(
                     f"claim {claim.metadata.name} has no machine, unless tags that the process before wrote are on their way:"
                     " it is tried again"

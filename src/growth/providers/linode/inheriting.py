@@ -48,9 +48,13 @@ class Inheriting:
 
     async def is_open(self, key: Key, *, since: float) -> bool:
         """Whether a claim of the key's pool, whatever its type, may have a machine that nobody knows of yet."""
-        if self.is_settled:
-            return False
-        listed = [self._pools.key_of(each) for each in await self._pools.pools.since(since) if self.is_unsettled(each)]
+        return not self.is_settled and await self.has(key, since=since) and not self.is_settled
+
+    async def has(self, key: Key, *, since: float) -> bool:
+        """Whether the process before left something of the key's pool, whatever its type."""
+        listed = [
+            self._pools.key_of(each) for each in await self._pools.pools.since(since) if each.id not in self._made
+        ]
         return any(each is not None and (each.group, each.pool) == (key.group, key.pool) for each in listed)
 
     async def know(self) -> None:
