@@ -199,10 +199,19 @@ class Pools(Holdings):
         last = pool.count <= 1 and len(pool.nodes) <= 1
         if last and self.reservations.count(key):
             return False
-        if last:
-            await self.remove_pool(pool)
-        else:
-            await self._removed(self._cloud.delete_node(self._home.id, node.id))
+        try:
+            if last:
+                await self.remove_pool(pool)
+            else:
+                await self._removed(self._cloud.delete_node(self._home.id, node.id))
+        except (CallError, asyncio.CancelledError) as error:
+            # Its deletion may be on its way: what is nobody's, or will be there, must stay so until it can no longer come.
+            if not claim and is_unsure(error):
+                if node.instance_id:
+                    self.remembered.doubted(node.instance_id, NOBODY)
+                elif not last:
+                    self.doubts.note(key, lambda look: look is None or all(each.id != node.id for each in look.nodes))
+            raise
         if node.instance_id:
             self.remembered.ended(node.instance_id, claim)
         return True
