@@ -87,6 +87,48 @@ class Overdue(Generic[K]):
         return tuple(now - each for each in since)
 
 
+class Asked(Generic[K]):
+    """How many nodes each pool was asked for lately. What is missing beyond that was asked for earlier, and does not come.
+
+    Nobody can tell which of those that were asked for came, so nothing else is known to be late. A pool that is seen for the
+    first time may have been asked for all of its nodes just before.
+    """
+
+    def __init__(self, clock: Clock, *, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._counts: dict[K, int] = {}
+        self._rises: dict[K, list[tuple[float, int]]] = {}
+        self._lost: dict[K, int] = {}
+
+    def seen(self, key: K, count: int) -> None:
+        """The pool's count is this, as a look says or an answer to a write of ours."""
+        before = self._counts.get(key, 0)
+        self._counts[key] = count
+        if count > before:
+            self._rises.setdefault(key, []).append((self._clock.monotonic(), count - before))
+
+    def fell(self, key: K) -> None:
+        """One node of the pool was removed, or may have been: where the count is not less, somebody raised it meanwhile."""
+        if key in self._counts:
+            self._counts[key] -= 1
+
+    def lost(self, key: K, *, missing: int, late: int) -> int:
+        """How many of those that are missing now do not come, where so many have been missing for too long, whichever.
+
+        What is lost stays so until less is missing, whatever is asked for after it.
+        """
+        oldest = self._clock.monotonic() - self._seconds
+        rises = self._rises[key] = [each for each in self._rises.get(key, ()) if each[0] > oldest]
+        found = min(late, missing - sum(number for _, number in rises))
+        self._lost[key] = max(min(missing, max(found, self._lost.get(key, 0))), 0)
+        return self._lost[key]
+
+    def forget(self, key: K) -> None:
+        for held in (self._counts, self._rises, self._lost):
+            held.pop(key, None)
+
+
 class Doubts(Generic[K, P]):
     """Writes of which nobody knows whether they arrived, or will: the vendor has no conditional ones.
 

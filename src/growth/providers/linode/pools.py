@@ -16,7 +16,7 @@ from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError, Refused
 from growth.providers.linode import making, tags, wire
-from growth.providers.linode.booking import Doubts, Overdue, Reservations
+from growth.providers.linode.booking import Asked, Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, check_single, doubled, is_unsure
@@ -56,6 +56,7 @@ class Pools(Holdings):
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
+        self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
         # Pools that do not become what was asked for: their machines are as good as they get.
         self.unchanged: set[int] = set()
 
@@ -176,8 +177,11 @@ class Pools(Holdings):
         return [node for node in pool.nodes if any(each >= self._ttl for each in waits[node.id])]
 
     def excess(self, pool: wire.Pool, *, shown: int) -> int:
-        """Of the count: what no node stands for, for as long."""
-        return sum(each >= self._ttl for each in self._overdue.seen((pool.id, ""), pool.count - shown))
+        """Of the count: what no node stands for, and was asked for as long ago."""
+        self._asked.seen(pool.id, pool.count)
+        missing = pool.count - shown
+        late = sum(each >= self._ttl for each in self._overdue.seen((pool.id, ""), missing))
+        return self._asked.lost(pool.id, missing=missing, late=late)
 
     # -- changes --------------------------------------------------------------------------------------------------
 
@@ -203,6 +207,7 @@ class Pools(Holdings):
             if last:
                 await self.remove_pool(pool)
             else:
+                self._asked.fell(pool.id)
                 await self._removed(self._cloud.delete_node(self._home.id, node.id))
         except (CallError, asyncio.CancelledError) as error:
             # Its deletion may be on its way: what is nobody's, or will be there, must stay so until it can no longer come.
@@ -220,6 +225,7 @@ class Pools(Holdings):
         key = self.key_of(pool)
         try:
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
+            self._asked.forget(pool.id)
         except (CallError, asyncio.CancelledError) as error:
             if key is not None and is_unsure(error):
                 self.doubts.note(key, lambda look: look is None or look.id != pool.id)
@@ -253,6 +259,7 @@ class Pools(Holdings):
                     lambda look: look is None or (look.count >= count if grows else look.count <= count),
                 )
             raise
+        self._asked.seen(pool.id, count)
         if more and not making.is_taken(answer, more):
             _log.warning("LKE did not take all of a change", pool=pool.id, key=str(key), asked=sorted(more))
             self.unchanged.add(pool.id)
