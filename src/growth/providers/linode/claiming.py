@@ -118,7 +118,8 @@ class Claiming(Finding):
         if own is not None:
             return own
         if pool is None or members is None:
-            await self._make_pool(order)
+            if not self._pools.doubts.holds(key, None):
+                await self._make_pool(order)
             return None
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
         if reservations.holds(key, order.uid) or surplus > 0:
@@ -194,8 +195,10 @@ class Claiming(Finding):
         self._pools.reservations.take(order.key, order.uid)
         try:
             made = await self._cloud.create_pool(self._home.id, body)
-        except BaseException:
+        except BaseException as error:
             self._pools.reservations.release(order.key, order.uid)
+            if isinstance(error, CallError | asyncio.CancelledError) and is_unsure(error):
+                self._pools.doubts.note(order.key, lambda look: look is not None)
             raise
         self._inheriting.made(made)
         _log.info("made a pool", pool=made.id, key=str(order.key))
