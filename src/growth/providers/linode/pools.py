@@ -256,11 +256,15 @@ class Pools(Holdings):
             if is_unsure(error):
                 self.doubts.note(
                     key,
-                    lambda look: look is None or (look.count >= count if grows else look.count <= count),
+                    lambda look: (
+                        look is None or look.id != pool.id or (look.count >= count if grows else look.count <= count)
+                    ),
                 )
             raise
         self._asked.seen(pool.id, count)
-        if more and not making.is_taken(answer, more):
+        if more and making.is_taken(answer, more):
+            self.unchanged.discard(pool.id)
+        elif more:
             _log.warning("LKE did not take all of a change", pool=pool.id, key=str(key), asked=sorted(more))
             self.unchanged.add(pool.id)
 
