@@ -189,6 +189,38 @@ def test_a_change_that_lke_does_not_take_replaces_machines_once() -> None:
     on("lke-enterprise", body)
 
 
+def test_a_pool_that_takes_changes_again_says_again_how_its_machines_were_made() -> None:
+    """That LKE did not take one change says nothing of the next: a machine of before is drifted, whoever claims it."""
+
+    async def body(stage: LkeStage) -> None:
+        stubborn = True
+
+        async def wire_(request: Request) -> Response:
+            body = msgspec.json.decode(request.body or b"{}")
+            if stubborn and request.method == "PUT" and "/pools/" in request.url and body.pop("k8s_version", None):
+                request = msgspec.structs.replace(request, body=msgspec.json.encode(body))
+            return await stage.fake(request)
+
+        provider = stage.provider(through=wire_)
+        await change(stage, lkeK8sVersion="v1.31.9+lke6")
+        await made(provider, claim(stage, "one"))
+        await change(stage, lkeK8sVersion="v1.32.8+lke3")
+        await made(provider, claim(stage, "two"))
+        stubborn = False
+        await made(provider, claim(stage, "three"))
+        (pool,) = stage.fake.account.pools.values()
+        assert pool.k8s_version == "v1.32.8+lke3"
+        stage.fake.account.scale(pool, pool.count + 1)
+        await asyncio.sleep(70)
+        await change(stage, lkeK8sVersion="v1.31.9+lke6")
+        wanted = claim(stage, "four")
+        machine = await made(provider, wanted)
+        await asyncio.sleep(120)
+        assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
+
+    on("lke-enterprise", body)
+
+
 def test_a_machine_that_was_there_before_its_class_changed_is_drifted() -> None:
     """Whoever claims it gets it as it was made, and it says so: by the pool, which changes only when it grows."""
 
@@ -230,6 +262,24 @@ def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
             assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
 
     on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize(
+    ("tier", "drifted"), [("lke", ""), ("lke-enterprise", ""), ("linode-instances", "NodeClassDrifted")]
+)
+def test_a_machine_whose_hash_was_made_of_more_is_not_drifted_for_it(tier: str, drifted: str) -> None:
+    """Nodes of LKE had what their class says of kubelets in their hash; instances that are none have it still."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), claim(stage, "one")
+        machine = await made(provider, wanted)
+        instance = machine_of(stage, machine)
+        others = [each for each in instance.tags if not each.startswith("growth.dev/class-hash")]
+        stage.fake.account.retag(instance, (*others, "growth.dev/class-hash:v1-0123456789abcdef"))
+        await asyncio.sleep(120)
+        assert await provider.is_drifted(launched(wanted, machine.provider_id)) == drifted
+
+    on(tier, body)
 
 
 @pytest.mark.parametrize("tier", [*TIERS, "linode-instances"])

@@ -12,7 +12,8 @@ from growth.providers.linode import kubelets, tags
 from growth.providers.nodeclasses import Problem
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
-HASH_VERSION: Final = "v1"
+HASH_VERSION: Final = "v2"
+INSTANCE_HASH_VERSION: Final = "v1"
 
 # Reasons of the condition ValidationSucceeded.
 TAGS: Final = "TagValidationFailed"
@@ -44,7 +45,7 @@ def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
             "userData": spec.user_data,
         }
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
-    return f"{HASH_VERSION}-{digest}"
+    return f"{INSTANCE_HASH_VERSION if instances else HASH_VERSION}-{digest}"
 
 
 def learned_sizes(node_class: LinodeNodeClass, *, instances: bool | None = None) -> Sizes:
@@ -53,9 +54,9 @@ def learned_sizes(node_class: LinodeNodeClass, *, instances: bool | None = None)
     return sizes(node_class.status.learned_types, made=[hash_of(node_class.spec, instances=each) for each in sorts])
 
 
-def comparable(hash_: str) -> bool:
-    """Whether a hash on a machine was made as ours are."""
-    return hash_.startswith(f"{HASH_VERSION}-")
+def differs(held: str, wanted: str) -> bool:
+    """Whether a machine's hash is another than its class', made in the same way. One made otherwise says nothing."""
+    return held != wanted and held.partition("-")[0] == wanted.partition("-")[0]
 
 
 def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem]:

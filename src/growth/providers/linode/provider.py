@@ -36,7 +36,7 @@ from growth.providers.learning import sized
 from growth.providers.linode import kubelets, offerings, tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
-from growth.providers.linode.classes import comparable, hash_of, learned_sizes
+from growth.providers.linode.classes import differs, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
@@ -374,7 +374,7 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            return CLASS_DRIFTED if comparable(was) and was != self.hash_of(node_class) else ""
+            return CLASS_DRIFTED if differs(was, self.hash_of(node_class)) else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS
