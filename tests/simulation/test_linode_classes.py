@@ -13,11 +13,12 @@ from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response
 from growth.providers.http import Unanswered
 from growth.providers.linode import wire
+from growth.providers.linode.pools import Pools
 from growth.sim.clouds.linode import Faults
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, claim, on
 from tests.simulation.class_keeping import kept, told
-from tests.simulation.test_linode_pools import TIERS, machine_of, made
+from tests.simulation.test_linode_pools import TIERS, Late, machine_of, made
 
 
 async def change(stage: LkeStage, **spec: Any) -> None:
@@ -298,6 +299,29 @@ def test_tags_that_change_during_a_purchase_reach_its_machine(tier: str) -> None
                 await asyncio.sleep(900)
                 assert new in instance.tags
                 assert old not in instance.tags
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_tags_of_a_class_that_arrive_late_take_no_machine_from_its_next_claim(tier: str) -> None:
+    """A machine whose tags may be on their way is not given back: they would make it the first claim's again."""
+
+    async def body(stage: LkeStage) -> None:
+        late = Late(stage, "PUT", "team:late", alone=True, seconds=20)
+        provider, one = stage.provider(through=late), claim(stage, "one")
+        machine = machine_of(stage, await made(provider, one))
+        await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"tags": ["team:late"]}})
+        running = stage.kernel.create_task(stage.keeper(provider).run(), name="keeper")
+        await asyncio.wait_for(late.sent.wait(), 60)
+        await asyncio.sleep(1)
+        held = (await provider.parts()).held
+        assert isinstance(held, Pools)
+        await held.give_back(machine.id, one)
+        await made(provider, claim(stage, "two"))
+        await asyncio.wait_for(late.arrived.wait(), 60)
+        running.cancel()
+        assert "uid-of-two" in await stage.held()
 
     on(tier, body)
 

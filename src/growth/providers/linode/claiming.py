@@ -225,5 +225,5 @@ class Claiming(Finding):
         async with self._pools.locks.held(order.key):
             await self._pools.give_back(claimed.id, order.claim)
         raise CreateError(
-            f"claim {order.name} had two machines for a moment; {claimed.id} was given back", reason=PROVISIONING
+            f"claim {order.name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING
         )

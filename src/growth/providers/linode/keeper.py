@@ -22,7 +22,7 @@ from growth.providers.http import CallError
 from growth.providers.keeping import ClassKeeper
 from growth.providers.linode import tags, wire
 from growth.providers.linode.client import LinodeApi
-from growth.providers.linode.holdings import Holdings
+from growth.providers.linode.holdings import Holdings, is_unsure
 from growth.providers.linode.provider import LinodeProvider
 from growth.telemetry.logs import logger
 
@@ -119,7 +119,12 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
             result = _laid(fresh.tags, wanted=wanted, applied=applied)
             if result == list(fresh.tags):
                 return False
-            await self._cloud.retag(fresh.id, result)
+            try:
+                await self._cloud.retag(fresh.id, result)
+            except (CallError, asyncio.CancelledError) as error:
+                if is_unsure(error):
+                    held.remembered.doubted(fresh.id, tags.uid_of(fresh.tags))
+                raise
             return True
 
 

@@ -232,7 +232,12 @@ class Pools(Holdings):
             raise
 
     async def give_back(self, number: int, claim: NodeClaim) -> bool:
-        """The machine is nobody's again, where it still was the claim's. Without an answer it rests, as tags may come late."""
+        """The machine is nobody's again, where it still was the claim's. Without an answer it rests, as tags may come late.
+
+        Not while a claim's tags may be on their way to it: they would be its again.
+        """
+        if self.remembered.is_anothers(number, NOBODY):
+            return False
         fresh = await self.instance(number)
         held = fresh is not None and tags.holds(fresh.tags, claim)
         if fresh is not None and held:
