@@ -68,11 +68,19 @@ class Reservations(Generic[K]):
 
 
 class Overdue(Generic[K]):
-    """How long something has been missing. A restart begins to count anew: nothing is removed too early for it."""
+    """How long something has been missing. A restart begins to count anew: nothing is removed too early for it.
 
-    def __init__(self, clock: Clock) -> None:
+    So does what nobody looked at for `forget_seconds`: nobody knows whether it was missing all the while.
+    """
+
+    def __init__(self, clock: Clock, *, forget_seconds: float) -> None:
         self._clock = clock
-        self._since: dict[K, list[float]] = {}
+        self._forget = forget_seconds
+        # In the order in which they were looked at last: when that was, and since when how many have been missing.
+        self._held: dict[K, tuple[float, list[float]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
 
     def seen(self, key: K, missing: int) -> tuple[float, ...]:
         """So many are missing now; for how many seconds at least one has been, at least two, and so on.
@@ -80,10 +88,13 @@ class Overdue(Generic[K]):
         More of them now do not make the first ones young: whoever is missing longest is the one that does not come.
         """
         now = self._clock.monotonic()
-        since = self._since.pop(key, [])[: max(missing, 0)]
+        while self._held and now - next(iter(self._held.values()))[0] > self._forget:
+            del self._held[next(iter(self._held))]
+        _, held = self._held.pop(key, (now, []))
+        since = held[: max(missing, 0)]
         since += [now] * (missing - len(since))
         if since:
-            self._since[key] = since
+            self._held[key] = (now, since)
         return tuple(now - each for each in since)
 
 

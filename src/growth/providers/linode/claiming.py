@@ -62,7 +62,7 @@ class Claiming(Finding):
         self._home = home
         self._within = within_seconds
         self._inheriting = inheriting
-        self._doubled: Overdue[Key] = Overdue(clock)
+        self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 

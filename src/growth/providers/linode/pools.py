@@ -55,7 +55,7 @@ class Pools(Holdings):
         self.reservations: Reservations[Key] = Reservations()
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
-        self._overdue: Overdue[tuple[int, str]] = Overdue(clock)
+        self._overdue: Overdue[tuple[int, str]] = Overdue(clock, forget_seconds=ttl_seconds)
         self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
         # Pools that do not become what was asked for: their machines are as good as they get.
         self.unchanged: set[int] = set()
