@@ -1,8 +1,9 @@
 """A decision as a question and its answer, and the checks that a move must pass before it acts. Pure.
 
 `answered` decides for everything. `validated` asks of one move, some seconds later, whether it is still right: all of it,
-except that empty nodes go each for itself. It must still save enough, and need what it buys. `confirmed` is the last look before claims are deleted: what is bought by then
-counts, and whatever only says «not yet» of the nodes themselves is no reason to take back what was bought.
+except that empty nodes go each for itself. It must still save enough, and need what it buys. `confirmed` is the last look before
+claims are deleted: what is bought by then counts, and whatever only says «not yet» of the nodes themselves is no reason to take
+back what was bought.
 """
 
 import collections

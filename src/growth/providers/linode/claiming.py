@@ -67,7 +67,10 @@ class Claiming(Finding):
     # -- claim or scale -------------------------------------------------------------------------------------------
 
     async def buy(self, order: Order) -> wire.Instance:
-        """The claim's machine. Within the bound passes begin, and none is broken off. `CreateError` NodePoolProvisioning where it is not there yet."""
+        """The claim's machine. Within the bound passes begin, and none is broken off.
+
+        `CreateError` NodePoolProvisioning where it is not there yet.
+        """
         began = self._clock.monotonic()
         try:
             while True:
