@@ -34,7 +34,6 @@ from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.learning import sized
 from growth.providers.linode import kubelets, offerings, tags, wire
-from growth.providers.linode.booking import Late
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import differs, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
@@ -390,10 +389,7 @@ class LinodeProvider:
     ) -> AsyncIterator[None]:
         """Whoever only reads learns nothing from a refusal."""
         async with in_our_words("Linode", words or self._unknown, unanswered=unanswered):
-            try:
-                yield
-            except Late as error:
-                raise unanswered(f"others are at work on {error}") from error
+            yield
 
     def _provisioning(self, message: str) -> CloudError:
         return CreateError(message, reason=PROVISIONING)
