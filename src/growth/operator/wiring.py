@@ -231,9 +231,9 @@ class Autoscaler:
         metrics = self._openings.metrics
 
         async def lead() -> NoReturn:
-            _log.info("leading", identity=self._openings.identity, cluster=environment.cluster)
             await alone()  # a Karpenter may have come while we waited
-            metrics.set(LEADING, 1)
+            metrics.set(LEADING, 1)  # before it is said: who reads "leading" and asks must find it so
+            _log.info("leading", identity=self._openings.identity, cluster=environment.cluster)
             await environment.state.wait_synced()
             await _all((environment.events, *running))
 
