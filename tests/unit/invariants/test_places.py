@@ -6,7 +6,7 @@ import pytest
 
 from growth.api.kinds import Json
 from growth.sim.invariants import moves
-from growth.sim.invariants.books import CLAIMS, NODES, PODS
+from growth.sim.invariants.books import BUDGETS, CLAIMS, NODES, PODS
 from tests.unit.invariants.histories import GROWTH, History, claim, going, node, pod, running
 
 
@@ -29,9 +29,12 @@ def with_rooms(rooms: Mapping[str, str]) -> History:
     return history
 
 
-def remove_one(history: History, *, at: float = 100.0) -> int:
-    """How many complaints there are when the first machine goes."""
-    history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=at)
+def remove_one(history: History, *, at: float = 100.0, grace: str = "") -> int:
+    """How many complaints there are when the first machine goes, which may have a grace period."""
+    body = going(claim())
+    if grace:
+        body["spec"]["terminationGracePeriod"] = grace
+    history.put(CLAIMS, body, by=GROWTH, verb="delete", at=at)
     return len(history.said)
 
 
@@ -77,6 +80,77 @@ def test_a_node_that_closed_after_the_last_look(closed: float, said: int) -> Non
             tainted["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
             history.put(NODES, tainted, at=closed)
         assert remove_one(history) == said, taken
+
+
+def budget(name: str, **spec: object) -> Json:
+    """For every pod `app: web`; it may allow nothing, ever."""
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+        "status": {"disruptionsAllowed": 0, "expectedPods": 1},
+    }
+
+
+NONE = {"maxUnavailable": 0}
+ALL = {"minAvailable": "100%"}
+FEW = {"maxUnavailable": 1}
+SICK = {"maxUnavailable": 0, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+
+
+@pytest.mark.parametrize(
+    ("budgets", "grace", "said"),
+    [
+        ([], "5m", 1),
+        ([NONE], "5m", 0),
+        ([ALL], "5m", 0),
+        ([FEW], "5m", 1),
+        ([FEW, FEW], "5m", 0),
+        ([SICK], "5m", 1),  # nobody says that the pod is well
+        ([NONE], "", 1),
+    ],
+)
+def test_who_can_never_be_evicted_needs_no_place_before_the_grace_period_ends(
+    budgets: list[Json], grace: str, said: int
+) -> None:
+    """Nobody knows when such a pod will want one; without a grace period its node should not have been chosen at all."""
+    history = with_rooms({"two": "0"})
+    held = asking("a", "1", on="one")
+    held["metadata"]["labels"] = {"app": "web"}
+    history.put(PODS, held)
+    for number, spec in enumerate(budgets):
+        history.put(BUDGETS, budget(f"budget-{number}", **spec))
+    assert remove_one(history, grace=grace) == said
+
+
+@pytest.mark.parametrize(("lifted", "said"), [(99.0, 0), (90.0, 1)])
+@pytest.mark.parametrize("how", ["taken away", "changed"])
+def test_a_budget_that_was_lifted_after_the_last_look(lifted: float, said: int, how: str) -> None:
+    """Until then nobody under it could leave."""
+    history = with_rooms({"two": "0"})
+    held = asking("a", "1", on="one")
+    held["metadata"]["labels"] = {"app": "web"}
+    history.put(PODS, held)
+    history.put(BUDGETS, budget("zero", **NONE))
+    if how == "changed":
+        history.put(BUDGETS, budget("zero", **FEW), at=lifted)
+    else:
+        history.remove(BUDGETS, budget("zero", **NONE), at=lifted)
+    assert remove_one(history, grace="5m") == said
+
+
+@pytest.mark.parametrize(("held", "said"), [(True, 0), (False, 1)])
+def test_who_stays_on_another_leaving_node_takes_no_room(held: bool, said: int) -> None:  # noqa: FBT001 - a parameter
+    """A pod of a node that leaves already comes first, unless a budget holds it there."""
+    history = with_rooms({"two": "1", "leaving": "0"})
+    history.put(CLAIMS, going(claim("leaving")), by=GROWTH, verb="delete", at=50.0)
+    other = asking("b", "1", on="leaving")
+    other["metadata"]["labels"] = {"app": "web"}
+    history.put(PODS, other)
+    history.put(PODS, asking("a", "1", on="one"))
+    if held:
+        history.put(BUDGETS, budget("zero", **NONE))
+    history.said.clear()
+    assert remove_one(history) == said
 
 
 def spreading(name: str, *, on: str) -> Json:

@@ -126,14 +126,7 @@ class Books:
 
     def budgets_of(self, pod: Json) -> list[Json]:
         """The PodDisruptionBudgets that select the pod."""
-        meta = pod["metadata"]
-        return [
-            each
-            for each in self.all(BUDGETS)
-            if each["metadata"]["namespace"] == meta["namespace"]
-            and each["spec"].get("selector") is not None
-            and label_selector(each["spec"]["selector"])(meta.get("labels") or {})
-        ]
+        return [each for each in self.all(BUDGETS) if selects(each, pod)]
 
     def claim_of(self, machine: Json) -> Json | None:
         name = self.claim_uids.get(machine["data"].get("claimUID", ""))
@@ -209,6 +202,16 @@ def finished(pod: Json) -> bool:
 
 def owner_kinds(pod: Json) -> set[str]:
     return {each["kind"] for each in pod["metadata"].get("ownerReferences", ())}
+
+
+def selects(budget: Json, pod: Json) -> bool:
+    """Whether the PodDisruptionBudget counts for the pod."""
+    meta, selector = pod["metadata"], budget["spec"].get("selector")
+    return (
+        budget["metadata"]["namespace"] == meta["namespace"]
+        and selector is not None
+        and label_selector(selector)(meta.get("labels") or {})
+    )
 
 
 def holds_node(pod: Json) -> bool:

@@ -60,7 +60,9 @@ class Replacement(Quiet):
                 new = each["metadata"]["name"]
                 yield Complaint(f"claim {name} was deleted before {new}, which replaces it, was up", (name, new))
                 return
-        lost = self._places.homeless(moving, case)
+        if step.last["spec"].get("terminationGracePeriod"):  # without one nobody may be there who may not leave
+            moving = [each for each in moving if self._places.may_leave(each, case)]
+        lost = self._places.homeless(moving, case) if moving else []
         if lost:
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"

@@ -15,6 +15,7 @@ from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pods import Pod
 from growth.sim.invariants.books import (
+    BUDGETS,
     CLAIMS,
     DISRUPTED,
     DO_NOT_DISRUPT,
@@ -27,6 +28,7 @@ from growth.sim.invariants.books import (
     holds_node,
     owner_kinds,
     provider_id_of,
+    selects,
     tainted,
 )
 from growth.sim.invariants.invariant import Case
@@ -50,6 +52,7 @@ class Places:
         self._created: dict[str, float] = {}  # pods by UID
         self._nodes: dict[str, tuple[float, Json | None]] = {}  # by name: when it was changed, and what it was before
         self._going: dict[str, float] = {}  # claims by UID: since when they are being deleted
+        self._lifted: dict[str, tuple[float, Json]] = {}  # budgets of pods by UID: when, and what they said
 
     def see(self, step: Step) -> None:
         uid = step.last["metadata"]["uid"]
@@ -64,6 +67,22 @@ class Places:
                 self._nodes[step.key[1]] = (step.at, step.old)
         elif step.which == CLAIMS and step.new is not None and deleting(step.new):
             self._going.setdefault(uid, step.at)
+        elif step.which == BUDGETS and step.old is not None and (step.new or {}).get("spec") != step.old["spec"]:
+            self._lifted[uid] = (step.at, step.old)
+
+    def may_leave(self, pod: Json, case: Case) -> bool:
+        """Whether the pod will want another place as soon as it is asked to go.
+
+        No eviction is ever granted for one that is marked do-not-disrupt, nor under a budget that allows none or beside a
+        second budget. Nobody knows when it will want a place: not before its node's grace period ends.
+        """
+        if annotations(pod).get(DO_NOT_DISRUPT) == "true":
+            return False
+        lifted = [each for at, each in self._lifted.values() if at >= case.sent - LOOK_SECONDS and selects(each, pod)]
+        budgets = [*case.books.budgets_of(pod), *lifted]
+        if len({each["metadata"]["uid"] for each in budgets}) > 1:
+            return False
+        return not any(_never_allows(each) and not _lets_go(each, pod) for each in budgets)
 
     def homeless(self, moving: Sequence[Json], case: Case) -> list[Json]:
         """Of pods that are to leave their node, those that no other could take, with all that are leaving already.
@@ -119,7 +138,7 @@ class Places:
             pod
             for name in sorted(leaving)
             for pod in books.pods_on.get(name, {}).values()
-            if holds_node(pod) and not deleting(pod) and pod["metadata"]["uid"] not in own and _may_leave(pod)
+            if holds_node(pod) and not deleting(pod) and pod["metadata"]["uid"] not in own and self.may_leave(pod, case)
         ]
 
     def _hosts(self, case: Case, leaving: set[str], *, news: bool) -> list[Host]:
@@ -167,8 +186,15 @@ def _closes(old: Json, new: Json) -> bool:
     )
 
 
-def _may_leave(pod: Json) -> bool:
-    return annotations(pod).get(DO_NOT_DISRUPT) != "true"
+def _lets_go(budget: Json, pod: Json) -> bool:
+    """Whether it holds only those that are well, and the pod is not."""
+    return budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow" and not has_condition(pod, "Ready")
+
+
+def _never_allows(budget: Json) -> bool:
+    """Whatever runs or does not run."""
+    spec = budget["spec"]
+    return spec.get("maxUnavailable") in {0, "0", "0%"} or spec.get("minAvailable") == "100%"
 
 
 def _largest(pod: Json) -> tuple[int, str]:
