@@ -295,6 +295,30 @@ def test_secrets_in_a_cloud_s_answer_reach_neither_condition_nor_event() -> None
     on_stage(body)
 
 
+@pytest.mark.parametrize(
+    ("answer", "waits"), [(CloudUnavailable("timeout"), True), (CreateError("no", retryable=True), False)]
+)
+def test_a_purchase_without_an_answer_is_waited_for_before_its_claim_goes(answer: CloudError, *, waits: bool) -> None:
+    """Its machine may come yet, whatever is answered to the next purchase, until it is known."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        stage.cloud.always = answer
+        claim = await stage.add_claim()
+        await asyncio.sleep(1)
+        over = stage.env.purchases.over_at(claim.metadata.uid)
+        assert (over > stage.env.clock.monotonic()) == waits
+        stage.cloud.always = CreateError("no", retryable=True)
+        await asyncio.sleep(30)
+        assert stage.env.purchases.over_at(claim.metadata.uid) == over
+        stage.cloud.always = None
+        await asyncio.sleep(60)
+        assert (await stage.claim()).status.provider_id
+        assert stage.env.purchases.over_at(claim.metadata.uid) < 0
+
+    on_stage(body)
+
+
 def test_a_claim_deleted_while_its_machine_is_made_still_learns_of_it() -> None:
     """Whoever ends the claim must know that a machine is on its way, and then which one it is."""
 

@@ -204,6 +204,24 @@ def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
     assert "b holds the lease" in why
 
 
+def test_who_holds_the_lease_can_be_asked_over_another_connection() -> None:
+    """Cut off from its own, a leader learns there that another has it, or nobody."""
+
+    async def body(kernel: Kernel) -> list[bool]:
+        field = Field(kernel)
+        elector, network = field.candidate("a")
+        await elector.acquire()
+        network.partition()
+        asked = [await elector.is_held(field.admin)]
+        other = {"spec": {"holderIdentity": "b"}}
+        await field.admin.patch(LEASE, "growth", other, namespace="kube-system")
+        asked.append(await elector.is_held(field.admin))
+        await field.admin.delete(LEASE, "growth", namespace="kube-system")
+        return [*asked, await elector.is_held(field.admin)]
+
+    assert sim.run(body, seed=1).value == [True, False, False]
+
+
 def test_work_that_will_not_stop_cannot_keep_a_lost_term_alive() -> None:
     """`run` raises at the deadline even while the work ignores its cancellation."""
 

@@ -504,6 +504,77 @@ def test_a_launch_under_way_is_waited_for() -> None:
     assert on_stage(body).value == [(1, 0, 0), NOTHING]
 
 
+async def ending_without_machine(stage: Stage, *, comes: bool) -> list[tuple[int, int, int]]:
+    """What is left 30 and 90 s after a claim without a machine was deleted. The machine may come after 20 s."""
+    claim = await stage.add_claim()
+    await stage.start(Termination(stage.env))
+    stage.env.purchases.unanswered(claim.metadata.uid, stage.env.clock.monotonic())
+    await stage.admin.delete(NODE_CLAIM, "web-1")
+    await asyncio.sleep(20)
+    if comes:
+        await stage.cloud.create(claim)
+    await asyncio.sleep(10)
+    seen = [await left(stage)]
+    await asyncio.sleep(60)
+    return [*seen, await left(stage)]
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_purchase_without_an_answer_may_still_arrive(comes: bool) -> None:  # noqa: FBT001 - a parameter
+    """The cloud may hear a request after its sender gave up: until then «not found» is no answer."""
+
+    async def body(stage: Stage) -> list[tuple[int, int, int]]:
+        return await ending_without_machine(stage, comes=comes)
+
+    assert on_stage(body).value == [(1, 0, int(comes)), NOTHING]
+
+
+def test_a_new_leader_waits_for_what_the_last_one_bought() -> None:
+    """What the last leader has sent it may not know of, and no claim is let go that a machine may yet come for."""
+
+    async def body(stage: Stage) -> list[tuple[int, int, int]]:
+        async def leads() -> bool:
+            return True
+
+        stage.env.purchases.lead(stage.env.clock.monotonic(), leads)
+        claim = await stage.add_claim()
+        await stage.start(Termination(stage.env))
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(40)
+        await stage.cloud.create(claim)
+        seen = [await left(stage)]
+        await asyncio.sleep(60)
+        seen.append(await left(stage))
+        await stage.add_claim()  # by now it knows all that is bought
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(5)
+        return [*seen, await left(stage)]
+
+    assert on_stage(body).value == [(1, 0, 1), NOTHING, NOTHING]
+
+
+def test_who_leads_no_more_lets_no_claim_go_that_another_may_buy_for() -> None:
+    """Our last renewal may be young and the lease another's: the server is asked before a claim without a machine goes."""
+
+    async def body(stage: Stage) -> list[tuple[int, int, int]]:
+        holds = False
+
+        async def leads() -> bool:
+            return holds
+
+        stage.env.purchases.lead(float("-inf"), leads)
+        await stage.add_claim()
+        await stage.start(Termination(stage.env))
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(30)
+        seen = [await left(stage)]
+        holds = True
+        await asyncio.sleep(30)
+        return [*seen, await left(stage)]
+
+    assert on_stage(body).value == [(1, 0, 0), NOTHING]
+
+
 def test_the_claim_stays_until_the_cloud_says_gone() -> None:
     """Accepted is not gone; no answer is not gone; a refusal is told and tried again."""
 

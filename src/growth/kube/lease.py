@@ -192,6 +192,14 @@ class Elector:
         # Not all at the same moment; and once it has run out there is nothing to come for in time.
         return min(pause, left * 1.001 + self._random.uniform(0.0, 0.1)) if left > 0 else pause
 
+    async def is_held(self, api: Api) -> bool:
+        """Whether the lease is ours as the server says now, over another's connection: ours may be the one that is cut."""
+        try:
+            lease = await api.get(LEASE, self._name, namespace=self._namespace)
+        except NotFound:
+            return False
+        return lease.spec.holder_identity == self._identity
+
     async def release(self) -> None:
         """Gives the lease back, so that the next replica need not wait. Nothing may be written after this.
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from growth.api import names
-from growth.api.clouds import CloudError, CloudMachine
+from growth.api.clouds import CloudError, CloudMachine, CloudUnavailable
 from growth.api.conditions import find
 from growth.api.edits import add_finalizer, set_labels
 from growth.api.events import WARNING, regarding
@@ -60,8 +60,11 @@ class Launcher:
             try:
                 machine = await self._env.provider.create(claim)
             except CloudError as error:
+                if isinstance(error, CloudUnavailable):
+                    self._env.purchases.unanswered(claim.metadata.uid, self._env.clock.monotonic())
                 return await self._failed(claim, failure_of(error))
             self._memory.bought(claim, machine)
+            self._env.purchases.forget(claim.metadata.uid)
             _log.info(
                 "launched nodeclaim",
                 provider_id=machine.provider_id,

@@ -32,6 +32,8 @@ _log = logger("nodeclaim.termination")
 
 # How soon a claim is looked at again whose machine is being made at this moment.
 LAUNCHING_SECONDS: Final = 1.0
+# How soon it is asked again whether this process leads, where the server said that it does not.
+UNSURE_SECONDS: Final = 5.0
 # After the cloud has accepted to take a machine down it is asked again so soon, then half as often each time.
 FIRST_POLL_SECONDS: Final = 1.0
 
@@ -271,8 +273,10 @@ class Endings:
         try:
             await env.provider.delete(fresh)
         except MachineNotFound:
-            self._count_machine(fresh, memory)
-            return None
+            again = await self._may_yet_come(fresh)
+            if again is None:
+                self._count_machine(fresh, memory)
+            return again
         except CloudError as error:
             if not isinstance(error, CloudUnavailable):
                 self._tell(claim, names.FAILED_TERMINATION, f"The machine cannot be deleted: {error}")
@@ -284,6 +288,16 @@ class Endings:
             memory.told = names.INSTANCE_TERMINATING
         memory.asked += 1
         return self._poll(memory)
+
+    async def _may_yet_come(self, claim: NodeClaim) -> float | None:
+        """After how many seconds to ask again for a machine that may be on its way; None where no purchase can be."""
+        if claim.status.provider_id:
+            return None
+        purchases = self._env.purchases
+        left = purchases.over_at(claim.metadata.uid) - self._env.clock.monotonic()
+        if left > 0:
+            return left
+        return None if await purchases.leads() else UNSURE_SECONDS
 
     def _poll(self, memory: _Memory) -> float:
         """How long to wait before the cloud is asked again: soon at first, since some machines go at once."""
@@ -347,6 +361,7 @@ class Endings:
             remove_finalizer(draft, names.TERMINATION_FINALIZER)
 
         await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
+        env.purchases.forget(claim.metadata.uid)
         _log.info("deleted nodeclaim", NodeClaim=claim.metadata.name, provider_id=claim.status.provider_id)
         labels = claim.metadata.labels
         env.metrics.add(

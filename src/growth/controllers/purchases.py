@@ -1,0 +1,47 @@
+"""Purchases that may still be on their way: our own that went without an answer, and those of whoever led before us.
+
+A cloud may hear a request long after its sender gave up, or lost the lease. «There is no machine» is therefore no answer
+yet for a claim whose purchase is not known to be over: were the claim gone when the machine comes, nobody would count it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+# So long after a process sent its last request the cloud may hear it: a leader that does not know yet that it is one no more
+# sends for as long as its last renewal allows, and a connection delivers or breaks within half a minute.
+ARRIVES_SECONDS: Final = 60.0
+
+
+async def _always() -> bool:
+    return True
+
+
+class Purchases:
+    """One per process. Claims are told by UID, times are monotonic seconds. What is lost with the process, the next one's
+    lead makes up for: it waits for everything that was sent before.
+    """
+
+    def __init__(self) -> None:
+        self._led_since = float("-inf")
+        self._unanswered: dict[str, float] = {}
+        self._leads: Callable[[], Awaitable[bool]] = _always
+
+    def lead(self, now: float, leads: Callable[[], Awaitable[bool]]) -> None:
+        """This process leads from now on; `leads` asks the server whether it still does."""
+        self._led_since, self._leads = now, leads
+
+    def unanswered(self, claim: str, now: float) -> None:
+        """The cloud did not say what became of the claim's purchase."""
+        self._unanswered[claim] = now
+
+    def forget(self, claim: str) -> None:
+        """Its machine is known, or the claim is gone."""
+        self._unanswered.pop(claim, None)
+
+    def over_at(self, claim: str) -> float:
+        """From when on no machine comes that nobody knows of, as long as this process leads."""
+        return max(self._led_since, self._unanswered.get(claim, float("-inf"))) + ARRIVES_SECONDS
+
+    async def leads(self) -> bool:
+        """Whether nobody else buys, as the server says at this moment. Who has taken over may have begun to."""
+        return await self._leads()
