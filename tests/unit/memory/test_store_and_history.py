@@ -13,7 +13,7 @@ from growth.kube.api import EventType, WatchEvent
 from growth.kube.errors import GateClosed, Gone, NotFound
 from growth.kube.memory import MemoryApi
 from growth.kube.memory.server import MemoryServer
-from growth.kube.memory.store import Watch
+from growth.kube.memory.store import Change, Watch
 from tests.unit.memory.builders import CONFIG_MAPS, PODS, new_server, pod
 
 
@@ -43,6 +43,26 @@ def test_a_watch_that_lags_more_than_the_ring_is_gone() -> None:
     with pytest.raises(Gone) as gone:
         server.watch(resource, revision=start)
     assert gone.value.reason == "Expired"
+
+
+def test_a_follower_that_writes_hides_nothing_from_a_watch() -> None:
+    """What it writes comes after what it followed, in the order of revisions: else the watch would take that for old."""
+    server = new_server()
+    resource = server.resource("", "v1", "configmaps")
+    put(server, "a")
+    put(server, "b")
+    watch = server.watch(resource, revision=str(server.revision))
+
+    def follow(_which: tuple[str, str], change: Change) -> None:
+        if change.type == "DELETED":
+            put(server, "b", after=change.key[1])
+
+    server.follow(follow)
+    server.delete(resource, "a", namespace="default")
+    revisions = [stored.revision for _, stored in watch.pending if stored is not None]
+    assert taken(watch) == [("DELETED", "a"), ("MODIFIED", "b")]
+    assert revisions == sorted(revisions)
+    assert taken(server.watch(resource, revision=str(revisions[0] - 1))) == [("DELETED", "a"), ("MODIFIED", "b")]
 
 
 def test_the_ring_of_one_kind_is_not_used_up_by_another() -> None:

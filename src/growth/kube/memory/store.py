@@ -151,6 +151,8 @@ class Store:
         self._compacted = FIRST_REVISION
         self._collections: dict[tuple[str, str], Collection] = {}
         self.followers: list[Callable[[tuple[str, str], Change], None]] = []
+        self._untold: collections.deque[tuple[tuple[str, str], Change]] = collections.deque()
+        self._telling = False
 
     def collection(self, which: tuple[str, str]) -> Collection:
         found = self._collections.get(which)
@@ -190,14 +192,24 @@ class Store:
         return final
 
     def _tell(self, which: tuple[str, str], collection: Collection, change: Change) -> None:
-        for follower in self.followers:
-            follower(which, change)
+        """A follower may write in its turn: whoever watches hears of that after what led to it, in the order of revisions."""
         history = collection.history
         history.append(change)
         if len(history) > self._ring:
             collection.floor = history.popleft().revision
-        for watch in tuple(collection.watches):
-            watch.offer(change)
+        self._untold.append((which, change))
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._untold:
+                which, change = self._untold.popleft()
+                for follower in self.followers:
+                    follower(which, change)
+                for watch in tuple(self.collection(which).watches):
+                    watch.offer(change)
+        finally:
+            self._telling = False
 
     def watch(
         self,
