@@ -245,6 +245,18 @@ def test_pods_are_counted_by_shape_and_summed() -> None:
     assert sorted(number for _, number in view.pods) == [1, 3]
 
 
+def test_pods_that_are_being_deleted_are_told_apart() -> None:
+    """They hold what they hold until they are gone."""
+    view = only_node(
+        node("n"),
+        *(pod(f"web-{number}", nodeName="n", cpu="500m") for number in range(2)),
+        pod("going", nodeName="n", cpu="500m", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+    )
+    assert view.requested["cpu"] == 1500
+    assert [number for _, number in view.pods] == [3]
+    assert [number for _, number in view.departing] == [1]
+
+
 def test_pending_pods_come_in_the_order_of_the_schedulers_queue() -> None:
     """The oldest first; of one second those that were tried first, which the revision tells; else as they are given."""
 

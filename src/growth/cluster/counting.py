@@ -68,6 +68,7 @@ class Books:
             requested=requested,
             daemon_requested=daemons,
             pods=tuple(collections.Counter(pod.shape for pod in pods).items()),
+            departing=tuple(collections.Counter(pod.shape for pod in pods if pod.deleting is not None).items()),
             volumes=attachments.on(machine.name, pods),
             initialized=machine.initialized,
             pool=machine.pool,

@@ -10,7 +10,7 @@ from growth.api import names
 from growth.api.placement import Taint, Toleration
 from growth.api.requests import Port, host_ports_of, ports_conflict
 from growth.cluster.shapes import PodShape
-from growth.cluster.snapshot import Snapshot
+from growth.cluster.snapshot import NodeView, Snapshot
 from growth.planning.classes import PodClass, Variant
 from growth.planning.offerings import Constraint
 from growth.planning.rules import Groups, keeps_away_of
@@ -26,12 +26,26 @@ PLENTY = 1 << 40
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Census:
-    """Pods on nodes as rows: on which node, of which shape, how many."""
+    """Pods on nodes as rows: on which node, of which shape, how many, and how many without those that are being deleted."""
 
     where: Ints
     shape: Ints
     pods: Ints
+    staying: Ints
     shapes: int
+
+
+def staying(node: NodeView) -> Iterable[tuple[PodShape, int]]:
+    """The shapes of its pods, each with how many of them are not being deleted: those that spreads count."""
+    if not node.departing:
+        return node.pods
+    departing = dict(node.departing)
+    stay = []
+    for shape, number in node.pods:
+        less = min(number, departing.get(shape, 0))
+        departing[shape] = departing.get(shape, 0) - less
+        stay.append((shape, number - less))
+    return stay
 
 
 class Existing:
@@ -147,6 +161,7 @@ class Existing:
             where=np.repeat(np.arange(len(self.nodes), dtype=np.int64), rows),
             shape=np.array(of_shape, dtype=np.int64),
             pods=np.array([number for node in self.nodes for _, number in node.pods], dtype=np.int64),
+            staying=np.array([number for node in self.nodes for _, number in staying(node)], dtype=np.int64),
             shapes=len(shapes),
         )
         owners: dict[Group, list[int]] = {}
@@ -170,9 +185,8 @@ class Existing:
         wanted = np.zeros(census.shapes, dtype=np.bool_)
         wanted[chosen] = True
         rows = wanted[census.shape] & eligible[census.where]
-        per_node = np.bincount(census.where[rows], weights=census.pods[rows], minlength=len(self.nodes)).astype(
-            np.int64
-        )
+        pods = census.staying if group.rule is Rule.SPREAD else census.pods
+        per_node = np.bincount(census.where[rows], weights=pods[rows], minlength=len(self.nodes)).astype(np.int64)
         if group.by_host:
             self._by_host[group] = per_node
             group.total += int(per_node.sum())

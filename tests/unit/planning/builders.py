@@ -1,5 +1,6 @@
 """Pods, pools, types and nodes in one line each, and `plan`, which makes a plan of them and lets the judge look at it."""
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -334,8 +335,10 @@ def node(
     daemons: Mapping[str, str] | None = None,
     initialized: bool = True,
     attached: Iterable[str] = (),
+    departing: Sequence[Pod] = (),
 ) -> NodeView:
-    """A node with pods on it, in a zone (none: empty), with the labels that kubelets set."""
+    """A node with pods on it, in a zone (none: empty), with the labels that kubelets set; `departing` are being deleted."""
+    bound = (*bound, *departing)
     own = {HOST: name, ARCH: "amd64", names.OS_LABEL: "linux", **({ZONE: zone} if zone else {}), **(labels or {})}
     held = add(*(requests(each.spec) for each in bound), amounts(dict(daemons or {})))
     return NodeView(
@@ -346,6 +349,7 @@ def node(
         requested=held,
         daemon_requested=amounts(dict(daemons or {})),
         pods=tuple((SHAPES.shape(each), 1) for each in bound),
+        departing=tuple(collections.Counter(map(SHAPES.shape, departing)).items()),
         initialized=initialized,
         volumes={DRIVER: frozenset(attached)},
     )

@@ -212,6 +212,23 @@ def test_hard_spread_counts_only_machines_that_are_there() -> None:
     assert sorted(on(rehearse(waiting, *machines, arrival=Arrival.ONE_BY_ONE)).values()) == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("going", [True, False])
+def test_spreads_leave_out_who_is_being_deleted_and_anti_affinity_does_not(going: bool) -> None:  # noqa: FBT001 - a parameter
+    """As in kube-scheduler: a pod that goes counts for no spread, and keeps others away until it is gone."""
+
+    def there(old: Pod) -> NodeView:
+        return node("a", *([] if going else [old]), departing=[old] if going else [], zone="a")
+
+    spreading = pods(2, cpu="100m", labels={"app": "web"}, spread=[spread(app="web")])
+    snapshot = Snapshot(
+        currency="EUR", namespaces={"default": {}}, nodes=(there(spreading[0]), node("b", cpu="0", zone="b"))
+    )
+    assert bool(rehearse(spreading[1:], snapshot=snapshot).left) != going
+    alone = pods(2, cpu="100m", labels={"app": "web"}, affinity=far(term(HOST, app="web")))
+    snapshot = Snapshot(currency="EUR", namespaces={"default": {}}, nodes=(there(alone[0]),))
+    assert rehearse(alone[1:], snapshot=snapshot).left
+
+
 def test_a_pod_that_waits_for_company_is_tried_again() -> None:
     """A pod whose affinity is met by one that comes later in the queue finds it in the end."""
     follower = pod("first", affinity=near(term(ZONE, app="web")))

@@ -75,6 +75,15 @@ def test_other_pods_are_not_counted() -> None:
     assert plan(crowd, pool(), pod(labels=WEB, spread=[spread(app="web")])).where() == "one"
 
 
+def test_pods_that_are_being_deleted_are_not_counted() -> None:
+    """As for kube-scheduler: what goes makes no zone fuller, so that the next pod belongs where it goes."""
+    web = pods(2, cpu="100m", labels=WEB, spread=[spread(app="web")])
+    full, new = node("two", cpu="0", zone="b"), pod(cpu="100m", labels=WEB, spread=[spread(app="web")])
+    assert plan(node("one", web[0], zone="a"), full, new).unplaced
+    assert plan(node("one", departing=[web[0]], zone="a"), full, new).where() == "one"
+    assert plan(node("one", web[0], departing=[web[1]], zone="a"), full, new).unplaced
+
+
 def test_pods_of_other_namespaces_are_not_counted() -> None:
     """A spread is about the pod's own namespace."""
     crowd = node("one", *pods(3, "other", cpu="100m", labels=WEB, namespace="shop"), zone="a")

@@ -14,7 +14,7 @@ from growth.api.placement import PREFER_NO_SCHEDULE
 from growth.api.requests import Port
 from growth.api.volumes import CSINode
 from growth.cluster.shapes import PodShape
-from growth.planning.existing import Bools, Existing, Ints
+from growth.planning.existing import Bools, Existing, Ints, staying
 from growth.planning.rehearsal import scores
 from growth.planning.rehearsal.books import Books
 from growth.planning.rehearsal.kinds import Count, Kind
@@ -137,9 +137,9 @@ class Binding:
         """Counts the pods that are there."""
         read = {shape: self._tallied(kind) for shape, kind in placed.items()}
         for at, node in enumerate(self._nodes.nodes):
-            for shape, pods in node.pods:
+            for (shape, pods), (_, stay) in zip(node.pods, staying(node), strict=True):
                 for tally in read[shape]:
-                    tally.add(at, pods)
+                    tally.add(at, stay if tally.spreads else pods)
 
     def _tallied(self, kind: Kind) -> list[Tally]:
         return [self._tallies[count] for count in kind.counts if count in self._tallies]

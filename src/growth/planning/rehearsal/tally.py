@@ -13,7 +13,7 @@ from growth.planning.topology import Group, Rule
 class Tally:
     """One count. `at` holds for every node how many such pods are in its domain; 0 where it has none."""
 
-    __slots__ = ("_by_host", "_codes", "_eligible", "at", "labelled", "total")
+    __slots__ = ("_by_host", "_codes", "_eligible", "at", "labelled", "spreads", "total")
 
     def __init__(self, count: Count, nodes: Existing) -> None:
         group = count.group
@@ -21,6 +21,7 @@ class Tally:
         self._codes = codes
         self.labelled: Bools = np.array([value is not None for value in values], dtype=np.bool_)[codes]
         self._eligible = eligible(group, nodes) & self.labelled
+        self.spreads = group.rule is Rule.SPREAD  # such a count leaves out pods that are being deleted
         self._by_host = len(values) == len(codes)  # every node is a domain of its own
         self.at: Ints = np.zeros(len(codes), dtype=np.int64)
         self.total = 0

@@ -1,7 +1,10 @@
 """The snapshot set up for the judge: existing nodes, the machines that pools can sell, DaemonSets, what pods mention."""
 
+import datetime as dt
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Labels, Offering
@@ -65,11 +68,15 @@ class Stage:
         return [self._host(node) for node in sorted(self.snapshot.nodes, key=lambda node: node.name)]
 
     def _host(self, node: NodeView) -> Host:
-        pods = [
-            pod_of(f"{shape.namespace}/{node.name}-{which}-{copy}", shape)
-            for which, (shape, number) in enumerate(node.pods)
-            for copy in range(number)
-        ]
+        pods = []
+        departing = dict(node.departing)
+        for which, (shape, number) in enumerate(node.pods):
+            for copy in range(number):
+                pod = pod_of(f"{shape.namespace}/{node.name}-{which}-{copy}", shape)
+                if departing.get(shape, 0):
+                    departing[shape] -= 1
+                    pod = msgspec.structs.replace(pod, metadata=_going(pod.metadata))
+                pods.append(pod)
         csi = self.snapshot.volumes.csi_nodes.get(node.name)
         limits = {
             driver.name: driver.allocatable.count
@@ -190,6 +197,11 @@ class Stage:
 def pod_of(key: str, shape: PodShape) -> Pod:
     name = key.partition("/")[2]
     return Pod(metadata=ObjectMeta(namespace=shape.namespace, name=name, labels=shape.labels), spec=shape.spec)
+
+
+def _going(metadata: ObjectMeta) -> ObjectMeta:
+    """As of a pod that is being deleted; since when does not matter here."""
+    return msgspec.structs.replace(metadata, deletion_timestamp=dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
 
 
 def _room_only(spec: PodSpec) -> PodSpec:

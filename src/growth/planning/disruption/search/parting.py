@@ -88,13 +88,15 @@ def _without(situation: Situation, ending: Mapping[str, Sequence[CachedPod]]) ->
 
 
 def _left(view: NodeView, gone: Sequence[PodShape]) -> NodeView:
-    held = collections.Counter(dict(view.pods))
+    held, departing = collections.Counter(dict(view.pods)), collections.Counter(dict(view.departing))
     held.subtract(gone)
+    departing.subtract(gone)
     less = subtract(view.requested, add({}, *map(_requests, gone)))
     return dataclasses.replace(
         view,
         requested={name: max(0, amount) for name, amount in less.items()},
         pods=tuple((shape, count) for shape, count in held.items() if count > 0),
+        departing=tuple((shape, count) for shape, count in departing.items() if count > 0),
     )
 
 
