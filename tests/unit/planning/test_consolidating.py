@@ -233,6 +233,18 @@ def test_a_machine_that_was_bought_for_moved_pods_stays() -> None:
     assert gone(found(young, owned("b", *pods(1, "y")), candidates="a")) == ["a"]
 
 
+@pytest.mark.parametrize(("seconds", "replaces", "stays"), [(90, False, False), (90, True, True), (150, True, False)])
+def test_a_machine_that_was_up_before_the_move_stays_only_if_the_move_bought_it(
+    seconds: int, *, replaces: bool, stays: bool
+) -> None:
+    """In a cluster that has just grown every node is young; one that merely took moved pods may go as any other."""
+    since = NOW - dt.timedelta(minutes=1)
+    created = since - dt.timedelta(seconds=seconds)
+    young = owned("a", *pods(1, "x"), since=since, created=created, replaces=replaces)
+    made = found(young, owned("b", *pods(1, "y")), candidates="a", moved={"uid-x-00": since})
+    assert gone(made) == ([] if stays else ["a"])
+
+
 def test_budgets_bound_the_nodes_that_go() -> None:
     """As many nodes go as there is room for; the others are told that there is none."""
     nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(8)]

@@ -23,7 +23,7 @@ class OwnedNode:
     gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
     is not known. `drifted` says how it differs from what its pool asks for; empty when it does not. `ends` says that its
     claim has a termination grace period: whatever protects its pods ends some time. `paid_until` is set where an empty node
-    is to stay until shortly before then.
+    is to stay until shortly before then. `replaces`: it was bought by a move, in the place of others.
     """
 
     name: str
@@ -34,6 +34,7 @@ class OwnedNode:
     quiet_seconds: float = 0.0
     price: int | None = None
     created: dt.datetime | None = None
+    replaces: bool = False
     drifted: str = ""
     ready: bool = True
     leaving: bool = False

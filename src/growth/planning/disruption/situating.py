@@ -21,7 +21,7 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine
-from growth.cluster.replacing import excused
+from growth.cluster.replacing import excused, replaces
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
@@ -180,6 +180,7 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         quiet_seconds=known.quiet_seconds,
         price=None if view is None else view.price,
         created=claim.metadata.creation_timestamp,
+        replaces=bool(replaces(claim)),
         drifted=_drift(machine) if known.drifted is None else known.drifted,
         ready=node.is_ready,
         leaving=known.acting or _tainted(machine, names.DISRUPTED_TAINT) or machine.leaving,

@@ -30,6 +30,7 @@ class _Node:
     pool: str
     price: int | None
     created: dt.datetime | None
+    replaces: bool
     view: NodeView | None
     pods: tuple[CachedPod, ...]
     leaving: bool
@@ -68,6 +69,7 @@ def asked(
             pool=node.pool,
             price=node.price,
             created=node.created,
+            replaces=node.replaces,
             view=node.view,
             pods=tuple(node.pods),
             leaving=node.leaving,

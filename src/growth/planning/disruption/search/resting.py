@@ -1,8 +1,8 @@
 """Which pods were moved a moment ago, and which machines were bought for them: nobody is sent in a circle.
 
-Every move makes a cluster cheaper, so a circle needs a purchase of what was given up before. Therefore a machine that is
-younger than the move of pods on it, which somebody bought for them, is not touched for a while, and moves that buy for pods
-that were moved recently must save a real part.
+Every move makes a cluster cheaper, so a circle needs a purchase of what was given up before. Therefore a machine that the
+move of pods on it has bought, or that is younger than that move, so that somebody bought it for them, is not touched for a
+while, and moves that buy for pods that were moved recently must save a real part.
 """
 
 import datetime as dt
@@ -12,6 +12,8 @@ from growth.planning.disruption.model import OwnedNode, Situation
 
 # So long a machine that is bought for a move takes at most before its pods come.
 COMING_UP: Final = dt.timedelta(minutes=2)
+# Servers tell in whole seconds when something was created.
+_WHOLE: Final = dt.timedelta(seconds=1)
 
 
 class Resting:
@@ -29,9 +31,14 @@ class Resting:
         return bool(self.moved) and any(pod.uid in self.moved for pod in node.pods)
 
     def node(self, node: OwnedNode) -> bool:
-        """Whether the node was bought for pods on it that were moved: it is no older than their move."""
+        """Whether the node was bought for pods on it that were moved: by their move, or after it.
+
+        What merely came up shortly before, for others, and took them is like any other: in a cluster that has just grown, all
+        nodes are.
+        """
         if not self.moved or node.created is None:
             return False
         arrivals = [self.moved.get(pod.uid) for pod in node.pods]
         # What is bought for a move is there before it: so long a machine may take to come up.
-        return any(at is not None and node.created > at - COMING_UP for at in arrivals)
+        before = COMING_UP if node.replaces else _WHOLE
+        return any(at is not None and node.created > at - before for at in arrivals)
