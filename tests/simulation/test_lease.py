@@ -205,21 +205,36 @@ def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
 
 
 def test_who_holds_the_lease_can_be_asked_over_another_connection() -> None:
-    """Cut off from its own, a leader learns there that another has it, or nobody."""
+    """Cut off from its own, a leader learns there that another has it. Where nobody has it, nobody else leads."""
 
     async def body(kernel: Kernel) -> list[bool]:
         field = Field(kernel)
         elector, network = field.candidate("a")
         await elector.acquire()
         network.partition()
-        asked = [await elector.is_held(field.admin)]
+        asked = [await elector.is_taken(field.admin)]
         other = {"spec": {"holderIdentity": "b"}}
         await field.admin.patch(LEASE, "growth", other, namespace="kube-system")
-        asked.append(await elector.is_held(field.admin))
+        asked.append(await elector.is_taken(field.admin))
         await field.admin.delete(LEASE, "growth", namespace="kube-system")
-        return [*asked, await elector.is_held(field.admin)]
+        return [*asked, await elector.is_taken(field.admin)]
 
-    assert sim.run(body, seed=1).value == [True, False, False]
+    assert sim.run(body, seed=1).value == [False, True, False]
+
+
+def test_only_who_made_the_lease_is_the_first_to_lead() -> None:
+    """After it was given back another may have led, and its requests may be on their way."""
+
+    async def body(kernel: Kernel) -> list[bool]:
+        field = Field(kernel)
+        one, _ = field.candidate("a")
+        await one.acquire()
+        await one.release()
+        other, _ = field.candidate("b")
+        await other.acquire()
+        return [one.first, other.first]
+
+    assert sim.run(body, seed=1).value == [True, False]
 
 
 def test_work_that_will_not_stop_cannot_keep_a_lost_term_alive() -> None:

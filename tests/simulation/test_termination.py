@@ -533,10 +533,10 @@ def test_a_new_leader_waits_for_what_the_last_one_bought() -> None:
     """What the last leader has sent it may not know of, and no claim is let go that a machine may yet come for."""
 
     async def body(stage: Stage) -> list[tuple[int, int, int]]:
-        async def leads() -> bool:
-            return True
+        async def taken() -> bool:
+            return False
 
-        stage.env.purchases.lead(stage.env.clock.monotonic(), leads)
+        stage.env.purchases.lead(stage.env.clock.monotonic(), taken)
         claim = await stage.add_claim()
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")
@@ -557,18 +557,18 @@ def test_who_leads_no_more_lets_no_claim_go_that_another_may_buy_for() -> None:
     """Our last renewal may be young and the lease another's: the server is asked before a claim without a machine goes."""
 
     async def body(stage: Stage) -> list[tuple[int, int, int]]:
-        holds = False
+        another = True
 
-        async def leads() -> bool:
-            return holds
+        async def taken() -> bool:
+            return another
 
-        stage.env.purchases.lead(float("-inf"), leads)
+        stage.env.purchases.lead(float("-inf"), taken)
         await stage.add_claim()
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")
         await asyncio.sleep(30)
         seen = [await left(stage)]
-        holds = True
+        another = False
         await asyncio.sleep(30)
         return [*seen, await left(stage)]
 

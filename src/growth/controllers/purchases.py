@@ -12,8 +12,8 @@ from typing import Final
 ARRIVES_SECONDS: Final = 60.0
 
 
-async def _always() -> bool:
-    return True
+async def _never() -> bool:
+    return False
 
 
 class Purchases:
@@ -24,11 +24,11 @@ class Purchases:
     def __init__(self) -> None:
         self._led_since = float("-inf")
         self._unanswered: dict[str, float] = {}
-        self._leads: Callable[[], Awaitable[bool]] = _always
+        self._taken: Callable[[], Awaitable[bool]] = _never
 
-    def lead(self, now: float, leads: Callable[[], Awaitable[bool]]) -> None:
-        """This process leads from now on; `leads` asks the server whether it still does."""
-        self._led_since, self._leads = now, leads
+    def lead(self, since: float, taken: Callable[[], Awaitable[bool]]) -> None:
+        """Whoever led before has sent its last request soon after `since`; `taken` asks the server whether another leads."""
+        self._led_since, self._taken = since, taken
 
     def unanswered(self, claim: str, now: float) -> None:
         """The cloud did not say what became of the claim's purchase."""
@@ -42,6 +42,6 @@ class Purchases:
         """From when on no machine comes that nobody knows of, as long as this process leads."""
         return max(self._led_since, self._unanswered.get(claim, float("-inf"))) + ARRIVES_SECONDS
 
-    async def leads(self) -> bool:
-        """Whether nobody else buys, as the server says at this moment. Who has taken over may have begun to."""
-        return await self._leads()
+    async def may_be_anothers(self) -> bool:
+        """Whether another leads, as the server says at this moment: it may have begun to buy."""
+        return await self._taken()

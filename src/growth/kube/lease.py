@@ -124,6 +124,7 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._leading = False
+        self._first = False
         self._stale = True
         self._error = ""
         self._attempts = self._renewals = self._failures = 0
@@ -192,13 +193,18 @@ class Elector:
         # Not all at the same moment; and once it has run out there is nothing to come for in time.
         return min(pause, left * 1.001 + self._random.uniform(0.0, 0.1)) if left > 0 else pause
 
-    async def is_held(self, api: Api) -> bool:
-        """Whether the lease is ours as the server says now, over another's connection: ours may be the one that is cut."""
+    @property
+    def first(self) -> bool:
+        """Whether nobody can have led before: there was no Lease yet. Who gave one back may have requests on their way."""
+        return self._first
+
+    async def is_taken(self, api: Api) -> bool:
+        """Whether the server knows another holder than us now, over another connection: ours may be the one that is cut."""
         try:
             lease = await api.get(LEASE, self._name, namespace=self._namespace)
         except NotFound:
             return False
-        return lease.spec.holder_identity == self._identity
+        return lease.spec.holder_identity not in {"", self._identity}
 
     async def release(self) -> None:
         """Gives the lease back, so that the next replica need not wait. Nothing may be written after this.
@@ -284,6 +290,7 @@ class Elector:
                 )
             except AlreadyExists:
                 return False
+            self._first = not self._leading
         else:
             holder = seen.spec.holder_identity
             if holder and holder != self._identity:

@@ -32,7 +32,7 @@ _log = logger("nodeclaim.termination")
 
 # How soon a claim is looked at again whose machine is being made at this moment.
 LAUNCHING_SECONDS: Final = 1.0
-# How soon it is asked again whether this process leads, where the server said that it does not.
+# How soon it is asked again whether another process leads, where the server said so.
 UNSURE_SECONDS: Final = 5.0
 # After the cloud has accepted to take a machine down it is asked again so soon, then half as often each time.
 FIRST_POLL_SECONDS: Final = 1.0
@@ -297,7 +297,7 @@ class Endings:
         left = purchases.over_at(claim.metadata.uid) - self._env.clock.monotonic()
         if left > 0:
             return left
-        return None if await purchases.leads() else UNSURE_SECONDS
+        return UNSURE_SECONDS if await purchases.may_be_anothers() else None
 
     def _poll(self, memory: _Memory) -> float:
         """How long to wait before the cloud is asked again: soon at first, since some machines go at once."""
