@@ -16,6 +16,7 @@ from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.workloads import DAEMON_SET, STATEFUL_SET
 from growth.cluster.state import State
 from growth.controllers.environment import Environment
+from growth.controllers.launches import Launches
 from growth.kube.api import Api
 from growth.kube.errors import Conflict, OutcomeUnknown
 from growth.kube.events import Recorder
@@ -196,7 +197,7 @@ def start_process(
         state.catalogue = stage.cloud.sold
         recorder = Recorder(MemoryApi(stage.server, user="events"), clock=stage.env.clock, random=random)
         env = dataclasses.replace(
-            stage.env, api=api, state=state, random=random, events=recorder, launching=set(), metrics=new_metrics()
+            stage.env, api=api, state=state, random=random, events=recorder, launches=Launches(), metrics=new_metrics()
         )
         made = [part(env) for part in parts]
         async with asyncio.TaskGroup() as group:

@@ -306,15 +306,15 @@ def test_a_purchase_without_an_answer_is_waited_for_before_its_claim_goes(answer
         stage.cloud.always = answer
         claim = await stage.add_claim()
         await asyncio.sleep(1)
-        over = stage.env.purchases.over_at(claim.metadata.uid)
+        over = stage.env.launches.over_at(claim.metadata.uid)
         assert (over > stage.env.clock.monotonic()) == waits
         stage.cloud.always = CreateError("no", retryable=True)
         await asyncio.sleep(30)
-        assert stage.env.purchases.over_at(claim.metadata.uid) == over
+        assert stage.env.launches.over_at(claim.metadata.uid) == over
         stage.cloud.always = None
         await asyncio.sleep(60)
         assert (await stage.claim()).status.provider_id
-        assert stage.env.purchases.over_at(claim.metadata.uid) < 0
+        assert stage.env.launches.over_at(claim.metadata.uid) < 0
 
     on_stage(body)
 
@@ -327,12 +327,12 @@ def test_a_claim_deleted_while_its_machine_is_made_still_learns_of_it() -> None:
         stage.cloud.delays["web-1"] = 10
         claim = await stage.add_claim()
         await asyncio.sleep(1)
-        assert stage.env.launching == {claim.metadata.uid}
+        assert stage.env.launches.under_way == {claim.metadata.uid}
         await stage.admin.delete(NODE_CLAIM, "web-1")
         await asyncio.sleep(5)
-        assert stage.env.launching == {claim.metadata.uid}
+        assert stage.env.launches.under_way == {claim.metadata.uid}
         await asyncio.sleep(5)
-        assert stage.env.launching == set()
+        assert stage.env.launches.under_way == set()
         assert (await stage.claim()).status.provider_id == "scripted://web-1"
 
     on_stage(body)

@@ -491,13 +491,13 @@ def test_a_launch_under_way_is_waited_for() -> None:
 
     async def body(stage: Stage) -> list[tuple[int, int, int]]:
         claim = await stage.add_claim()
-        stage.env.launching.add(claim.metadata.uid)
+        stage.env.launches.under_way.add(claim.metadata.uid)
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")
         await asyncio.sleep(30)
         seen = [await left(stage)]
         await stage.cloud.create(claim)
-        stage.env.launching.discard(claim.metadata.uid)
+        stage.env.launches.under_way.discard(claim.metadata.uid)
         await asyncio.sleep(30)
         return [*seen, await left(stage)]
 
@@ -508,7 +508,7 @@ async def ending_without_machine(stage: Stage, *, comes: bool) -> list[tuple[int
     """What is left 30 and 90 s after a claim without a machine was deleted. The machine may come after 20 s."""
     claim = await stage.add_claim()
     await stage.start(Termination(stage.env))
-    stage.env.purchases.unanswered(claim.metadata.uid, stage.env.clock.monotonic())
+    stage.env.launches.unanswered(claim.metadata.uid, stage.env.clock.monotonic())
     await stage.admin.delete(NODE_CLAIM, "web-1")
     await asyncio.sleep(20)
     if comes:
@@ -536,7 +536,7 @@ def test_a_new_leader_waits_for_what_the_last_one_bought() -> None:
         async def taken() -> bool:
             return False
 
-        stage.env.purchases.lead(stage.env.clock.monotonic(), taken)
+        stage.env.launches.lead(stage.env.clock.monotonic(), taken)
         claim = await stage.add_claim()
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")
@@ -562,7 +562,7 @@ def test_who_leads_no_more_lets_no_claim_go_that_another_may_buy_for() -> None:
         async def taken() -> bool:
             return another
 
-        stage.env.purchases.lead(float("-inf"), taken)
+        stage.env.launches.lead(float("-inf"), taken)
         await stage.add_claim()
         await stage.start(Termination(stage.env))
         await stage.admin.delete(NODE_CLAIM, "web-1")

@@ -3,9 +3,9 @@
 import dataclasses
 
 from growth.cluster.state import State
+from growth.controllers.launches import Launches
 from growth.controllers.planned import Planned
 from growth.controllers.precedence import Precedence
-from growth.controllers.purchases import Purchases
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
 from growth.kube.events import Recorder
@@ -18,10 +18,8 @@ from growth.telemetry.metrics import Metrics
 class Environment:
     """One per process. `api` writes as user `growth` and stands behind the lease's gate; so do the provider's calls.
 
-    `cluster` is the cluster's identity in a cloud: a hash of the UID of the namespace kube-system. `launching` are the
-    UIDs of claims for which a machine is being made right now: added before the last look at the claim, removed when the
-    answer has been written. While a claim is among them «there is no machine» is no answer, and its end waits; nor is it
-    while one of the `purchases` may yet arrive.
+    `cluster` is the cluster's identity in a cloud: a hash of the UID of the namespace kube-system. `launches` knows
+    which claims may have a machine that nobody has told of: their end waits.
     """
 
     api: Api
@@ -34,7 +32,6 @@ class Environment:
     metrics: Metrics
     settings: ControllerSettings
     cluster: str
-    launching: set[str] = dataclasses.field(default_factory=set)
+    launches: Launches = dataclasses.field(default_factory=Launches)
     precedence: Precedence = dataclasses.field(default_factory=Precedence)
     planned: Planned = dataclasses.field(default_factory=Planned)
-    purchases: Purchases = dataclasses.field(default_factory=Purchases)

@@ -124,7 +124,6 @@ class Elector:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._leading = False
-        self._first = False
         self._stale = True
         self._error = ""
         self._attempts = self._renewals = self._failures = 0
@@ -195,8 +194,8 @@ class Elector:
 
     @property
     def first(self) -> bool:
-        """Whether nobody can have led before: there was no Lease yet. Who gave one back may have requests on their way."""
-        return self._first
+        """Whether nobody led before: the Lease never changed hands. Who gave it back may have requests on their way."""
+        return self._seen is not None and self._seen.spec.lease_transitions == 0
 
     async def is_taken(self, api: Api) -> bool:
         """Whether the server knows another holder than us now, over another connection: ours may be the one that is cut."""
@@ -290,7 +289,6 @@ class Elector:
                 )
             except AlreadyExists:
                 return False
-            self._first = not self._leading
         else:
             holder = seen.spec.holder_identity
             if holder and holder != self._identity:

@@ -233,7 +233,7 @@ class Autoscaler:
         async def lead() -> NoReturn:
             await alone()  # a Karpenter may have come while we waited
             since = float("-inf") if elector.first else environment.clock.monotonic()
-            environment.purchases.lead(since, functools.partial(elector.is_taken, environment.api))
+            environment.launches.lead(since, functools.partial(elector.is_taken, environment.api))
             metrics.set(LEADING, 1)  # before it is said: who reads "leading" and asks must find it so
             _log.info("leading", identity=self._openings.identity, cluster=environment.cluster)
             await environment.state.wait_synced()

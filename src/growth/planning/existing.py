@@ -35,17 +35,10 @@ class _Census:
     shapes: int
 
 
-def staying(node: NodeView) -> Iterable[tuple[PodShape, int]]:
-    """The shapes of its pods, each with how many of them are not being deleted: those that spreads count."""
-    if not node.departing:
-        return node.pods
+def staying(node: NodeView) -> Iterable[int]:
+    """How many pods of each of its shapes are not being deleted: those that spreads count."""
     departing = dict(node.departing)
-    stay = []
-    for shape, number in node.pods:
-        less = min(number, departing.get(shape, 0))
-        departing[shape] = departing.get(shape, 0) - less
-        stay.append((shape, number - less))
-    return stay
+    return (number - departing.get(shape, 0) for shape, number in node.pods)
 
 
 class Existing:
@@ -161,7 +154,7 @@ class Existing:
             where=np.repeat(np.arange(len(self.nodes), dtype=np.int64), rows),
             shape=np.array(of_shape, dtype=np.int64),
             pods=np.array([number for node in self.nodes for _, number in node.pods], dtype=np.int64),
-            staying=np.array([number for node in self.nodes for _, number in staying(node)], dtype=np.int64),
+            staying=np.array([number for node in self.nodes for number in staying(node)], dtype=np.int64),
             shapes=len(shapes),
         )
         owners: dict[Group, list[int]] = {}

@@ -348,7 +348,7 @@ def node(
         allocatable=amounts({"cpu": cpu, "memory": memory, "pods": 110, **(room or {})}),
         requested=held,
         daemon_requested=amounts(dict(daemons or {})),
-        pods=tuple((SHAPES.shape(each), 1) for each in bound),
+        pods=tuple(collections.Counter(map(SHAPES.shape, bound)).items()),
         departing=tuple(collections.Counter(map(SHAPES.shape, departing)).items()),
         initialized=initialized,
         volumes={DRIVER: frozenset(attached)},

@@ -181,14 +181,14 @@ class Lifecycle:
 
     async def _launch(self, cached: NodeClaim) -> float | None:
         uid = cached.metadata.uid
-        self._env.launching.add(uid)  # before the look: from then on nobody concludes that there is no machine
+        self._env.launches.under_way.add(uid)  # before the look: from then on nobody concludes that there is no machine
         try:
             raw = await self._claims.fresh(cached)
             if raw is None or not isinstance(self._next(read(raw)), decide.Launch):
                 return None  # what changed meanwhile is on its way to us
             return await self._launcher.launch(raw)
         finally:
-            self._env.launching.discard(uid)
+            self._env.launches.under_way.discard(uid)
 
     # The end of claims that do not get there.
 

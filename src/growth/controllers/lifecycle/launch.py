@@ -61,10 +61,10 @@ class Launcher:
                 machine = await self._env.provider.create(claim)
             except CloudError as error:
                 if isinstance(error, CloudUnavailable):
-                    self._env.purchases.unanswered(claim.metadata.uid, self._env.clock.monotonic())
+                    self._env.launches.unanswered(claim.metadata.uid, self._env.clock.monotonic())
                 return await self._failed(claim, failure_of(error))
             self._memory.bought(claim, machine)
-            self._env.purchases.forget(claim.metadata.uid)
+            self._env.launches.forget(claim.metadata.uid)
             _log.info(
                 "launched nodeclaim",
                 provider_id=machine.provider_id,

@@ -69,7 +69,7 @@ class Endings:
 
     async def step(self, claim: NodeClaim) -> float | None:
         """Does what can be done now; in how many seconds to come again, None when the claim is gone."""
-        if claim.metadata.uid in self._env.launching:
+        if claim.metadata.uid in self._env.launches.under_way:
             return LAUNCHING_SECONDS
         memory = self._memory.get(claim.metadata.name)
         if memory is None or memory.uid != claim.metadata.uid:
@@ -293,11 +293,11 @@ class Endings:
         """After how many seconds to ask again for a machine that may be on its way; None where no purchase can be."""
         if claim.status.provider_id:
             return None
-        purchases = self._env.purchases
-        left = purchases.over_at(claim.metadata.uid) - self._env.clock.monotonic()
+        launches = self._env.launches
+        left = launches.over_at(claim.metadata.uid) - self._env.clock.monotonic()
         if left > 0:
             return left
-        return UNSURE_SECONDS if await purchases.may_be_anothers() else None
+        return UNSURE_SECONDS if await launches.may_be_anothers() else None
 
     def _poll(self, memory: _Memory) -> float:
         """How long to wait before the cloud is asked again: soon at first, since some machines go at once."""
@@ -361,7 +361,7 @@ class Endings:
             remove_finalizer(draft, names.TERMINATION_FINALIZER)
 
         await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
-        env.purchases.forget(claim.metadata.uid)
+        env.launches.forget(claim.metadata.uid)
         _log.info("deleted nodeclaim", NodeClaim=claim.metadata.name, provider_id=claim.status.provider_id)
         labels = claim.metadata.labels
         env.metrics.add(

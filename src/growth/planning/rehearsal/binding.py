@@ -137,7 +137,7 @@ class Binding:
         """Counts the pods that are there."""
         read = {shape: self._tallied(kind) for shape, kind in placed.items()}
         for at, node in enumerate(self._nodes.nodes):
-            for (shape, pods), (_, stay) in zip(node.pods, staying(node), strict=True):
+            for (shape, pods), stay in zip(node.pods, staying(node), strict=True):
                 for tally in read[shape]:
                     tally.add(at, stay if tally.spreads else pods)
 

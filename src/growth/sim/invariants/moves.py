@@ -62,7 +62,7 @@ class Replacement(Quiet):
                 return
         if step.last["spec"].get("terminationGracePeriod"):  # without one nobody may be there who may not leave
             moving = [each for each in moving if self._places.may_leave(each, case)]
-        lost = self._places.homeless(moving, case) if moving else []
+        lost = self._places.homeless(moving, case)
         if lost:
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"

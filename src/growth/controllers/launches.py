@@ -1,7 +1,8 @@
-"""Purchases that may still be on their way: our own that went without an answer, and those of whoever led before us.
+"""Which claims may have, or get, a machine that nobody has told of: while one may, «there is no machine» is no answer.
 
-A cloud may hear a request long after its sender gave up, or lost the lease. «There is no machine» is therefore no answer
-yet for a claim whose purchase is not known to be over: were the claim gone when the machine comes, nobody would count it.
+Were such a claim let go, nobody would count its machine. So it stays while its launch is under way here, and as long as a
+purchase for it may be on its way: one of ours that went without an answer, or of whoever led before us. A cloud may hear a
+request long after its sender gave up, or lost the lease.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,12 +17,14 @@ async def _never() -> bool:
     return False
 
 
-class Purchases:
+class Launches:
     """One per process. Claims are told by UID, times are monotonic seconds. What is lost with the process, the next one's
     lead makes up for: it waits for everything that was sent before.
     """
 
     def __init__(self) -> None:
+        self.under_way: set[str] = set()
+        """From before the last look at the claim until the answer has been written."""
         self._led_since = float("-inf")
         self._unanswered: dict[str, float] = {}
         self._taken: Callable[[], Awaitable[bool]] = _never
