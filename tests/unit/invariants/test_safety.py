@@ -58,20 +58,24 @@ def test_a_machine_without_a_claim_is_gone_in_time() -> None:
 
 
 def test_a_claim_has_one_machine_ever() -> None:
-    """Also when the first is gone by then, unless others took it away before the claim knew of it."""
+    """Also when the first is gone by then, unless others took it away before the buyer could know of it from the claim."""
     history = running(safety.OneMachine())
     history.put(CONFIG_MAPS, machine("one-again", claim_uid="uid-one"), by=CLOUD)
     history.look(1.0)
     assert len(history.said) == 2
-    for known, said in ((False, 0), (True, 1)):
+    for known, taken, said in ((None, True, 0), (60.0, True, 1), (99.5, True, 0), (99.5, False, 1)):
         history = History(safety.OneMachine())
         body = claim(initialized=False)
-        history.put(CLAIMS, body if known else {**body, "status": {}}, by=GROWTH)
+        history.put(CLAIMS, {**body, "status": {}}, by=GROWTH)
         history.put(CONFIG_MAPS, machine(), by=CLOUD)
         history.remove(CONFIG_MAPS, machine())
-        history.case.by_hand["uid-one"] = "taken"
-        history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD)
-        assert len(history.said) == said
+        if taken:
+            history.case.by_hand["uid-one"] = "taken"
+        if known is not None:
+            history.put(CLAIMS, body, by=GROWTH, at=known)
+        history.put(CLAIMS, body if known is not None else {**body, "status": {}}, by=GROWTH, at=99.9)
+        history.put(CONFIG_MAPS, machine(uid="second"), by=CLOUD, at=100.0)
+        assert len(history.said) == said, (known, taken)
 
 
 @pytest.mark.parametrize(

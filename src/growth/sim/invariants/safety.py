@@ -75,7 +75,12 @@ class OneMachine(Quiet):
     name = "one machine"
     promise = "a claim never has a second machine"
 
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}  # by the UID of a claim: since when it has named a machine
+
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        if step.which == CLAIMS and step.last.get("status", {}).get("providerID"):
+            self._told.setdefault(step.last["metadata"]["uid"], step.at)
         if step.which != CONFIG_MAPS or step.old is not None or step.new is None:
             return
         if labels(step.new).get(MACHINE_LABEL) != case.books.cluster:
@@ -84,14 +89,14 @@ class OneMachine(Quiet):
         if case.books.made_for.get(uid) != step.new["metadata"]["uid"] and not self._excused(step.new, case):
             yield Complaint(f"{step.key[1]} is the second machine of claim {uid}", (_claim_name(step.key[1]),))
 
-    @staticmethod
-    def _excused(machine: Json, case: Case) -> bool:
+    def _excused(self, machine: Json, case: Case) -> bool:
         uid = machine["data"]["claimUID"]
         if sum(each["data"].get("claimUID") == uid for each in case.books.machines.values()) > 1:
             return False
         claim = case.books.claim_of(machine)
-        # A machine that vanished before its claim knew of it may be bought again: nobody has it, and nobody pays for it.
-        if uid in case.by_hand and (claim is None or not claim.get("status", {}).get("providerID")):
+        # A machine that vanished before its claim knew of it, or before the news of that reached a second leader, may be
+        # bought again: nobody has it, and nobody pays for it.
+        if uid in case.by_hand and (claim is None or case.sent - self._told.get(uid, math.inf) < NEWS_SECONDS):
             return True
         # While the purchase was on its way its claim was ended, machine and all. Clouds know machines by name, and a name is
         # free when its machine is gone; nobody can call the request back. What comes of it is a leak, and goes as one.
