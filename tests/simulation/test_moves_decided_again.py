@@ -9,7 +9,7 @@ import pytest
 
 from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
-from growth.api.karpenter import NODE_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.controllers.disruption import Disruption
@@ -62,6 +62,25 @@ def test_nothing_is_bought_where_room_was_freed_meanwhile() -> None:
         return before, await failed(stage), sorted(bought), sorted(await claims(stage))
 
     assert on_stage(body).value == ([], 1.0, [], ["web-2"])
+
+
+def test_nothing_is_bought_for_pods_that_left_meanwhile() -> None:
+    """A Deployment is scaled down while the move waits: what comes is for those that are left."""
+
+    async def body(stage: Stage) -> tuple[float, list[str]]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool, pods=6)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        for number in range(5):
+            await stage.admin.delete(POD, f"on-web-1-{number}", namespace="default", grace_seconds=0)
+        await asyncio.sleep(2 * DECIDED)
+        (new,) = await coming(stage)
+        claim = await stage.admin.get(NODE_CLAIM, new)
+        (types,) = (each.values for each in claim.spec.requirements if each.key == names.INSTANCE_TYPE_LABEL)
+        return await failed(stage), sorted(types)[:1]
+
+    assert on_stage(body).value == (1.0, ["c-2x-amd64-linux"])
 
 
 def test_a_move_that_saves_too_little_by_now_is_not_made() -> None:

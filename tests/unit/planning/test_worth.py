@@ -8,7 +8,7 @@ from growth.api import names
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Move, Situation
 from growth.planning.disruption.search import SearchOptions
-from growth.planning.disruption.worth import changed_offers, too_little
+from growth.planning.disruption.worth import changed_offers, too_little, too_much
 from growth.planning.requirements import one_of
 from tests.unit.planning.clusters import cluster, machine, pods, pool
 
@@ -74,6 +74,18 @@ def test_the_policy_is_asked_again() -> None:
     assert move.nodes == ("a",)
     more = cluster(of, machine("a"), pods(60, on="a", cpu="10m"), *other)
     assert "consolidationPolicy Balanced" in too_little(move, more, dataclasses.replace(OPTIONS, eviction_cost=0))
+
+
+@pytest.mark.parametrize(("before", "after", "fine"), [(6, 6, True), (6, 1, False), (6, 8, True), (6, 5, True)])
+def test_pods_that_left_meanwhile_are_not_bought_for(before: int, after: int, *, fine: bool) -> None:
+    """Where less would do for those that are left. Who came instead of them, or needs as much, changes nothing."""
+    of, node = pool(), machine("a")
+    move = moved(cluster(of, node, pods(before, on="a")))
+    assert move.replacements
+    told = too_much(move, cluster(of, node, pods(after, on="a")), OPTIONS)
+    assert (told == "") is fine
+    if not fine:
+        assert told == "5 of their pods left meanwhile, and for the others less would be bought"
 
 
 @pytest.mark.parametrize("key", [names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL])

@@ -63,6 +63,9 @@ class Confirming:
             _log.warning("the last look at a disruption is taken again", error=str(error))
             return None
         waits = verdict.again and running.coming and not verdict.nodes
+        if waits and verdict.why != running.waits_for:
+            running.waits_for = verdict.why
+            _log.info("disruption waits", nodes=", ".join(running.targets), why=verdict.why)
         self._check_room(running, verdict)
         return None if waits else (looked, verdict)
 

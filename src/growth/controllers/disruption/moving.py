@@ -51,7 +51,7 @@ class Running:
     the NodeRequests that ask for them, where it is of growth pools.
 
     `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods. `homeless_since`: since
-    when none is found for them.
+    when none is found for them. `waits_for`: what spoke against it at the last look that was told of.
     """
 
     move: Move
@@ -66,6 +66,7 @@ class Running:
     resumed: bool = False
     sure_until: float = float("inf")
     homeless_since: float | None = None
+    waits_for: str = ""
 
     @property
     def decision(self) -> str:

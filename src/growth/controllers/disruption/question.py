@@ -1,7 +1,7 @@
 """A decision as a question and its answer, and the checks that a move must pass before it acts. Pure.
 
 `answered` decides for everything. `validated` asks of one move, some seconds later, whether it is still right: all of it,
-except that empty nodes go each for itself. It must still save enough, and need what it buys. `confirmed` is the last look before
+except that empty nodes go each for itself. It must still save enough, and need all that it buys. `confirmed` is the last look before
 claims are deleted: what is bought by then counts, and whatever only says «not yet» of the nodes themselves is no reason to take
 back what was bought.
 """
@@ -32,7 +32,7 @@ from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.search.departing import Departure, left_over
 from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.situating import Facts, situated
-from growth.planning.disruption.worth import changed_offers, too_little
+from growth.planning.disruption.worth import changed_offers, too_little, too_much
 from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
 
@@ -203,7 +203,7 @@ def _checked(
         return Verdict(nodes=tuple(going), why=why, situation=situation)
     why = too_few(going, situation) or "; ".join(changed_offers(move, situation))
     if not why and options is not None and move.reason == names.UNDERUTILIZED:
-        why = too_little(move, situation, options)
+        why = too_little(move, situation, options) or too_much(move, situation, options)
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
     if move.reason == names.UNDERUTILIZED and move.replacements and not needed:

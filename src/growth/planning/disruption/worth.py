@@ -1,15 +1,22 @@
-"""Whether a consolidation that has waited is still worth it, at the prices of now. Pure."""
+"""Whether a consolidation that has waited is still worth it, at the prices of now and for the pods of now. Pure."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from growth.api.instance_types import InstanceType, Offering
 from growth.cluster.snapshot import PoolView
+from growth.cluster.wanting import key_of
 from growth.planning.disruption import balanced
+from growth.planning.disruption.candidates import in_order
 from growth.planning.disruption.model import Move, Replacement, Situation
+from growth.planning.disruption.room import rooms
+from growth.planning.disruption.search import SearchOptions, consolidate
 from growth.planning.disruption.search.ground import moving
-from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.disruption.search.resting import Resting
 from growth.planning.offerings import option_labels
+
+# What would be bought instead must cost so many percent less, or the move is made as it was decided.
+LESS_PERCENT: Final = 3
 
 
 def changed_offers(move: Move, situation: Situation) -> Iterator[str]:
@@ -41,6 +48,23 @@ def too_little(move: Move, situation: Situation, options: SearchOptions) -> str:
     if against:
         return f"at the prices of now {against}"
     return balanced.why_not(nodes, paid - spent, situation)
+
+
+def too_much(move: Move, situation: Situation, options: SearchOptions) -> str:
+    """Why less would be bought by now for its nodes; empty where that is not so, or none of its pods has left meanwhile."""
+    nodes = [node for node in situation.nodes if node.name in move.nodes]
+    left = {key_of(pod) for node in nodes for pod in moving(node, situation)}
+    gone = sum(key not in left for each in move.replacements for key in each.planned.pods)
+    if not gone:
+        return ""
+    found = consolidate(situation, in_order(nodes), rooms(situation, reason=move.reason), options)
+    if {name for each in found.moves for name in each.nodes} != set(move.nodes):
+        return ""
+    spent = sum(each.planned.price for each in move.replacements)
+    enough = sum(each.planned.price for again in found.moves for each in again.replacements)
+    if enough * 100 > spent * (100 - LESS_PERCENT):
+        return ""
+    return f"{gone} of their pods left meanwhile, and for the others less would be bought"
 
 
 def _sold(each: Replacement, view: PoolView) -> dict[str, int]:
