@@ -75,6 +75,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     lasts = options.hours * 3600.0
     least = integral(waves, lasts, until=lasts + QUIET_SECONDS)
     rows = []
+    told: list[str] = []
     for side in options.sides:
         began = time.process_time()
         outcome, circles = _run(side, waves, seed=options.seed, lasts=lasts)

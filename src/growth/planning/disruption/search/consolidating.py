@@ -11,7 +11,7 @@ go next. So it does where purchases rest: what the target removes without one go
 pods are on their way out, it looks where everything would end without them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from growth.planning.disruption import words
@@ -22,7 +22,7 @@ from growth.planning.disruption.search.asked import Asked, asked
 from growth.planning.disruption.search.believing import rehearse
 from growth.planning.disruption.search.course import Course, Step
 from growth.planning.disruption.search.departing import Answers
-from growth.planning.disruption.search.exchanging import Exchange
+from growth.planning.disruption.search.exchanging import TOGETHER, Exchange
 from growth.planning.disruption.search.forgone import forgone
 from growth.planning.disruption.search.ground import Ground
 from growth.planning.disruption.search.options import Found, SearchOptions
@@ -37,6 +37,8 @@ ATTEMPTS: Final = 4
 THOROUGH: Final = 20_000
 # Where nothing is found so many steps are tried each by itself: every one is rehearsed among all nodes.
 BY_ITSELF: Final = 16
+# So few nodes could all be replaced by what is drawn for them together.
+FEW: Final = TOGETHER[0]
 # A decision that moves more pods than another must leave so many percent less to be paid.
 MORE_PERCENT: Final = 3
 
@@ -135,7 +137,9 @@ class _Search:
         if best.complete and self.steps < THOROUGH:
             oversized = Exchange(best).oversized()
             # Nodes that take others' pods and would be replaced next are replaced at once, before anybody is sent there.
-            for other in [self._attempted(rooms, first=oversized)] if oversized else []:
+            ways = [*([oversized] if oversized else []), *self._anew(rooms)]
+            for first in ways:
+                other = self._attempted(rooms, first=first)
                 best = other if other.complete and self._better(other, best) else best
         if best.complete and not best.steps:
             for last in (self._by_prefix, self._by_itself):
@@ -143,6 +147,16 @@ class _Search:
                 if other.steps or not other.complete:
                     return other
         return best
+
+    def _anew(self, rooms: Mapping[str, Room]) -> Iterator[frozenset[int]]:
+        """Where there are few nodes: those that could all be replaced at once, before any of them takes others' pods."""
+        if len(self._candidates) > FEW:
+            return
+        course = self._course(self._candidates, rooms, {})
+        exchange = Exchange(course)
+        groups = [group for part in course.ground.parts() for group in exchange.anew(part)]
+        self._count(course)
+        yield from map(frozenset, groups)
 
     def _better(self, one: Course, other: Course) -> bool:
         """Whether the one leaves less to be paid: by a good part, or without moving more pods."""
@@ -214,13 +228,14 @@ class _Search:
         exchange = Exchange(course)
         owned = course.ground.owned
         course.ground.nodes.order = Sight(course.ground, sorted(owned), course.shop, self._options.node_cost).order()
+        few = len(self._candidates) <= FEW
         left: list[int] = []
         for step in sorted(target.steps, key=target.urgency):
             if course.over():
                 break
             if not step.bought:
                 _delete(course, step.nodes)
-            elif not exchange.replace_all(step.nodes):
+            elif not exchange.replace_all(step.nodes) and not (few and exchange.begin(step)):
                 left += step.nodes
         exchange.replace(left)
         rehearse(course)

@@ -14,6 +14,7 @@ from growth.planning.disruption.search.ground import More, Trial
 from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.search.prices import Refusal, replacements
 from growth.planning.drawn import Drawn
+from growth.planning.offerings import Shelf
 from growth.planning.rehearsal import Arrival, Stage
 
 # So many nodes are replaced together, at first, then and in the end: many pack tighter, few are found more easily.
@@ -74,6 +75,54 @@ class Exchange:
         """Replaces these together; False where they may not, or nothing is cheaper."""
         group = self._together(nodes)
         return len(group) == len(nodes) and self._replaced(tuple(group))
+
+    def anew(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Those of the nodes that are too dear, and the same without those of a type that would be bought for all of them."""
+        group = self._together(self._too_dear(nodes))
+        if len(group) < 2:
+            return []
+        self._wanted = set()
+        self._ways(tuple(group))
+        return [tuple(group), *self._others(group)]
+
+    def begin(self, step: Step) -> bool:
+        """The dearest node of the step that may go now, for those of the step's machines that hold its pods: the other nodes
+        follow by and by, into the room that is left there. False where that does not pay.
+        """
+        ground = self._ground
+        group = tuple(self._together(sorted(step.nodes, key=lambda at: (-(ground.owned[at].price or 0), at))))[:1]
+        if not group:
+            return False
+        mark = ground.nodes.mark()
+        for at in step.nodes:
+            if at not in group:
+                ground.nodes.close(at)  # it is to go next
+        held = {row: len(keys) for row, (_, keys) in enumerate(ground.pods[group[0]])}
+        rows = {pods: row for row, (pods, _) in enumerate(ground.pods[group[0]])}
+        largest = sorted(step.bought, key=lambda each: -each.planned.price)
+        drawn = [Drawn(*place, held, firm=True) for each in largest if (place := self._sold(each)) is not None]
+        for number in range(1, len(drawn) + 1):
+            drawings = (drawn[:number], rows)
+            trial = ground.with_purchase(group, *drawings)
+            if trial is not None and len(trial.claims) <= number:
+                way = self._believed(group, trial, _Way(drawings))
+                if way is not None:
+                    self._make(group, way[1])
+                    return True
+            elif trial is not None:
+                trial.undo()
+        ground.nodes.back(mark)
+        return False
+
+    def _sold(self, each: Replacement) -> tuple[Shelf, int] | None:
+        """Where the machine is on our shelves."""
+        wanted = each.planned
+        for shelf in self._ground.shelves:
+            for at, option in enumerate(shelf.options if shelf.pool.ref == wanted.pool else ()):
+                place = (option.type.name, option.offering.zone, option.offering.capacity_type)
+                if place == (wanted.instance_type, wanted.zone, wanted.capacity_type):
+                    return shelf, at
+        return None
 
     def prefix(self, candidates: Sequence[OwnedNode]) -> None:
         """As many of the candidates, in their order, as go together for one machine at most; else each by itself."""
