@@ -41,19 +41,35 @@ def test_pods_have_their_next_place_first() -> None:
 
 
 def test_what_replaces_a_node_is_up_before_its_pods_leave() -> None:
-    """An empty node may go before: nobody needs any more what was to take its pods."""
-    for pods_there, up, said in ((1, False, 1), (1, True, 0), (0, False, 0)):
+    """An empty node may go before: nobody needs any more what was to take its pods. Nor after the move was given up, if
+    there is another place; what is bought for the next move is waited for again.
+    """
+    for pods_there, up, given_up, said in (
+        (1, False, None, 1),
+        (1, True, None, 0),
+        (0, False, None, 0),
+        (1, False, 60.0, 0),
+        (1, False, 40.0, 1),
+    ):
         history = running(moves.Replacement())
+        if given_up == 40.0:
+            history.put(NODES, node(tainted=False), at=given_up)
+            history.put(NODES, node(tainted=True), at=given_up + 1.0)
         if pods_there:
             history.put(PODS, pod())
         new = claim("two", initialized=up)
         new["metadata"]["annotations"] = {moves.REPLACES: "one"}
         other = node("two")
         other["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
-        history.put(CLAIMS, new, by=GROWTH)
+        history.put(CLAIMS, new, by=GROWTH, at=50.0)
         history.put(NODES, other)
+        if given_up == 60.0:
+            history.put(CLAIMS, claim("three"))
+            history.put(NODES, {**other, "metadata": node("three")["metadata"], "spec": node("three")["spec"]})
+            history.put(NODES, node(tainted=False), at=given_up)
+            history.put(NODES, node(tainted=True), at=given_up + 1.0)
         history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
-        assert len(history.said) == said, (pods_there, up)
+        assert len(history.said) == said, (pods_there, up, given_up)
 
 
 def test_what_comes_up_has_its_time() -> None:

@@ -5,6 +5,7 @@ decide.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,7 +13,9 @@ from growth.api.kinds import Json
 from growth.sim.invariants.books import (
     BUDGETS,
     CLAIMS,
+    DISRUPTED,
     DO_NOT_DISRUPT,
+    NODES,
     PODS,
     annotations,
     deleting,
@@ -20,6 +23,7 @@ from growth.sim.invariants.books import (
     has_condition,
     holds_node,
     labels,
+    tainted,
 )
 from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
@@ -44,9 +48,12 @@ class Replacement(Quiet):
 
     def __init__(self) -> None:
         self._places = Places()
+        self._asked: dict[str, float] = {}  # by the UID of a claim that replaces others: when it was created
+        self._taken_back: dict[str, float] = {}  # by the UID of a Node: when the mark of a move was last taken off
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         self._places.see(step)
+        self._follow(step)
         node = voluntary(step, case.books)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
@@ -55,8 +62,15 @@ class Replacement(Quiet):
         moving = [each for each in own if holds_node(each) and bound_before(each, case)]
         if not moving:  # nobody needs what was to replace it any more
             return
+        taken_back = self._taken_back.get(node["metadata"]["uid"], -math.inf)
         for each in case.books.all(CLAIMS):
-            if name in replaces(each) and not deleting(each) and not has_condition(each, "Initialized"):
+            if (
+                name in replaces(each)
+                and self._asked.get(each["metadata"]["uid"], math.inf)
+                > taken_back  # else it is of a move that was given up
+                and not deleting(each)
+                and not has_condition(each, "Initialized")
+            ):
                 new = each["metadata"]["name"]
                 yield Complaint(f"claim {name} was deleted before {new}, which replaces it, was up", (name, new))
                 return
@@ -67,6 +81,13 @@ class Replacement(Quiet):
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"
             yield Complaint(said, (name, pod))
+
+    def _follow(self, step: Step) -> None:
+        uid = step.last["metadata"]["uid"]
+        if step.which == CLAIMS and step.old is None and replaces(step.last):
+            self._asked[uid] = step.at
+        elif step.which == NODES and tainted(step.old or {}, DISRUPTED) and not tainted(step.new or {}, DISRUPTED):
+            self._taken_back[uid] = step.at
 
 
 def bound_before(pod: Json, case: Case) -> bool:
