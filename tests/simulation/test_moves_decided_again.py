@@ -83,6 +83,26 @@ def test_nothing_is_bought_for_pods_that_left_meanwhile() -> None:
     assert on_stage(body).value == (1.0, ["c-2x-amd64-linux"])
 
 
+def test_pods_that_keep_leaving_do_not_hold_up_a_move_for_ever() -> None:
+    """It is put off four times; then what was decided last is bought."""
+
+    async def body(stage: Stage) -> tuple[float, int]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool, pods=120, cpu="100m")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        for number in range(100):
+            await stage.admin.delete(POD, f"on-web-1-{number}", namespace="default", grace_seconds=0)
+            await asyncio.sleep(1)
+            if await coming(stage):
+                break
+        return await failed(stage), number
+
+    times, left = on_stage(body).value
+    assert times == 4.0
+    assert left < 90
+
+
 def test_a_move_that_saves_too_little_by_now_is_not_made() -> None:
     """The large machine costs no more than the small one, now that the move is decided again."""
 

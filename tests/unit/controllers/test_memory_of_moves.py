@@ -13,7 +13,7 @@ from growth.api.moves import LONG_AGO, Intent, annotation, intent_of
 from growth.api.nodes import Node
 from growth.api.pods import PodSpec
 from growth.cluster.shapes import CachedPod, PodShape
-from growth.controllers.disruption.memory import REMEMBERED, ROOMY_SECONDS, Memory
+from growth.controllers.disruption.memory import PUT_OFF_SECONDS, REMEMBERED, Memory
 from growth.controllers.disruption.moving import Moves, Running, Target
 from growth.controllers.precedence import Precedence
 from growth.planning.disruption.model import Move
@@ -148,16 +148,19 @@ def test_a_move_may_take_longer_where_many_nodes_go(nodes: int, seconds: float) 
     assert moves.patience() == seconds
 
 
-def test_whoever_buys_again_where_there_was_room_is_believed() -> None:
+def test_how_often_a_move_was_put_off_is_remembered() -> None:
     """For these nodes and no others, and not for ever."""
     clock = Clock()
     memory = Memory(clock)
-    assert not memory.was_roomy(frozenset({"a", "b"}))
-    memory.roomy(frozenset({"a", "b"}))
-    assert memory.was_roomy(frozenset({"b", "a"}))
-    assert not memory.was_roomy(frozenset({"a"}))
-    clock.seconds += ROOMY_SECONDS
-    assert not memory.was_roomy(frozenset({"a", "b"}))
+    assert memory.times_put_off(frozenset({"a", "b"})) == 0
+    for times in (1, 2, 3):
+        memory.put_off(frozenset({"a", "b"}))
+        assert memory.times_put_off(frozenset({"b", "a"})) == times
+    assert memory.times_put_off(frozenset({"a"})) == 0
+    clock.seconds += PUT_OFF_SECONDS
+    assert memory.times_put_off(frozenset({"a", "b"})) == 0
+    memory.put_off(frozenset({"a", "b"}))
+    assert memory.times_put_off(frozenset({"a", "b"})) == 1
 
 
 def test_what_a_claim_says_of_its_move_can_be_read_again() -> None:

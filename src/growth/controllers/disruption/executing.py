@@ -120,10 +120,10 @@ class Execution:
             question,
             running.move,
             options=search_options(self._env.settings),
-            needed=self._memory.was_roomy(nodes),
+            put_off=self._memory.times_put_off(nodes),
         )
-        if verdict.roomy:
-            self._memory.roomy(nodes)
+        if verdict.less:
+            self._memory.put_off(nodes)
         lost = len(running.move.nodes) - len(verdict.nodes)
         if lost:
             self._report.failed_validation(running, lost)

@@ -27,8 +27,8 @@ TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=
 # After so many failures in a row nothing waits for a success any more: the next rest is four minutes and more.
 FAILING_TIMES: Final = 3
 
-# A move that was to buy where there was room without it is decided anew; so long the search is believed if it buys again.
-ROOMY_SECONDS: Final = 300.0
+# A move that was to buy more than is needed by now is decided anew; so long it is remembered how often that was so.
+PUT_OFF_SECONDS: Final = 300.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class Memory:
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
         self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
-        self._roomy: dict[frozenset[str], float] = {}  # by the nodes of a move, and until when that is remembered
+        # By the nodes of a move: how often it was put off, and until when that is remembered.
+        self._put_off: dict[frozenset[str], tuple[int, float]] = {}
 
     def leaving(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> Leaving:
         """What to remember once the first have been asked to leave; `pods` are all that there are before that."""
@@ -142,15 +143,17 @@ class Memory:
         now = self._clock.monotonic()
         return frozenset(node for node, (_, until) in self._stayed.items() if until > now)
 
-    def roomy(self, nodes: frozenset[str]) -> None:
-        """A move of the nodes was to buy, and their pods were found to have room without that: it is decided anew."""
+    def put_off(self, nodes: frozenset[str]) -> None:
+        """A move of the nodes was to buy, and less was found to do for their pods by now: it is decided anew."""
         now = self._clock.monotonic()
-        self._roomy = {each: until for each, until in self._roomy.items() if until > now}
-        self._roomy[nodes] = now + ROOMY_SECONDS
+        times = self.times_put_off(nodes)
+        self._put_off = {each: known for each, known in self._put_off.items() if known[1] > now}
+        self._put_off[nodes] = (times + 1, now + PUT_OFF_SECONDS)
 
-    def was_roomy(self, nodes: frozenset[str]) -> bool:
-        """Whether that was so a moment ago. Whoever decides then to buy all the same has seen that room, and knows why."""
-        return self._roomy.get(nodes, 0.0) > self._clock.monotonic()
+    def times_put_off(self, nodes: frozenset[str]) -> int:
+        """How often that was so lately."""
+        times, until = self._put_off.get(nodes, (0, 0.0))
+        return times if until > self._clock.monotonic() else 0
 
     def next_release(self) -> float | None:
         """In how many seconds the next pool or node has waited for long enough."""

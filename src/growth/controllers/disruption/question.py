@@ -42,6 +42,9 @@ REASONS: Final = (names.EMPTY, names.DRIFTED_REASON, names.UNDERUTILIZED)
 # What no longer counts once something has been bought for a move: its nodes take no pods, and nothing is searched for.
 _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEAVING, words.PRICE_UNKNOWN})
 
+# So often in a row a move waits for pods that leave while it waits.
+PATIENCE: Final = 4
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -79,7 +82,7 @@ class Answer:
 class Verdict:
     """`nodes` may go now; `why` says why not all of the move's. `again`: the reason may be over in a moment.
 
-    `homeless`: only want of room speaks against it. `roomy`: only that there is room by now without what it would buy.
+    `homeless`: only want of room speaks against it. `less`: only that less than what it would buy does by now.
     `places` are the nodes that take its pods, and those that wait.
     """
 
@@ -88,7 +91,7 @@ class Verdict:
     again: bool = False
     situation: Situation
     homeless: bool = False
-    roomy: bool = False
+    less: bool = False
     places: frozenset[str] = frozenset()
 
 
@@ -147,13 +150,14 @@ def validated(
     known: Collection[str] | None = None,
     *,
     options: SearchOptions = SearchOptions(),  # noqa: B008 - frozen
-    needed: bool = False,
+    put_off: int = 0,
 ) -> Verdict:
     """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any.
 
-    `needed`: that what it buys is needed is not asked.
+    `put_off`: so often lately less was found to do for its nodes. Whoever decides then to buy all the same is believed: at once
+    where there was room, for that was seen by then, and after some times where pods keep leaving.
     """
-    return _checked(question, move, bought=False, known=known, options=options, needed=needed)
+    return _checked(question, move, bought=False, known=known, options=options, put_off=put_off)
 
 
 def confirmed(question: Question, move: Move, known: Collection[str] | None = None) -> Verdict:
@@ -168,7 +172,7 @@ def _checked(
     bought: bool,
     known: Collection[str] | None,
     options: SearchOptions | None = None,
-    needed: bool = True,
+    put_off: int = 0,
 ) -> Verdict:
     situation = situation_of(question, move.nodes)
     owned = {node.name: node for node in situation.nodes}
@@ -203,14 +207,16 @@ def _checked(
         return Verdict(nodes=tuple(going), why=why, situation=situation)
     why = too_few(going, situation) or "; ".join(changed_offers(move, situation))
     if not why and options is not None and move.reason == names.UNDERUTILIZED:
-        why = too_little(move, situation, options) or too_much(move, situation, options)
+        why = too_little(move, situation, options)
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
-    if move.reason == names.UNDERUTILIZED and move.replacements and not needed:
-        without, _ = _housed(dataclasses.replace(move, replacements=()), situation, bought=bought, known=known)
-        if not without:
-            why = "their pods have room by now without what would be bought for them"
-            return Verdict(nodes=(), why=why, situation=situation, roomy=True)
+    if options is not None and move.reason == names.UNDERUTILIZED and move.replacements:
+        why = too_much(move, situation, options) if put_off < PATIENCE else ""
+        if not why and not put_off:
+            without, _ = _housed(dataclasses.replace(move, replacements=()), situation, bought=bought, known=known)
+            why = "" if without else "their pods have room by now without what would be bought for them"
+        if why:
+            return Verdict(nodes=(), why=why, situation=situation, less=True)
     why, places = _housed(move, situation, bought=bought, known=known)
     return Verdict(
         nodes=() if why else tuple(going),

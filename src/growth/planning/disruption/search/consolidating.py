@@ -4,11 +4,11 @@ First nodes go whose pods find room on nodes that stay, one after the other, tho
 that they give. Then nodes that are too dear for what they hold are replaced. In the end the whole decision is rehearsed,
 and nodes come back until kube-scheduler would leave nobody over.
 
-Where nodes would take pods only to be replaced next, that is searched again with them replaced first; where nothing is
-found at all, Karpenter's rule is tried, and then single steps each by itself. Where budgets let only some go, the search
-looks where everything would end without them, and takes of that what budgets allow: so no pod is sent to a node that is to
-go next. So it does where purchases rest: what the target removes without one goes, and the rest of such a pool waits. Where
-pods are on their way out, it looks where everything would end without them.
+Where nodes would take pods only to be replaced next, that is searched again with them replaced first, and where there are few
+with all of them replaced; where nothing is found at all, Karpenter's rule is tried, and then single steps each by itself. Where
+budgets let only some go, the search looks where everything would end without them, and takes of that what budgets allow: so no
+pod is sent to a node that is to go next. So it does where purchases rest: what the target removes without one goes, and the
+rest of such a pool waits. Where pods are on their way out, it looks where everything would end without them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
