@@ -77,6 +77,36 @@ def test_deleting_a_claim_ends_its_node_and_its_machine() -> None:
     assert on_stage(body).value == (NOTHING, [])
 
 
+def test_a_node_that_another_leader_opened_is_drained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods are there before the claim says so, and before the cache of whoever leads now knows of the Node."""
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        pool = await stage.add_pool()
+        await add_owned(stage, pool=pool)
+        await add_pod(stage, "a", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        registered = {"type": names.REGISTERED, "status": "Unknown", "reason": "NodeNotFound", "message": ""}
+        conditions = [{**registered, "lastTransitionTime": "2030-01-07T08:00:00Z"}]
+        status = {"nodeName": None, "conditions": conditions}
+        await stage.admin.patch(NODE_CLAIM, "web-1", {"status": status}, subresource="status")
+        start_kubelets(stage)
+        await stage.start(Termination(stage.env))
+        store, knows = type(stage.env.state.nodes.store), stage.env.clock.monotonic() + 5
+        find = store.find
+
+        def late(own: Any, by: str, key: str) -> Any:
+            return () if by == "provider" and stage.env.clock.monotonic() < knows else find(own, by, key)
+
+        monkeypatch.setattr(store, "find", late)
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(60)
+        waits = await left(stage)
+        await stage.admin.delete(POD, "a", namespace="default", grace_seconds=0)
+        await asyncio.sleep(60)
+        return waits, await left(stage)
+
+    assert on_stage(body).value == ((1, 1, 1), NOTHING)
+
+
 def test_deleting_a_node_ends_its_claim_and_its_machine() -> None:
     """`kubectl delete node` waits for our finalizer and leaves nothing behind."""
 

@@ -25,6 +25,7 @@ from growth.controllers.termination import metrics
 from growth.controllers.termination.drains import Drained, Drains
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound
+from growth.kube.whole import every
 from growth.telemetry.logs import logger
 from growth.units import Duration, DurationError, TimestampError, parse_time, print_time
 
@@ -36,6 +37,8 @@ LAUNCHING_SECONDS: Final = 1.0
 UNSURE_SECONDS: Final = 5.0
 # After the cloud has accepted to take a machine down it is asked again so soon, then half as often each time.
 FIRST_POLL_SECONDS: Final = 1.0
+
+_POOL_LABELS: Final = (names.NODE_POOL_LABEL, names.POOL_LABEL)
 
 
 class _Replaced(Exception):
@@ -76,6 +79,8 @@ class Endings:
             memory = self._memory[claim.metadata.name] = _Memory(claim.metadata.uid)
         nodes = await self._nodes_of(claim)
         try:
+            if not self._is_drained(claim, memory) and not self._to_drain(claim, nodes):
+                nodes = await self._registered_nodes(claim) or nodes
             deadline = await self._deadline(claim, nodes)
             if not self._is_drained(claim, memory):
                 waits = await self._drain(claim, nodes, memory, deadline)
@@ -153,17 +158,34 @@ class Endings:
                 found.append(node)
         return found
 
+    async def _registered_nodes(self, claim: NodeClaim) -> Sequence[Node]:
+        """What the server says of Nodes that somebody has registered, for a claim that knows of none.
+
+        The one who leads no more may have opened the Node to pods and come no further, and the cache may be late.
+        """
+        fresh = await self._env.api.get(NODE_CLAIM, claim.metadata.name)
+        _check_uid(fresh, claim)
+        if not fresh.status.provider_id:
+            return ()
+        wanted = {names.REGISTERED_LABEL: "true"}
+        wanted |= {key: fresh.metadata.labels[key] for key in _POOL_LABELS if key in fresh.metadata.labels}
+        listed = await every(self._env.api, NODE, labels=",".join(f"{key}={value}" for key, value in wanted.items()))
+        return [node for node in listed if node.spec.provider_id == fresh.status.provider_id]
+
+    @staticmethod
+    def _to_drain(claim: NodeClaim, nodes: Sequence[Node]) -> list[Node]:
+        """A Node that never was ours (not registered, without our finalizer) has nothing of ours to drain."""
+        registered = is_true(claim.status.conditions, names.REGISTERED)
+        return [node for node in nodes if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers]
+
     def _is_drained(self, claim: NodeClaim, memory: _Memory) -> bool:
         return memory.deleted_at is not None or is_true(claim.status.conditions, names.INSTANCE_TERMINATING)
 
     async def _drain(
         self, claim: NodeClaim, nodes: Sequence[Node], memory: _Memory, deadline: dt.datetime | None
     ) -> float | None:
-        """A Node that never was ours (not registered, without our finalizer) has nothing of ours to drain."""
-        registered = is_true(claim.status.conditions, names.REGISTERED)
-        ours = [node for node in nodes if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers]
         waits: list[Drained] = []
-        for node in ours:
+        for node in self._to_drain(claim, nodes):
             try:
                 if await self._is_gone(claim, node, memory):
                     continue
@@ -268,8 +290,7 @@ class Endings:
                 return left  # whatever woke us: clouds count calls
         memory.asked_at = now
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
-        if fresh.metadata.uid != claim.metadata.uid:
-            raise _Replaced
+        _check_uid(fresh, claim)
         try:
             await env.provider.delete(fresh)
         except MachineNotFound:
@@ -380,6 +401,11 @@ class Endings:
 
 def _check(draft: Json, claim: NodeClaim) -> None:
     if draft["metadata"]["uid"] != claim.metadata.uid:
+        raise _Replaced
+
+
+def _check_uid(fresh: NodeClaim, claim: NodeClaim) -> None:
+    if fresh.metadata.uid != claim.metadata.uid:
         raise _Replaced
 
 
