@@ -16,6 +16,7 @@ from growth.api.edits import remove_finalizer, set_annotations, set_condition
 from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
+from growth.api.meta import LabelSelector, selector_text
 from growth.api.nodes import NODE, Node
 from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
@@ -37,8 +38,6 @@ LAUNCHING_SECONDS: Final = 1.0
 UNSURE_SECONDS: Final = 5.0
 # After the cloud has accepted to take a machine down it is asked again so soon, then half as often each time.
 FIRST_POLL_SECONDS: Final = 1.0
-
-_POOL_LABELS: Final = (names.NODE_POOL_LABEL, names.POOL_LABEL)
 
 
 class _Replaced(Exception):
@@ -167,9 +166,10 @@ class Endings:
         _check_uid(fresh, claim)
         if not fresh.status.provider_id:
             return ()
-        wanted = {names.REGISTERED_LABEL: "true"}
-        wanted |= {key: fresh.metadata.labels[key] for key in _POOL_LABELS if key in fresh.metadata.labels}
-        listed = await every(self._env.api, NODE, labels=",".join(f"{key}={value}" for key, value in wanted.items()))
+        labels = fresh.metadata.labels
+        wanted: dict[str, str] = {names.REGISTERED_LABEL: "true"}
+        wanted |= {key: labels[key] for key in (names.NODE_POOL_LABEL, names.POOL_LABEL) if key in labels}
+        listed = await every(self._env.api, NODE, labels=selector_text(LabelSelector(match_labels=wanted)))
         return [node for node in listed if node.spec.provider_id == fresh.status.provider_id]
 
     @staticmethod

@@ -62,18 +62,10 @@ class Replacement(Quiet):
         moving = [each for each in own if holds_node(each) and bound_before(each, case)]
         if not moving:  # nobody needs what was to replace it any more
             return
-        taken_back = self._taken_back.get(node["metadata"]["uid"], -math.inf)
-        for each in case.books.all(CLAIMS):
-            if (
-                name in replaces(each)
-                and self._asked.get(each["metadata"]["uid"], math.inf)
-                > taken_back  # else it is of a move that was given up
-                and not deleting(each)
-                and not has_condition(each, "Initialized")
-            ):
-                new = each["metadata"]["name"]
-                yield Complaint(f"claim {name} was deleted before {new}, which replaces it, was up", (name, new))
-                return
+        coming = self._coming(name, node, case)
+        if coming:
+            yield Complaint(f"claim {name} was deleted before {coming}, which replaces it, was up", (name, coming))
+            return
         if step.last["spec"].get("terminationGracePeriod"):  # without one nobody may be there who may not leave
             moving = [each for each in moving if self._places.may_leave(each, case)]
         lost = self._places.homeless(moving, case)
@@ -81,6 +73,16 @@ class Replacement(Quiet):
             pod = lost[0]["metadata"]["name"]
             said = f"claim {name} was deleted with {len(moving)} pods on it, {len(lost)} without a place, {pod} for one"
             yield Complaint(said, (name, pod))
+
+    def _coming(self, name: str, node: Json, case: Case) -> str:
+        """What replaces the claim and is not up yet; nothing that was bought for a move that was given up since."""
+        taken_back = self._taken_back.get(node["metadata"]["uid"], -math.inf)
+        for each in case.books.all(CLAIMS):
+            asked = self._asked.get(each["metadata"]["uid"], math.inf)
+            awaited = name in replaces(each) and asked > taken_back and not deleting(each)
+            if awaited and not has_condition(each, "Initialized"):
+                return str(each["metadata"]["name"])
+        return ""
 
     def _follow(self, step: Step) -> None:
         uid = step.last["metadata"]["uid"]

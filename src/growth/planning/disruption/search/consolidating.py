@@ -137,8 +137,7 @@ class _Search:
         if best.complete and self.steps < THOROUGH:
             oversized = Exchange(best).oversized()
             # Nodes that take others' pods and would be replaced next are replaced at once, before anybody is sent there.
-            ways = [*([oversized] if oversized else []), *self._anew(rooms)]
-            for first in ways:
+            for first in filter(None, (oversized, *self._anew(rooms))):
                 other = self._attempted(rooms, first=first)
                 best = other if other.complete and self._better(other, best) else best
         if best.complete and not best.steps:

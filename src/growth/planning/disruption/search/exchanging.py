@@ -90,15 +90,17 @@ class Exchange:
         follow by and by, into the room that is left there. False where that does not pay.
         """
         ground = self._ground
-        group = tuple(self._together(sorted(step.nodes, key=lambda at: (-(ground.owned[at].price or 0), at))))[:1]
-        if not group:
+        dearest = sorted(step.nodes, key=lambda at: (-(ground.owned[at].price or 0), at))
+        first = next((at for at in dearest if self._together([at])), None)
+        if first is None:
             return False
+        group = (first,)
         mark = ground.nodes.mark()
         for at in step.nodes:
-            if at not in group:
+            if at != first:
                 ground.nodes.close(at)  # it is to go next
-        held = {row: len(keys) for row, (_, keys) in enumerate(ground.pods[group[0]])}
-        rows = {pods: row for row, (pods, _) in enumerate(ground.pods[group[0]])}
+        held = {row: len(keys) for row, (_, keys) in enumerate(ground.pods[first])}
+        rows = {pods: row for row, (pods, _) in enumerate(ground.pods[first])}
         largest = sorted(step.bought, key=lambda each: -each.planned.price)
         drawn = [Drawn(*place, held, firm=True) for each in largest if (place := self._sold(each)) is not None]
         for number in range(1, len(drawn) + 1):
