@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from growth.api.clouds import CreateError
+from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import making, tags, wire
@@ -26,6 +27,7 @@ from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
 from growth.providers.linode.holdings import DOUBT_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
@@ -48,6 +50,7 @@ class Claiming(Finding):
         self,
         cloud: LinodeApi,
         pools: Pools,
+        naming: Naming,
         *,
         inheriting: Inheriting,
         cluster: str,
@@ -58,11 +61,33 @@ class Claiming(Finding):
         super().__init__(pools, clock=clock)
         self._cloud = cloud
         self._pools = pools
+        self._naming = naming
         self._cluster = cluster
         self._home = home
         self._within = within_seconds
         self._inheriting = inheriting
         self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
+
+    async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
+        """As it is the claim's and no other names it; the tags of one that another names are put right."""
+        own, other = await self._judged(claim, since)
+        if own is None or other is None:
+            return own
+        await self._naming.put_right(own, other)
+        return None
+
+    async def _judged(self, claim: NodeClaim, since: float | None) -> tuple[wire.Instance | None, NodeClaim | None]:
+        """The machine that has the claim's tags, and another claim that names it. Nobody is asked where this process saw it
+        become the claim's.
+        """
+        known = self._pools.remembered.answer_to(claim.metadata.uid)
+        own = await super().find(claim, since=since)
+        if own is None or own.id == known:
+            return own, None
+        other = await self._naming.other(own, claim)
+        if other is not None:
+            self._pools.remembered.unclaimed(own.id)
+        return own, other
 
     # -- claim or scale -------------------------------------------------------------------------------------------
 
@@ -117,7 +142,13 @@ class Claiming(Finding):
             return None
         # After the members, in the list that they were found in: what counts there as claimed may be this claim's own, whose
         # tags came late.
-        own = await self.find(order.claim, since=looked)
+        own, other = await self._judged(order.claim, looked)
+        if other is not None:
+            # Its tags are put right under the lock of its key, which may be this one.
+            raise CreateError(
+                f"a machine is tagged for claim {order.name}, but claim {other.metadata.name} names it",
+                reason=PROVISIONING,
+            )
         if own is not None:
             return own
         if pool is None or members is None:

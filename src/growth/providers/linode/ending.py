@@ -4,13 +4,13 @@ import datetime as dt
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
-from growth.kube.api import Api
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
-from growth.providers.linode.finding import Finding
+from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import Pools
 from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
@@ -24,9 +24,9 @@ class Ending(Finding):
 
     def __init__(
         self,
-        api: Api,
         pools: Pools,
         buying: Finding,
+        naming: Naming,
         *,
         inheriting: Inheriting,
         home: Home,
@@ -36,7 +36,8 @@ class Ending(Finding):
         super().__init__(pools, clock=clock)
         self._pools = pools
         self._inheriting = inheriting
-        self._settling = Settling(api, pools, buying, clock=clock)
+        self._naming = naming
+        self._settling = Settling(pools, buying, naming, clock=clock)
         self._home = home
         self._ttl = ttl_seconds
 
@@ -70,6 +71,30 @@ class Ending(Finding):
                     " it is tried again"
                 ) from None
             raise
+
+    async def owned(self, instance: wire.Instance, claim: NodeClaim) -> wire.Instance:
+        """Also a machine that the claim names and that has the tags of another which does not, and none that it knows by its
+        tags alone and another names: its tags are put right first.
+        """
+        name = claim.metadata.name
+        if not claim.status.provider_id:
+            other = await self._naming.other(instance, claim)
+            if other is None:
+                return await super().owned(instance, claim)
+            await self._naming.put_right(instance, other)
+            raise CloudUnavailable(
+                f"machine {instance.id} had the tags of claim {name}, but claim {other.metadata.name} names it, which has it"
+                " again: it is looked again for others"
+            )
+        try:
+            return await super().owned(instance, claim)
+        except Anothers:
+            if await self._naming.is_anothers(instance):
+                raise
+        owned = await self._naming.put_right(instance, claim)
+        if owned is None:
+            raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}")
+        return owned
 
     async def _end(self, listed: wire.Pool, key: Key, instance: wire.Instance, claim: NodeClaim) -> None:
         pool, fresh = await self._pools.fresh(listed.id), await self._pools.instance(instance.id)

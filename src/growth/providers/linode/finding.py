@@ -15,6 +15,10 @@ from growth.providers.linode.tags import Key
 PROVISIONING: Final = "NodePoolProvisioning"
 
 
+class Anothers(InvariantViolation):
+    """A claim names a machine that has the tags of another."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What is bought for a claim."""
@@ -83,8 +87,7 @@ class Finding:
             if not found:
                 raise MachineNotFound(f"claim {name} has no machine")
             instance = min(found, key=lambda each: (each.deleting, each.id))
-            self.check_owner(instance, claim)
-            return instance
+            return await self.owned(instance, claim)
         number = tags.number_of(provider_id)
         if number is None:
             raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
@@ -93,14 +96,16 @@ class Finding:
             raise MachineNotFound(f"there is no machine {provider_id}")
         if not self._held.is_at_home(named):
             raise InvariantViolation(f"machine {provider_id} of claim {name} is not where this cluster's machines are")
-        self.check_owner(named, claim)
-        return named
+        return await self.owned(named, claim)
+
+    async def owned(self, instance: wire.Instance, claim: NodeClaim) -> wire.Instance:
+        """The machine, where it is the claim's."""
+        self.check_owner(instance, claim)
+        return instance
 
     def check_owner(self, instance: wire.Instance, claim: NodeClaim) -> None:
         """That no other claim has it, or has it too."""
         check_single(instance)
         held, uid = tags.uid_of(instance.tags), claim.metadata.uid
         if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
-            raise InvariantViolation(
-                f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})"
-            )
+            raise Anothers(f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})")

@@ -44,6 +44,7 @@ from growth.providers.linode.finding import PROVISIONING, Order
 from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.listing import Listing
+from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
@@ -153,16 +154,18 @@ class LinodeProvider:
         home, clock, ttl = self._home_of(one), self._clock, self._orphan_seconds
         pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         inheriting = Inheriting(pools, clock=clock)
+        naming = Naming(self._api, self._cloud, pools)
         claiming = Claiming(
             self._cloud,
             pools,
+            naming,
             inheriting=inheriting,
             cluster=self._cluster,
             home=home,
             clock=clock,
             within_seconds=self._create_seconds,
         )
-        ending = Ending(self._api, pools, claiming, inheriting=inheriting, home=home, clock=clock, ttl_seconds=ttl)
+        ending = Ending(pools, claiming, naming, inheriting=inheriting, home=home, clock=clock, ttl_seconds=ttl)
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts

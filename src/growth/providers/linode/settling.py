@@ -2,16 +2,15 @@
 
 The claim says which is its own: the one that it names; while it names none, the one that a purchase of this process answered
 with, else the first by number. Every other is given back, under the lock of its key, and is then capacity that nobody claims.
-Nothing is touched before the last write of a leader that is gone must have arrived, nor without a fresh look, nor ever a machine
-that some claim names.
+Nothing is touched before the last write of a leader that is gone must have arrived, nor without a fresh look. A machine that
+another claim names is that one's, and gets its tags.
 """
 
 import collections
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from growth.api.karpenter import NODE_CLAIM, NodeClaim
-from growth.kube.api import Api
+from growth.api.karpenter import NodeClaim
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock
 from growth.providers.http import CallError
@@ -19,6 +18,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import DOUBT_SECONDS
+from growth.providers.linode.naming import Naming, names
 from growth.providers.linode.pools import Pools
 from growth.telemetry.logs import logger
 
@@ -26,7 +26,6 @@ _log = logger("linode")
 
 # A purchase that is at work on the claim comes first; then it is looked at again with the next collection.
 LOCK_SECONDS: Final = 1.0
-PAGE: Final = 500
 
 
 def doubles(machines: Iterable[wire.Instance]) -> Mapping[str, Sequence[wire.Instance]]:
@@ -50,10 +49,10 @@ def kept(numbers: Iterable[int], *, named: int | None, answered: int | None) -> 
 class Settling:
     """One per process. `buying` is who else is at work on claims."""
 
-    def __init__(self, api: Api, pools: Pools, buying: Finding, *, clock: Clock) -> None:
-        self._api = api
+    def __init__(self, pools: Pools, buying: Finding, naming: Naming, *, clock: Clock) -> None:
         self._pools = pools
         self._buying = buying
+        self._naming = naming
         self._clock = clock
         # By the claim's UID: since when (monotonic) it has been seen with two.
         self._since: dict[str, float] = {}
@@ -74,36 +73,42 @@ class Settling:
                 _log.warning("two machines of one claim are looked at again", claim=uid, error=str(error))
 
     async def _settle(self, uid: str, machines: Sequence[wire.Instance]) -> None:
-        claim = next((each for each in await self._claims() if tags.uid_value(each.metadata.uid) == uid), None)
+        claim = next((each for each in await self._naming.claims() if tags.uid_value(each.metadata.uid) == uid), None)
         if claim is None:
             return  # machines without a claim go with the sweep that looks for such
         async with self._buying.claims.held(claim.metadata.uid, within=LOCK_SECONDS):
-            claims = await self._claims()
+            claims = await self._naming.claims()
             fresh = next((each for each in claims if each.metadata.uid == claim.metadata.uid), None)
             if fresh is None:
                 return
+            own = await self._own(machines, fresh, claims)
+            if not own:
+                return
             one = kept(
-                (each.id for each in machines),
+                (each.id for each in own),
                 named=tags.number_of(fresh.status.provider_id),
                 answered=self._pools.remembered.answer_to(fresh.metadata.uid),
             )
             if not fresh.status.provider_id and not await self._is_held(one, fresh):
                 return
-            named = {tags.number_of(each.status.provider_id) for each in claims}
-            for each in machines:
-                if each.id != one and each.id not in named:
+            for each in own:
+                if each.id != one:
                     await self._give_back(each, fresh)
 
-    async def _claims(self) -> Sequence[NodeClaim]:
-        """All that the cluster has, as the server says now."""
-        found: list[NodeClaim] = []
-        page = ""
-        while True:
-            answer = await self._api.list(NODE_CLAIM, limit=PAGE, page=page)
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
+    async def _own(
+        self, machines: Sequence[wire.Instance], claim: NodeClaim, claims: Sequence[NodeClaim]
+    ) -> list[wire.Instance]:
+        """Those that no other claim names; what another names gets its tags."""
+        own = []
+        for machine in machines:
+            other = next(
+                (each for each in claims if each.metadata.uid != claim.metadata.uid and names(each, machine)), None
+            )
+            if other is None:
+                own.append(machine)
+            else:
+                await self._naming.put_right(machine, other)
+        return own
 
     async def _is_held(self, number: int, claim: NodeClaim) -> bool:
         instance = await self._pools.instance(number)

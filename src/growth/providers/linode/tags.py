@@ -132,6 +132,12 @@ def without_claim(tags: Sequence[str]) -> list[str]:
     return [each for each in tags if not any(values((each,), key) for key in (CLAIM, UID, CLASS_HASH))]
 
 
+def handed(tags: Sequence[str], claim: NodeClaim) -> list[str]:
+    """The machine is that claim's, whosever it was; all else stays as it is."""
+    kept = [each for each in tags if not any(values((each,), key) for key in (CLAIM, UID))]
+    return [*kept, tag(CLAIM, claim.metadata.name), tag(UID, uid_value(claim.metadata.uid))]
+
+
 def uid_value(uid: str) -> str:
     """A UUID without its dashes: with them a tag could not hold it."""
     return uid.replace("-", "") if _UUID.fullmatch(uid) else uid

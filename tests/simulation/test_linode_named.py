@@ -1,0 +1,129 @@
+"""A machine whose tags are another claim's than the one that names it: a write that came late. The claim decides whose it is."""
+
+import pytest
+
+from growth.api.clouds import InvariantViolation
+from growth.api.karpenter import NodeClaim
+from growth.sim.clouds.linode.objects import Instance
+from tests.conformance.providers.stages import LkeStage, on
+from tests.simulation.test_linode_doubles import CLAIM, TIERS, collected, machines, names_machine, stored, tagged
+from tests.simulation.test_linode_pools import gone, made
+
+UID = "growth.dev/uid"
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def bought(stage: LkeStage, name: str) -> tuple[NodeClaim, Instance]:
+    """A claim with its machine, which it names."""
+    wanted = await stored(stage, name)
+    await made(stage.provider(), wanted)
+    (machine,) = tagged(stage, name)
+    await names_machine(stage, wanted, machine)
+    return await stored(stage, name), machine
+
+
+async def retagged_late(stage: LkeStage, machine: Instance, claim: NodeClaim) -> None:
+    """What a leader that is gone wrote for the claim arrives only now, and takes the place of all tags."""
+    others = [each for each in machine.tags if not each.startswith((CLAIM, UID))]
+    uid = claim.metadata.uid.replace("-", "")
+    stage.fake.account.retag(machine, [*others, f"{CLAIM}:{claim.metadata.name}", f"{UID}:{uid}"])
+    stage.fake.advance()
+
+
+def test_a_claim_without_a_machine_does_not_delete_one_that_another_names(tier: str) -> None:
+    async def body(stage: LkeStage) -> None:
+        owner, machine = await bought(stage, "owner")
+        late = await stored(stage, "late")
+        await retagged_late(stage, machine, late)
+        await gone(stage.provider(), late)
+        assert machines(stage) == [machine.id]
+        assert tagged(stage, "owner") == [machine]
+        await gone(stage.provider(), owner)
+        assert machines(stage) == []
+
+    on(tier, body)
+
+
+def test_a_purchase_does_not_end_with_a_machine_that_another_claim_names(tier: str) -> None:
+    async def body(stage: LkeStage) -> None:
+        _, machine = await bought(stage, "owner")
+        late = await stored(stage, "late")
+        await retagged_late(stage, machine, late)
+        found = await made(stage.provider(), late)
+        assert found.provider_id != f"linode://{machine.id}"
+        assert tagged(stage, "owner") == [machine]
+        assert [f"linode://{each.id}" for each in tagged(stage, "late")] == [found.provider_id]
+        assert len(stage.fake.ledger.purchases) == 2
+
+    on(tier, body)
+
+
+def test_a_machine_goes_with_the_claim_that_names_it(tier: str) -> None:
+    """Whose tags it has by then is gone, or has another."""
+
+    async def body(stage: LkeStage) -> None:
+        owner, machine = await bought(stage, "owner")
+        late, other = await bought(stage, "late")
+        await retagged_late(stage, machine, late)
+        await gone(stage.provider(), owner)
+        assert machines(stage) == [other.id]
+
+    on(tier, body)
+
+
+def test_of_two_machines_the_one_that_another_claim_names_is_that_ones(tier: str) -> None:
+    """The pool is not blocked for longer than a write can be late."""
+
+    async def body(stage: LkeStage) -> None:
+        _, machine = await bought(stage, "owner")
+        late, other = await bought(stage, "late")
+        await retagged_late(stage, machine, late)
+        assert len(tagged(stage, "late")) == 2
+        await collected(stage.provider(), seconds=120)
+        assert (tagged(stage, "owner"), tagged(stage, "late")) == ([machine], [other])
+        assert machines(stage) == sorted([machine.id, other.id])
+
+    on(tier, body)
+
+
+def test_two_machines_for_a_claim_that_names_none_while_another_names_the_first(tier: str) -> None:
+    async def body(stage: LkeStage) -> None:
+        _, machine = await bought(stage, "owner")
+        late = await stored(stage, "late")
+        await made(stage.provider(), late)
+        (other,) = tagged(stage, "late")
+        await retagged_late(stage, machine, late)
+        await collected(stage.provider(), seconds=120)
+        assert (tagged(stage, "owner"), tagged(stage, "late")) == ([machine], [other])
+
+    on(tier, body)
+
+
+def test_two_machines_that_others_name_are_none_of_the_claims(tier: str) -> None:
+    async def body(stage: LkeStage) -> None:
+        _, first = await bought(stage, "first")
+        _, second = await bought(stage, "second")
+        late = await stored(stage, "late")
+        for machine in (first, second):
+            await retagged_late(stage, machine, late)
+        await collected(stage.provider(), seconds=120)
+        assert (tagged(stage, "first"), tagged(stage, "second"), tagged(stage, "late")) == ([first], [second], [])
+
+    on(tier, body)
+
+
+def test_a_machine_that_two_claims_name_is_left_to_people(tier: str) -> None:
+    async def body(stage: LkeStage) -> None:
+        owner, machine = await bought(stage, "owner")
+        late = await stored(stage, "late")
+        await retagged_late(stage, machine, late)
+        await names_machine(stage, late, machine)
+        with pytest.raises(InvariantViolation, match=f"names machine {machine.id} of another claim"):
+            await stage.provider().delete(owner)
+        assert machines(stage) == [machine.id]
+
+    on(tier, body)
