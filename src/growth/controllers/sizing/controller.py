@@ -7,11 +7,10 @@ looked at afresh before anything is bought or deleted.
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import find, is_true
+from growth.api.conditions import find
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
-from growth.cluster.replacing import replaces
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves, why_paused
@@ -65,8 +64,7 @@ class Sizing:
         pool = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
         if isinstance(news, Deleted):
             self._filling.ended(pool)
-            if replaces(claim) and not is_true(claim.status.conditions, names.INITIALIZED):
-                self._renewing.failed(pool)
+            self._renewing.ended(claim)
         if pool and not (isinstance(news, Changed) and _same(news.old, news.new)):
             self._reconciler.add(pool)
 
