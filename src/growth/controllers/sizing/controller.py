@@ -13,7 +13,7 @@ from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
-from growth.controllers.ownership import serves, why_paused
+from growth.controllers.ownership import marked_paused, serves, why_paused
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.sizing import decide, lowering
 from growth.controllers.sizing.filling import Filling
@@ -69,9 +69,13 @@ class Sizing:
             self._reconciler.add(pool)
 
     def _on_node(self, news: Change[Node]) -> None:
-        """A move that was taken back: its taint comes off, and what was bought for it may be too many."""
-        pool = news.old.metadata.labels.get(names.NODE_POOL_LABEL, "") if isinstance(news, Changed) else ""
-        if pool and isinstance(news, Changed) and tainting.tainted(news.old) and not tainting.tainted(news.new):
+        """A move that was taken back: what was bought for it may be too many. A pause that ended: it may have held some."""
+        if not isinstance(news, Changed):
+            return
+        pool = news.old.metadata.labels.get(names.NODE_POOL_LABEL, "")
+        taken_back = tainting.tainted(news.old) and not tainting.tainted(news.new)
+        released = marked_paused(news.old.metadata) and not marked_paused(news.new.metadata)
+        if pool and (taken_back or released):
             self._reconciler.add(pool)
 
     # What is done.
