@@ -8,6 +8,7 @@ from typing import TypeVar
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Kind
+from growth.api.nodes import NODE
 from growth.controllers.disrupted import CLAIMS_DISRUPTED, PODS_DISRUPTED
 from growth.controllers.expiration import Expiration
 from growth.controllers.settings import ControllerSettings
@@ -15,7 +16,7 @@ from growth.controllers.termination import Termination
 from growth.kube.passing import PassingApi
 from growth.sim.ports import SimClock
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
-from tests.simulation.owning import Stage, on_stage
+from tests.simulation.owning import LateApi, Stage, on_stage
 
 T = TypeVar("T")
 FROZEN = {"budgets": [{"nodes": "0"}]}
@@ -60,7 +61,7 @@ def test_a_clock_that_is_set_back_at_the_last_moment_delays_and_no_more() -> Non
 
         class Late(PassingApi):
             async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
-                if stage.kernel.time() < 650:
+                if kind == NODE_CLAIM and stage.kernel.time() < 650:
                     clock.jump(-300)
                 return await super().get(kind, name, namespace=namespace)
 
@@ -164,6 +165,42 @@ def test_a_pause_holds_it_and_its_end_releases_it() -> None:
         return [*seen, await staying(stage)]
 
     assert on_stage(body).value == [["web-1"], []]
+
+
+def test_a_pause_of_the_node_holds_it_and_its_end_releases_it() -> None:
+    """The annotation on a Node keeps that one alone, from the first look of a process on; without it, it goes at once."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await stage.add_pool()
+        paused = {names.PAUSED_ANNOTATION: "true"}
+        await add_owned(stage, "kept", pool=pool, expireAfter="10m", annotations=paused)
+        await add_owned(stage, "other", pool=pool, expireAfter="10m")
+        await asyncio.sleep(660)
+        await stage.start(Expiration(stage.env))
+        await asyncio.sleep(7200)
+        seen = [await staying(stage)]
+        await stage.admin.patch(NODE, "node-of-kept", {"metadata": {"annotations": dict.fromkeys(paused)}})
+        await asyncio.sleep(1)
+        return [*seen, await staying(stage)]
+
+    assert on_stage(body).value == [["kept"], []]
+
+
+def test_a_pause_that_the_cache_has_not_heard_of_holds_it() -> None:
+    """The Node is read afresh before its claim goes: late news of Nodes cost nobody their machine."""
+
+    async def body(stage: Stage) -> list[str]:
+        await add_owned(stage, pool=await stage.add_pool(), expireAfter="10m")
+        await stage.start(Expiration(stage.env))
+        born = (await stage.claim()).metadata.creation_timestamp
+        assert born is not None
+        await asyncio.sleep(600 - (stage.env.clock.now() - born).total_seconds() - 1)
+        pause = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", pause)
+        await asyncio.sleep(3600)
+        return await staying(stage)
+
+    assert on_stage(body, api=lambda api: LateApi(api, NODE)).value == ["web-1"]
 
 
 def test_a_paused_cluster_expires_nothing() -> None:

@@ -244,6 +244,67 @@ def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:
     assert on_stage(body).value == [["web-0", "web-1", "web-2"], ["web-0"]]
 
 
+@pytest.mark.parametrize("static", [False, True], ids=["limit", "replicas"])
+def test_a_surplus_that_a_pause_held_goes_when_the_pause_ends(static: bool) -> None:  # noqa: FBT001 - one of two cases
+    """Paused Nodes are looked at again: two of three go when one after the other is released, and no more."""
+
+    async def body(stage: Stage) -> list[int]:
+        await fleet(stage, 3, **({"replicas": 1} if static else {"limits": {"nodes": "1"}}))
+        for number in range(3):
+            await pause(stage, number, "true")
+        await stage.start(Sizing(stage.env))
+        await asyncio.sleep(6 * 3600)
+        seen = [len(await staying(stage))]
+        for number in range(3):
+            await pause(stage, number, None)
+            await asyncio.sleep(2)
+            seen.append(len(await staying(stage)))
+        return seen
+
+    async def pause(stage: Stage, number: int, word: str | None) -> None:
+        patch = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: word}}}
+        await stage.admin.patch(NODE, f"node-of-web-{number}", patch)
+
+    assert on_stage(body).value == [3, 2, 1, 1]
+
+
+def test_a_surplus_whose_pause_ends_unheard_goes_within_a_minute() -> None:
+    """A claim's annotation, or a Node that does not name its pool: what is held is looked at again without a change."""
+
+    async def body(stage: Stage) -> tuple[int, int]:
+        await fleet(stage, 2, limits={"nodes": "1"})
+        for number in range(2):
+            patch: Any = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+            await stage.admin.patch(NODE_CLAIM, f"web-{number}", patch)
+        await stage.start(Sizing(stage.env))
+        await asyncio.sleep(3600)
+        seen = len(await staying(stage))
+        await stage.admin.patch(NODE_CLAIM, "web-0", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+        await asyncio.sleep(61)
+        return seen, len(await staying(stage))
+
+    assert on_stage(body).value == (2, 1)
+
+
+def test_who_pauses_a_node_meanwhile_keeps_it() -> None:
+    """Between two deletions each claim is looked at once more: a Node that was paused since stays."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 6, limits={"nodes": "6"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 0)
+        await asyncio.sleep(2)
+        left_over = (await staying(stage))[-1]
+        assert left_over == "web-5"
+        await stage.admin.patch(
+            NODE, f"node-of-{left_over}", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+        )
+        await asyncio.sleep(120)
+        return await staying(stage)
+
+    assert on_stage(body, api=slow).value == ["web-5"]
+
+
 def test_claims_made_by_hand_count_too() -> None:
     """Who makes a claim of a full pool by hand has one too many, and the newest, which has no machine yet, goes."""
 

@@ -17,7 +17,7 @@ from growth.kube.api import PatchType
 from growth.sim.ports import SimClock
 from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
-from tests.simulation.owning import Stage, on_stage
+from tests.simulation.owning import LateApi, Stage, on_stage
 
 POLICIES = (
     RepairPolicy("Ready", "False", dt.timedelta(minutes=10)),
@@ -280,6 +280,22 @@ def test_a_pause_holds_it() -> None:
         return [*seen, await going(stage)]
 
     assert on_stage(body).value == [[], ["default-1"]]
+
+
+def test_a_pause_of_the_node_holds_it_even_if_the_cache_has_not_heard_of_it() -> None:
+    """The Node is read afresh before its claim goes; nothing is written to it or to its claim."""
+
+    async def body(stage: Stage) -> tuple[list[str], int]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(595)
+        pause = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-default-1", pause)
+        await asyncio.sleep(3600)
+        return await going(stage), stage.writes()
+
+    assert on_stage(body, api=lambda api: LateApi(api, NODE)).value == ([], 0)
 
 
 def test_nothing_on_a_broken_node_holds_its_end_up() -> None:

@@ -82,7 +82,7 @@ class Repair:
             return left
         if any(_spared(each) for each in (node, claim)):
             return BLOCKED_SECONDS  # a claim's annotation may go without a change of the Node
-        if why_paused(env, pool_of(claim)) or marked_paused(node.metadata):
+        if why_paused(env, pool_of(claim)) or any(marked_paused(each.metadata) for each in (node, claim)):
             return BLOCKED_SECONDS
         why = too_many(self._nodes_beside(claim), self._policies) or self._over_budget(claim)
         if why:
@@ -156,8 +156,10 @@ class Repair:
         except NotFound:
             return False
         still = broken(fresh, self._policies)
-        if fresh.metadata.uid != node.metadata.uid or _spared(fresh) or still is None or self._left(fresh, still) > 0:
+        if fresh.metadata.uid != node.metadata.uid or still is None or self._left(fresh, still) > 0:
             _log.info("a node has recovered in time", Node=node.metadata.name)
+            return False
+        if _spared(fresh) or marked_paused(fresh.metadata):
             return False
         now = print_time(env.clock.now())
 

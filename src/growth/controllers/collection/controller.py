@@ -17,7 +17,7 @@ from growth.api.karpenter import (
 )
 from growth.api.meta import ObjectMeta
 from growth.api.nodes import NODE, Node
-from growth.controllers import disrupted
+from growth.controllers import disrupted, fresh
 from growth.controllers.collection.held import HeldBack
 from growth.controllers.denials import Denials
 from growth.controllers.environment import Environment
@@ -205,20 +205,7 @@ class Collection:
 
     async def _has_ready_node(self, claim: NodeClaim) -> bool:
         """A kubelet that reports is a machine, whatever the cloud says."""
-        return any(node.is_ready for node in await self._nodes_of(claim))
-
-    async def _nodes_of(self, claim: NodeClaim) -> list[Node]:
-        """Asked of the server, by every name that a Node of the machine is known under."""
-        cached = self._env.state.nodes.store.find("provider", claim.status.provider_id)
-        found = []
-        for name in dict.fromkeys((*(node.metadata.name for node in cached), claim.status.node_name)):
-            try:
-                node = await self._env.api.get(NODE, name) if name else None
-            except NotFound:
-                continue
-            if node is not None and node.spec.provider_id in {"", claim.status.provider_id}:
-                found.append(node)
-        return found
+        return any(node.is_ready for node in await fresh.nodes_of(self._env, claim))
 
     # Claims without a Node.
 
@@ -236,7 +223,7 @@ class Collection:
                 continue
             if not is_true(claim.status.conditions, names.REGISTERED) or not claim.status.node_name:
                 continue
-            if env.state.nodes.store.find("provider", claim.status.provider_id) or await self._nodes_of(claim):
+            if env.state.nodes.store.find("provider", claim.status.provider_id) or await fresh.nodes_of(env, claim):
                 continue
             nodeless[uid] = self._nodeless.get(uid, now)
             if now - nodeless[uid] >= env.settings.collection_confirm:
@@ -247,12 +234,12 @@ class Collection:
     async def _remove_claim(self, claim: NodeClaim) -> None:
         env = self._env
         try:
-            fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
-            if fresh.metadata.uid != claim.metadata.uid or fresh.metadata.deletion_timestamp is not None:
+            found = await env.api.get(NODE_CLAIM, claim.metadata.name)
+            if found.metadata.uid != claim.metadata.uid or found.metadata.deletion_timestamp is not None:
                 return
-            if fresh.status.provider_id != claim.status.provider_id:
+            if found.status.provider_id != claim.status.provider_id:
                 return
-            nodes = await self._nodes_of(fresh)
+            nodes = await fresh.nodes_of(env, found)
             if any(node.is_ready for node in nodes) or (nodes and claim.metadata.uid not in self._denials):
                 return
             await env.api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)

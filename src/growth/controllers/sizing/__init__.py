@@ -5,6 +5,7 @@ offer        the machine that a static pool buys, from its template alone; pure
 filling      buys what a static pool lacks: reserve, then buy
 lowering     takes down what is too many: a fresh look, then delete
 renewing     replaces drifted machines of static pools
+rests        what came to nothing is tried later and later
 story        what is said of it: Decisions
 controller   looks at pool after pool, and has the others do what is due
 """

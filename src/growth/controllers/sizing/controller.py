@@ -7,14 +7,13 @@ looked at afresh before anything is bought or deleted.
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import find, is_true
+from growth.api.conditions import find
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
-from growth.cluster.replacing import replaces
 from growth.controllers import tainting
 from growth.controllers.environment import Environment
-from growth.controllers.ownership import serves, why_paused
+from growth.controllers.ownership import marked_paused, serves, why_paused
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.sizing import decide, lowering
 from growth.controllers.sizing.filling import Filling
@@ -65,15 +64,18 @@ class Sizing:
         pool = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
         if isinstance(news, Deleted):
             self._filling.ended(pool)
-            if replaces(claim) and not is_true(claim.status.conditions, names.INITIALIZED):
-                self._renewing.failed(pool)
+            self._renewing.ended(claim)
         if pool and not (isinstance(news, Changed) and _same(news.old, news.new)):
             self._reconciler.add(pool)
 
     def _on_node(self, news: Change[Node]) -> None:
-        """A move that was taken back: its taint comes off, and what was bought for it may be too many."""
-        pool = news.old.metadata.labels.get(names.NODE_POOL_LABEL, "") if isinstance(news, Changed) else ""
-        if pool and isinstance(news, Changed) and tainting.tainted(news.old) and not tainting.tainted(news.new):
+        """A move that was taken back: what was bought for it may be too many. A pause that ended: it may have held some."""
+        if not isinstance(news, Changed):
+            return
+        pool = news.old.metadata.labels.get(names.NODE_POOL_LABEL, "")
+        taken_back = tainting.tainted(news.old) and not tainting.tainted(news.new)
+        released = marked_paused(news.old.metadata) and not marked_paused(news.new.metadata)
+        if pool and (taken_back or released):
             self._reconciler.add(pool)
 
     # What is done.

@@ -4,6 +4,7 @@ Somebody lowered a limit or the replicas, or passed them by hand. Everything is 
 has just begun is counted twice, and every claim once more before it goes.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,6 +25,8 @@ _log = logger("nodepool.sizing")
 
 # The cache and the server disagreed, or somebody changed their mind: look again.
 AGAIN_SECONDS: Final = 2.0
+# Some of what is too many stayed, by a pause mostly: that may end without a change that is told.
+HELD_SECONDS: Final = 60.0
 
 
 async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None:
@@ -43,10 +46,12 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     # What a person has paused is counted, and not taken.
     free = [held for each, claim in staying.items() if (held := _held(env, claim, hosts[each])) is not None]
     chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
-    _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
+    if chosen:
+        _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
     gone: list[NodeClaim] = []
     try:
-        return await _end(env, pool, [staying[each] for each in chosen], gone, bound=bound)
+        again = await _end(env, pool, [staying[each] for each in chosen], gone, bound=bound)
+        return HELD_SECONDS if again is None and len(gone) < too_many(pool, found) else again
     finally:
         if gone:
             tell(story.ended(env, pool, gone, why=f"it has {len(staying)} machines, of {bound} that it may keep"))
@@ -62,9 +67,18 @@ async def _end(
         staying = _staying(env, pool, gone)
         if _changed(env, pool) or len(staying) <= bound:
             return AGAIN_SECONDS
-        if claim.metadata.uid in staying and await ending.end(env, claim, reason=names.OVERPROVISIONED):
+        if claim.metadata.uid in staying and await ending.end(
+            env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env)
+        ):
             gone.append(claim)
     return None
+
+
+def _why_held(env: Environment, claim: NodeClaim) -> str:
+    """Somebody may have paused it while others went before it: the claim as it is given, its Node as the cache has it."""
+    nodes = ending.nodes_of(env, claim)
+    paused = marked_paused(claim.metadata) or any(marked_paused(node.metadata) for node in nodes)
+    return "it is paused" if paused else ""
 
 
 def cached(env: Environment, pool: NodePool) -> Standing:

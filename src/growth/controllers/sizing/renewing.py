@@ -1,7 +1,8 @@
 """Replaces drifted machines of static pools, within the budget for drift; `decide` says which, and which way round.
 
 The replacement names what it replaces, so that any process can finish what another began: once it is initialised its
-predecessor is tainted, looked at again, and deleted. A replacement that never came up makes the pool's next one later.
+predecessor is tainted, looked at again, and deleted. What protects the predecessor is asked first: a node that must stay is
+not tainted, and it goes when nothing holds it any more. A replacement that never came up makes the pool's next one later.
 """
 
 import asyncio
@@ -23,8 +24,9 @@ from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
 from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.filling import Filling
+from growth.controllers.sizing.rests import Rests
 from growth.controllers.sizing.story import Tell
-from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.backoff import BackoffSettings
 from growth.kube.errors import NotFound
 from growth.kube.whole import every
 from growth.planning.budgets import allowance
@@ -38,41 +40,56 @@ SETTLE_SECONDS: Final = 1.0
 # What protects a node may go without a change that is told.
 AGAIN_SECONDS: Final = 30.0
 FAILED: Final = BackoffSettings(base_seconds=30.0, cap_seconds=3600.0, jitter=0.2)
+# A mark that had to come off again may itself be what protects the node: some people and programs answer to it.
+TAKEN_BACK: Final = BackoffSettings(base_seconds=30.0, cap_seconds=600.0, jitter=0.2)
 
 
 class Renewing:
-    """For one process; what it remembers is only how often replacements failed."""
+    """For one process; what it remembers is only how often replacements failed and marks were taken back."""
 
     def __init__(self, env: Environment, filling: Filling, *, tell: Tell) -> None:
         self._env = env
         self._tell = tell
         self._filling = filling
-        self._failing: dict[str, tuple[Backoff, float]] = {}  # by pool, and until when (monotonic)
+        self._failing = Rests(env, FAILED)  # by pool
+        self._taken_back = Rests(env, TAKEN_BACK)  # by the claim's UID
 
     def forget(self, pool: str) -> None:
-        self._failing.pop(pool, None)
+        self._failing.forget(pool)
 
-    def failed(self, pool: str) -> None:
-        """A replacement is gone that never came up."""
-        backoff, _ = self._failing.get(pool, (Backoff(self._env.random, FAILED), 0.0))
-        self._failing[pool] = (backoff, self._env.clock.monotonic() + backoff.next())
+    def ended(self, claim: NodeClaim) -> None:
+        """A claim is gone; it may have been a replacement that never came up."""
+        self._taken_back.forget(claim.metadata.uid)
+        if replaces(claim) and not is_true(claim.status.conditions, names.INITIALIZED):
+            self._failing.begin(claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
 
     async def clean(self, found: Standing) -> None:
         """Takes off the marks that a dead process left on machines that stay."""
         for claim in found.staying:
-            for node in ending.nodes_of(self._env, claim):
-                if tainting.tainted(node) and node.metadata.deletion_timestamp is None:
-                    await marking.unmark(self._env, node, claim, why="nobody is disrupting it")
+            await self._clean(claim, why="nobody is disrupting it")
+
+    async def _clean(self, claim: NodeClaim, *, why: str) -> None:
+        for node in ending.nodes_of(self._env, claim):
+            if (tainting.tainted(node) or marking.marked(claim)) and node.metadata.deletion_timestamp is None:
+                await marking.unmark(self._env, node, claim, why=why)
 
     async def finish(self, pool: NodePool, found: Standing) -> float | None:
-        """Ends what is being replaced by a machine that can take pods."""
+        """Ends what is being replaced by a machine that can take pods, and that nothing protects; the rest is not touched."""
         by = {name: claim for claim in (*found.replaced, *found.staying) for name in replaces(claim)}
         ready = [
             claim for claim in found.replaced if is_true(by[claim.metadata.name].status.conditions, names.INITIALIZED)
         ]
         if not ready:
             return None  # their change will tell
-        return await self._end(pool, ready, by={each.metadata.name: by[each.metadata.name] for each in ready})
+        free = []
+        for claim in ready:
+            why = self._why_not_now(pool, claim)
+            if why:
+                await self._clean(claim, why=why)
+            else:
+                free.append(claim)
+        again = await self._end(pool, free, by={each.metadata.name: by[each.metadata.name] for each in free})
+        return again if len(free) == len(ready) else AGAIN_SECONDS
 
     async def renew(self, pool: NodePool, found: Standing) -> float | None:
         """Begins to replace what has drifted; in how many seconds to look again, None where a change will tell."""
@@ -80,16 +97,15 @@ class Renewing:
         drifted = [claim for claim in found.staying if is_true(claim.status.conditions, names.DRIFTED)]
         if not drifted:
             return None
-        _, until = self._failing.get(name, (None, 0.0))
-        if until > env.clock.monotonic():
-            return until - env.clock.monotonic()
+        left = self._failing.left(name)
+        if left > 0:
+            return left
         budget = self._budget(pool, found)
         if budget == 0:
             message = room.budget_message(names.DRIFTED_REASON)
             env.events.event(regarding(NODE_POOL, pool.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
             return AGAIN_SECONDS
-        rules = tuple(env.state.disruption_budgets.store)
-        free = [claim for claim in drifted if not self._why_kept(pool, claim, self._pods(claim), rules=rules)]
+        free = [claim for claim in drifted if not self._why_not_now(pool, claim)]
         chosen = decide.renewal(pool, found, sorted(free, key=self._rank), budget=budget)
         if not chosen.first and chosen.gone is None:
             return AGAIN_SECONDS
@@ -139,6 +155,13 @@ class Renewing:
         created = claim.metadata.creation_timestamp
         return (not empty(self._pods(claim)), created.isoformat() if created else "", claim.metadata.name)
 
+    def _why_not_now(self, pool: NodePool, claim: NodeClaim) -> str:
+        """Why its end is not begun, as far as the cache knows; empty when it may be."""
+        if self._taken_back.left(claim.metadata.uid) > 0:
+            return "its end was taken back a moment ago"
+        rules = tuple(self._env.state.disruption_budgets.store)
+        return self._why_kept(pool, claim, self._pods(claim), rules=rules)
+
     def _why_kept(
         self, pool: NodePool, claim: NodeClaim, pods: Sequence[CachedPod], *, rules: tuple[PodDisruptionBudget, ...]
     ) -> str:
@@ -175,6 +198,8 @@ class Renewing:
 
     async def _end(self, pool: NodePool, claims: Sequence[NodeClaim], *, by: dict[str, NodeClaim]) -> float | None:
         """Marks all, looks again, deletes; `by` are those that came for them. What must stay loses its mark again."""
+        if not claims:
+            return None
         env = self._env
         hosts = {claim.metadata.name: ending.nodes_of(env, claim) for claim in claims}
         marked: list[tuple[NodeClaim, Node]] = []
@@ -197,8 +222,9 @@ class Renewing:
                 if await ending.end(env, claim, reason=names.DRIFTED_REASON, stays=_unmarked):
                     what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
                     self._tell(story.ended(env, pool, (claim,), why=f"it has drifted, and {what}"))
-                self._failing.pop(pool.metadata.name, None)
+                self._failing.forget(pool.metadata.name)
                 continue
+            self._taken_back.begin(claim.metadata.uid)
             await marking.unmark(env, node, claim, why=why)
             again = AGAIN_SECONDS
         return again

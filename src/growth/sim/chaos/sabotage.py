@@ -21,6 +21,7 @@ from growth.api.kinds import Json
 from growth.api.pods import POD
 from growth.cluster.pools import Usage
 from growth.cluster.state import State
+from growth.controllers import fresh
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import confirming, executing, question
@@ -312,7 +313,7 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="what a list does not show is taken for gone",
         apply=_replaced(
             (Collection, "_gone", _gone_at_once),
-            (Collection, "_nodes_of", _answers([])),
+            (fresh, "nodes_of", _answers([])),
         ),
         faults="list-partial=1",
     ),

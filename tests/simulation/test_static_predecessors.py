@@ -1,0 +1,168 @@
+"""Machines of static pools whose replacement is up and that somebody protects: they stay as they are until they may go."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from growth.api import names
+from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
+from growth.api.pods import POD
+from growth.api.policy import POD_DISRUPTION_BUDGET
+from growth.controllers import tainting
+from growth.controllers.disruption import marking
+from growth.kube.store import Change, Changed
+from tests.simulation import sizing
+from tests.simulation.ending import add_budget, add_pod, left
+from tests.simulation.owning import Stage, on_stage, told
+from tests.simulation.sizing import add_static, initialized, retemplate, staying, teams
+
+Act = Callable[[Stage, str], Awaitable[None]]
+PROTECTED: Json = {names.DO_NOT_DISRUPT_ANNOTATION: "true"}
+PAUSED: Json = {names.PAUSED_ANNOTATION: "true"}
+
+
+def count_marks(stage: Stage) -> list[str]:
+    """The names of Nodes, each time that one is tainted."""
+    seen: list[str] = []
+
+    def on_node(news: Change[Node]) -> None:
+        if isinstance(news, Changed) and tainting.tainted(news.new) and not tainting.tainted(news.old):
+            seen.append(news.key[1])
+
+    stage.env.state.nodes.subscribe(on_node)
+    return seen
+
+
+async def _annotate(stage: Stage, node: str, annotations: Json) -> None:
+    await stage.admin.patch(NODE, node, {"metadata": {"annotations": annotations}})
+
+
+async def _keep_by_pod(stage: Stage, node: str) -> None:
+    await add_pod(stage, "kept", node=node, annotations=PROTECTED)
+
+
+async def _end_pod(stage: Stage, node: str) -> None:
+    del node
+    await stage.admin.delete(POD, "kept", namespace="default")
+
+
+async def _keep_by_budget(stage: Stage, node: str) -> None:
+    await add_pod(stage, "kept", node=node)
+    await add_budget(stage, "kept", app="kept", maxUnavailable=0)
+
+
+async def _end_budget(stage: Stage, node: str) -> None:
+    del node
+    await stage.admin.delete(POD_DISRUPTION_BUDGET, "kept", namespace="default")
+
+
+async def _pause(stage: Stage, node: str) -> None:
+    await _annotate(stage, node, PAUSED)
+
+
+async def _go_on(stage: Stage, node: str) -> None:
+    await _annotate(stage, node, dict.fromkeys(PAUSED))
+
+
+async def _protect(stage: Stage, node: str) -> None:
+    await _annotate(stage, node, PROTECTED)
+
+
+async def _release(stage: Stage, node: str) -> None:
+    await _annotate(stage, node, dict.fromkeys(PROTECTED))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{}, {"limits": {"nodes": "2"}, "disruption": {**sizing.ANY_TIME, "nodeLimitMode": "Soft"}}],
+    ids=["no limit", "soft limit"],
+)
+@pytest.mark.parametrize(
+    ("keep", "release"),
+    [(_keep_by_pod, _end_pod), (_keep_by_budget, _end_budget), (_pause, _go_on), (_protect, _release)],
+    ids=["pod", "budget", "pause", "node"],
+)
+def test_a_protected_predecessor_is_left_alone_until_it_may_go(keep: Act, release: Act, spec: Json) -> None:
+    """Protected while its replacement came: no taint, no write; the others go on, and it goes when nothing holds it."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 2, **spec)
+        await asyncio.sleep(60)
+        first, second = await staying(stage)
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        assert (len(await staying(stage)), await initialized(stage)) == (4, 2)
+        await keep(stage, f"node-of-{first}")
+        marks = count_marks(stage)
+        await asyncio.sleep(120)
+        assert await initialized(stage) == 3
+        before = stage.writes()
+        await asyncio.sleep(900)
+        assert stage.writes() == before
+        assert marks == [f"node-of-{second}"]
+        assert await teams(stage) == ["a", "b", "b"]
+        await release(stage, f"node-of-{first}")
+        await asyncio.sleep(60)
+        assert await teams(stage) == ["b", "b"]
+        assert await left(stage) == (2, 2, 2)
+
+    on_stage(body)
+
+
+@pytest.mark.parametrize("taint", ["left", "taken off"])
+def test_a_mark_that_a_dead_process_left_comes_off_a_protected_predecessor(taint: str) -> None:
+    """It died between the mark and the deletion, or between the two writes of a mark; a pod holds the node since."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 1)
+        await asyncio.sleep(60)
+        (old,) = await staying(stage)
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        await _keep_by_pod(stage, f"node-of-{old}")
+        await asyncio.sleep(60)
+        await marking.mark(stage.env, await stage.node(f"node-of-{old}"), await stage.claim(old), reason="Drifted")
+        if taint == "taken off":
+            await tainting.unmark(stage.admin, await stage.node(f"node-of-{old}"))
+        assert names.DISRUPTION_REASON in told(await stage.claim(old))
+        await asyncio.sleep(60)
+        assert names.DISRUPTION_REASON not in told(await stage.claim(old))
+        node = await stage.node(f"node-of-{old}")
+        assert not tainting.tainted(node)
+        assert names.EXCLUDE_FROM_LOAD_BALANCERS_LABEL not in node.metadata.labels
+
+    on_stage(body)
+
+
+@pytest.mark.parametrize("limit", ["2", "4"], ids=["deleted first", "replaced first"])
+def test_who_protects_a_node_because_of_its_mark_is_asked_later_and_later(limit: str) -> None:
+    """Somebody answers to the taint with an annotation, and takes it back with it: the node is not marked in a rush."""
+
+    async def answer(stage: Stage) -> None:
+        while True:
+            await asyncio.sleep(0.2)
+            for node in (await stage.admin.list(NODE)).items:
+                wanted = "true" if tainting.tainted(node) else None
+                if node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) != wanted:
+                    await _annotate(stage, node.metadata.name, {names.DO_NOT_DISRUPT_ANNOTATION: wanted})
+
+    async def body(stage: Stage) -> int:
+        await sizing.start(stage)
+        await add_static(stage, 2, limits={"nodes": limit})
+        await asyncio.sleep(60)
+        answering = stage.kernel.create_task(answer(stage), name="answering")
+        marks = count_marks(stage)
+        await retemplate(stage)
+        await asyncio.sleep(900)
+        seen = max(map(marks.count, marks))
+        assert (await teams(stage)).count("a") == 2
+        answering.cancel()
+        await asyncio.sleep(1300)
+        assert await teams(stage) == ["b", "b"]
+        return seen
+
+    assert 2 <= on_stage(body).value <= 6
