@@ -35,6 +35,8 @@ async def retagged_late(stage: LkeStage, machine: Instance, claim: NodeClaim) ->
 
 
 def test_a_claim_without_a_machine_does_not_delete_one_that_another_names(tier: str) -> None:
+    """It is found by tags that came late, and those are put right: it goes with its own claim, and not before."""
+
     async def body(stage: LkeStage) -> None:
         owner, machine = await bought(stage, "owner")
         late = await stored(stage, "late")
@@ -49,6 +51,8 @@ def test_a_claim_without_a_machine_does_not_delete_one_that_another_names(tier: 
 
 
 def test_a_purchase_does_not_end_with_a_machine_that_another_claim_names(tier: str) -> None:
+    """Another is bought, and each claim has its own."""
+
     async def body(stage: LkeStage) -> None:
         _, machine = await bought(stage, "owner")
         late = await stored(stage, "late")
@@ -91,6 +95,8 @@ def test_of_two_machines_the_one_that_another_claim_names_is_that_ones(tier: str
 
 
 def test_two_machines_for_a_claim_that_names_none_while_another_names_the_first(tier: str) -> None:
+    """The second is its own, whatever its number."""
+
     async def body(stage: LkeStage) -> None:
         _, machine = await bought(stage, "owner")
         late = await stored(stage, "late")
@@ -104,6 +110,8 @@ def test_two_machines_for_a_claim_that_names_none_while_another_names_the_first(
 
 
 def test_two_machines_that_others_name_are_none_of_the_claims(tier: str) -> None:
+    """Each gets the tags of who names it."""
+
     async def body(stage: LkeStage) -> None:
         _, first = await bought(stage, "first")
         _, second = await bought(stage, "second")
@@ -117,6 +125,8 @@ def test_two_machines_that_others_name_are_none_of_the_claims(tier: str) -> None
 
 
 def test_a_machine_that_two_claims_name_is_left_to_people(tier: str) -> None:
+    """Nothing says whose it is: it is deleted for neither."""
+
     async def body(stage: LkeStage) -> None:
         owner, machine = await bought(stage, "owner")
         late = await stored(stage, "late")

@@ -112,6 +112,27 @@ def test_a_budget_of_pods_that_came_while_the_watch_is_silent() -> None:
     assert on_stage(body, api=api).value == (["web-1", "web-2", "web-3"], [])
 
 
+def test_a_machine_of_ours_that_is_not_up_is_no_place_though_nobody_heard_of_its_claim() -> None:
+    """Its Node is there and has no mark of ours yet: to a cache without its claim it looks like anybody's, with room for all.
+    But that is for whom it was bought. Nothing goes until it is up.
+    """
+    holder, api = deafened("NodeClaim")
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage, limits={"nodes": "2"})
+        await add_large(stage, pool=pool, cpu="3")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        holder[0].deaf = True
+        await add_large(stage, "web-2", pool=pool, cpu="1")
+        marks = {names.REGISTERED_LABEL: None, names.INITIALIZED_LABEL: None, names.NODE_POOL_LABEL: None}
+        await stage.admin.patch(NODE, "node-of-web-2", {"metadata": {"labels": marks}})
+        await asyncio.sleep(60)
+        return sorted(await claims(stage)), await tainted(stage)
+
+    assert on_stage(body, api=api).value == (["web-1", "web-2"], [])
+
+
 async def add_in_line(stage: Stage, nominated: str) -> None:
     """A pod that waits for a place; with a name, for others to leave that node, where kube-scheduler has asked them to."""
     body = {"metadata": {"name": "in-line"}, "spec": {"containers": asks("11")}}

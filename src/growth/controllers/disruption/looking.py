@@ -12,6 +12,7 @@ from growth.api.growthpools import EMPTY, GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
 from growth.cluster.assemble import Picture
+from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine, doubt
 from growth.cluster.paying import paid_until
 from growth.cluster.pricing import by_name
@@ -96,11 +97,22 @@ class Looking:
                 continue
             if node is None or node.spec.provider_id != machine.node.spec.provider_id:
                 del counted[name]
-            else:
-                counted[name] = self._env.state.corrected(
-                    dataclasses.replace(machine, node=node), around.pods.get(name, ())
-                )
+                continue
+            claim = around.claims.get(node.spec.provider_id, machine.claim)
+            counted[name] = self._env.state.corrected(
+                dataclasses.replace(machine, node=node, claim=claim), around.pods.get(name, ())
+            )
+            if claim is not None and machine.claim is None:
+                self._without_expected(counted, claim)
         return dataclasses.replace(picture, counted=counted, pending=around.waiting)
+
+    @staticmethod
+    def _without_expected(counted: dict[str, Counted], claim: NodeClaim) -> None:
+        """The machine that is counted for a claim whose Node was not known to be its own is that Node's: it is there once."""
+        for name, each in [*counted.items()]:
+            expected = each.machine.claim
+            if each.machine.node is None and expected is not None and expected.metadata.name == claim.metadata.name:
+                del counted[name]
 
     def _facts(self, machine: Machine, *, acting: bool) -> Facts:
         env, node, claim = self._env, machine.node, machine.claim

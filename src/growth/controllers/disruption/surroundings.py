@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from growth.api import names
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -32,7 +34,8 @@ class Surroundings:
     """Some nodes by name, None for one that is gone; the pods that are bound there, and all that are bound nowhere yet;
     every PodDisruptionBudget.
 
-    `until` is how long one may act by it, by the monotonic clock.
+    `claims` are those of machines that look like nobody's, by provider ID: their Nodes have no mark of ours yet, and the cache
+    does not know of whom they are. `until` is how long one may act by it, by the monotonic clock.
     """
 
     until: float
@@ -40,10 +43,11 @@ class Surroundings:
     pods: Mapping[str, tuple[CachedPod, ...]]
     waiting: tuple[CachedPod, ...]
     budgets: tuple[PodDisruptionBudget, ...]
+    claims: Mapping[str, NodeClaim] = dataclasses.field(default_factory=dict)
 
-    def marked(self, names: Collection[str]) -> tuple[str, ...]:
+    def marked(self, places: Collection[str]) -> tuple[str, ...]:
         """Those of them that are marked for scale-down: no pod goes there until the mark is off."""
-        return tuple(name for name in sorted(names) if (node := self.nodes.get(name)) is not None and is_marked(node))
+        return tuple(name for name in sorted(places) if (node := self.nodes.get(name)) is not None and is_marked(node))
 
     def holds_after(self, before: "Surroundings") -> bool:
         """Whether what was found possible `before` is so now: no pod has come, the nodes are what they were, and no budget
@@ -64,10 +68,10 @@ class Surroundings:
         )
 
 
-async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
+async def look(env: Environment, places: Collection[str]) -> Surroundings | None:
     """None where the server does not answer all of it."""
     began = env.clock.monotonic()
-    wanted = sorted(names)
+    wanted = sorted(places)
     if len(wanted) > max(FEW, len(env.state.pods.store) // PAGE):
         asked = [""]
     else:
@@ -85,11 +89,21 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
     async def budgets(kind: Kind[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
         return await every(env.api, kind)
 
+    async def named(provider_ids: Collection[str]) -> dict[str, NodeClaim]:
+        found = await every(env.api, NODE_CLAIM)
+        return {claim.status.provider_id: claim for claim in found if claim.status.provider_id in provider_ids}
+
     # Once each: while one answer is waited for, the others grow old.
     pods = await each(asked, listed, attempts=1)
     nodes = await each(wanted, node, attempts=1)
     (asking,) = await each((POD_DISRUPTION_BUDGET,), budgets, attempts=1)
     if asking is None or any(one is None for one in pods) or any(one is None for one in nodes):
+        return None
+    strange = {
+        one[0].spec.provider_id for one in nodes if one is not None and one[0] is not None and _is_strange(env, one[0])
+    }
+    (claims,) = await each((strange,), named, attempts=1) if strange else ({},)
+    if claims is None:
         return None
     by_node: dict[str, list[CachedPod]] = {name: [] for name in ("", *wanted)}
     for pod in {pod.uid: pod for some in pods if some is not None for pod in some}.values():
@@ -101,7 +115,15 @@ async def look(env: Environment, names: Collection[str]) -> Surroundings | None:
         pods={name: tuple(by_node[name]) for name in wanted},
         waiting=tuple(by_node[""]),
         budgets=tuple(asking),
+        claims=claims,
     )
+
+
+def _is_strange(env: Environment, node: Node) -> bool:
+    """Whether the Node may be of a claim that the cache has not heard of: only then nobody there has its provider ID."""
+    provider_id = node.spec.provider_id
+    marked = node.metadata.labels.get(names.REGISTERED_LABEL) == "true"
+    return bool(provider_id) and not marked and not env.state.claims.store.find("provider", provider_id)
 
 
 def _takes_the_same(old: Node, new: Node) -> bool:
