@@ -290,6 +290,30 @@ def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
     assert 120 <= pauses[1] < 150
 
 
+def test_drifted_nodes_whose_pods_have_no_place_hold_up_no_other() -> None:
+    """More of them than one decision tries are older: the one that can be replaced is, soon after. Of the others it is said once
+    that they stay.
+    """
+
+    async def body(stage: Stage) -> tuple[list[str], set[int], int]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for number in range(45):
+            name = f"old-{number:02}"
+            await add_large(stage, name, pool=pool, selector={names.HOSTNAME_LABEL: name} if number < 44 else {})
+            await drift(stage, name)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage, seconds=90)
+        claim = await stage.claim(new)
+        await bring_up(stage, new)
+        await asyncio.sleep(60)
+        told = {(each.metadata.uid, each.count) for each in await stage.events()}
+        await asyncio.sleep(900)
+        after = {(each.metadata.uid, each.count) for each in await stage.events()}
+        return [claim.metadata.annotations[names.REPLACES_ANNOTATION]], {count for _, count in told}, len(after - told)
+
+    assert on_stage(body).value == (["old-44"], {1}, 0)
+
+
 def test_another_process_goes_on_with_a_move() -> None:
     """The first dies while the new machine comes up; the second waits for it, and then the node goes. Nothing is bought
     again.
