@@ -19,6 +19,7 @@ from growth.sim.ports import SimClock
 from tests.simulation.ending import add_pod, start_process
 from tests.simulation.moving import (
     ALL,
+    REQUIREMENTS,
     Recording,
     add_large,
     add_ready_pool,
@@ -443,6 +444,29 @@ def test_a_hard_limit_without_room_blocks_replacing_only() -> None:
     assert left == ["web-1"]
     assert new == []
     assert "No allowed disruptions for disruption reason Drifted due to node hard limit" in told
+
+
+def test_a_limit_that_is_far_away_lets_several_machines_come_for_one_node() -> None:
+    """The budget is of one node, which has drifted and needs three smaller machines in its place: they come, and it goes."""
+
+    async def body(stage: Stage) -> tuple[int, bool]:
+        small = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": ["c-8x-amd64-linux"]}
+        pool = await add_ready_pool(
+            stage,
+            limits={"nodes": "100"},
+            disruption={"consolidateAfter": "Never", "budgets": [{"nodes": "10%"}]},
+            template={"requirements": [*REQUIREMENTS, small]},
+        )
+        await add_large(stage, pool=pool, pods=15)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        new = await until_coming(stage, number=3)
+        for name in new:
+            await bring_up(stage, name)
+        await asyncio.sleep(30)
+        return len(new), "web-1" in await claims(stage)
+
+    assert on_stage(body).value == (3, False)
 
 
 def test_a_soft_limit_lets_the_replacement_come_first() -> None:

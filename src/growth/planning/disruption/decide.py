@@ -14,7 +14,7 @@ from growth.api import names
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
-from growth.planning.disruption.consequences import absent, after, closed
+from growth.planning.disruption.consequences import absent, after, closed, without_node_limits
 from growth.planning.disruption.continuous import of_growth, spare
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation, Turn
 from growth.planning.disruption.reusing import reused
@@ -93,18 +93,16 @@ class _Decision:
             for move in moves:
                 if move.reason != reason:
                     continue
-                full = overdrawn([*own, move], room, pool_of)
                 grown = outgrown([*own, move], room, pool_of)
-                if full:
-                    told = _no_room(room[full], full, reason)
-                elif grown:
-                    told = growth_message(grown)
-                else:
+                full = overdrawn([*own, move], room, pool_of) or ((grown, words.NODE_LIMIT) if grown else None)
+                if full is None:
                     own.append(move)
                     continue
-                word = words.BUDGET if full else words.NODE_LIMIT
+                pool, word = full
+                spent = word == words.BUDGET
+                told = _no_room(room[pool], pool, reason) if spent else growth_message(pool)
                 for name in move.nodes:
-                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=bool(full))
+                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=spent)
             taken += own
         return tuple(taken)
 
@@ -246,17 +244,18 @@ class _Decision:
     def _rehoused(self, node: OwnedNode, room: Room) -> Move | None:
         # To a node that has drifted itself pods would only come to be moved again.
         others = {each.name for each in self._situation.nodes if each.drifted and each.name != node.name}
-        move = replaced(closed(self._situation, others), [node], self._options.search)
+        apart = closed(self._situation, others)
+        move = replaced(apart, [node], self._options.search)
         if room.limited and (move is None or move.replacements):
             self._keep(node, words.NODE_LIMIT, limit_message(names.DRIFTED_REASON))
             return None
+        if move is None and room.buy is not None:
+            unlimited = without_node_limits(apart, {node.pool})
+            if replaced(unlimited, [node], self._options.search) is not None:
+                self._keep(node, words.NODE_LIMIT, growth_message(node.pool))
+                return None
         if move is None:
             self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and its pods would have no place")
-            return None
-        if overdrawn([move], {node.pool: room}, {node.name: node.pool}):
-            told = f"it needs {len(move.replacements)} machines in its place, more than may come at a time"
-            self._keep(node, words.BUDGET if room.replace == room.delete else words.NODE_LIMIT, told)
-            return None
         return move
 
     def _touched(self) -> set[str]:

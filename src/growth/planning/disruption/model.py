@@ -179,7 +179,7 @@ class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
     `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
-    their own pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
+    their own pool: what a Hard node limit leaves, any number without one, for no budget counts machines that come. `grow` is by
     how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all, and
     `resting` why nothing is replaced for a while, whatever budgets and limits allow; `failing`: so often in vain that nothing
