@@ -68,14 +68,15 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason.
+    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason and pool; those are
+    left out that their pool replaces itself.
 
     `unreadable` are pods whose do-not-disrupt annotation protects nothing, one of each owner, by its UID, and what is wrong.
     """
 
     situation: Situation
     decided: Decided
-    eligible: Mapping[str, int]
+    eligible: Mapping[str, Mapping[str, int]]
     unreadable: Mapping[str, tuple[CachedPod, str]] = dataclasses.field(default_factory=dict)
 
 
@@ -99,14 +100,19 @@ class Verdict:
 def answered(question: Question, options: Options) -> Answer:
     situation = situation_of(question)
     eligible = {
-        reason: sum(
-            why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
-            and not (reason == names.UNDERUTILIZED and empty(node.pods))
-            for node in situation.nodes
-        )
+        reason: collections.Counter(node.pool for node in situation.nodes if _is_eligible(node, situation, reason))
         for reason in REASONS
     }
     return Answer(situation, decide(situation, options), eligible, _unreadable(situation))
+
+
+def _is_eligible(node: OwnedNode, situation: Situation, reason: str) -> bool:
+    pool = situation.pools.get(node.pool)
+    if pool is None or pool.spec.replicas is not None:
+        return False
+    if reason == names.UNDERUTILIZED and empty(node.pods):
+        return False
+    return why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
 
 
 def _unreadable(situation: Situation) -> Mapping[str, tuple[CachedPod, str]]:
