@@ -144,7 +144,9 @@ def test_a_node_for_which_machines_came_up_in_vain_rests_as_pools_do() -> None:
         memory.taken_back(["n"], took=600.0, paid=True)
         assert memory.next_release() == pause
         clock.seconds += pause
-    clock.seconds += 900
+    memory.taken_back(["n"])
+    assert memory.next_release() == 5.0, "what cost nothing is counted apart"
+    clock.seconds += 3600 + 600
     memory.taken_back(["n"], took=600.0, paid=True)
     assert memory.next_release() == 60.0
 

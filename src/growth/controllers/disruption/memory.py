@@ -25,7 +25,7 @@ FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.
 # the node, asks for all that it counts on, and takes the taint off again.
 TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
 # So long after its rest nothing is known of a node any more: a move of it that began soon after has ended by then.
-FORGOTTEN_SECONDS: Final = TAKEN_BACK.cap_seconds + MOST_SECONDS
+FORGOTTEN_SECONDS: Final = FAILED.cap_seconds + MOST_SECONDS
 
 # After so many failures in a row nothing waits for a success any more: the next rest is four minutes and more.
 FAILING_TIMES: Final = 3
@@ -63,7 +63,8 @@ class Memory:
         self._came: dict[str, dt.datetime] = {}  # by the UID of a pod: the last move before it was there
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
-        self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
+        # By node, and whether what was bought for it had come up: how often in a row, and until when it rests.
+        self._stayed: dict[tuple[str, bool], tuple[int, float]] = {}
         # By the nodes of a move: how often it was put off, and until when that is remembered.
         self._put_off: dict[frozenset[str], tuple[int, float]] = {}
 
@@ -132,20 +133,20 @@ class Memory:
         """A move of the nodes was begun, `took` some seconds and will not be made: they rest, longer each time.
 
         `paid`: what was bought for it had come up; then they rest as a pool does where purchases fail. Of one that was left in
-        peace for as long as any rests, nothing is remembered.
+        peace for as long as any such rests, nothing is remembered.
         """
         now = self._clock.monotonic()
         pause = FAILED if paid else TAKEN_BACK
-        self._stayed = {node: stayed for node, stayed in self._stayed.items() if now - stayed[1] < FORGOTTEN_SECONDS}
+        self._stayed = {key: stayed for key, stayed in self._stayed.items() if now - stayed[1] < FORGOTTEN_SECONDS}
         for node in nodes:
-            times, until = self._stayed.get(node, (0, now))
-            times = 1 if now - took - until >= TAKEN_BACK.cap_seconds else times + 1
-            self._stayed[node] = (times, now + _pause(pause, times))
+            times, until = self._stayed.get((node, paid), (0, now))
+            times = 1 if now - took - until >= pause.cap_seconds else times + 1
+            self._stayed[node, paid] = (times, now + _pause(pause, times))
 
     def resting(self) -> frozenset[str]:
         """The nodes that stay for now, after their moves were taken back."""
         now = self._clock.monotonic()
-        return frozenset(node for node, (_, until) in self._stayed.items() if until > now)
+        return frozenset(node for (node, _), (_, until) in self._stayed.items() if until > now)
 
     def put_off(self, nodes: frozenset[str]) -> None:
         """A move of the nodes was to buy, and less was found to do for their pods by now: it is decided anew."""

@@ -3,7 +3,8 @@
 Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
 limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
 before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
-Budgets count what is disturbed, and no machine that comes. A move that only deletes needs the budget alone. A Soft limit may be passed until the old nodes are gone, and must hold then.
+Budgets count what is disturbed, and no machine that comes. A move that only deletes needs the budget alone. A Soft limit may
+be passed until the old nodes are gone, and must hold then.
 """
 
 import collections
