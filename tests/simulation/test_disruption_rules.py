@@ -21,7 +21,17 @@ from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
 from growth.kube.errors import NotFound
 from tests.simulation.ending import add_budget, add_owned, add_pod, start_kubelets
-from tests.simulation.moving import ALL, add_large, add_ready_pool, bring_up, claims, coming, tainted, until_coming
+from tests.simulation.moving import (
+    ALL,
+    add_large,
+    add_ready_pool,
+    bring_up,
+    claims,
+    coming,
+    drift,
+    tainted,
+    until_coming,
+)
 from tests.simulation.owning import Stage, on_stage
 
 LIMITED = "No allowed disruptions for disruption reason {} due to node hard limit"
@@ -108,6 +118,54 @@ def test_at_a_hard_limit_drift_waits_too_and_says_so() -> None:
     replacing, told = on_stage(body).value
     assert replacing == []
     assert LIMITED.format("Drifted") in told
+
+
+async def add_drifted(stage: Stage, name: str, *, node: str, **spec: Any) -> None:
+    """A pool of one node, which has drifted, and of no other."""
+    team = {"metadata": {"labels": {"team": name}}}
+    still = {**ALL, "consolidateAfter": "Never"}
+    pool = await add_ready_pool(stage, name, **{"limits": {"nodes": "1"}, "disruption": still, **spec}, **team)
+    await add_large(stage, node, pool=pool, selector={"team": name})
+    await drift(stage, node)
+
+
+async def told_pools(stage: Stage) -> set[tuple[str, str]]:
+    """Which pools were told what blocks them."""
+    found = await stage.events(names.DISRUPTION_BLOCKED)
+    about = [(each.involved_object, each.message) for each in found]
+    return {(pool.name, message) for pool, message in about if pool.kind == "NodePool"}
+
+
+def test_a_static_pool_at_its_limit_is_not_said_to_be_blocked() -> None:
+    """It replaces its drifted nodes in place, whatever the limit leaves. The other pool is blocked, and says so."""
+
+    async def body(stage: Stage) -> set[tuple[str, str]]:
+        await add_drifted(stage, "fixed", node="web-1", replicas=1)
+        await add_drifted(stage, "free", node="web-2")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(SOON)
+        return await told_pools(stage)
+
+    assert on_stage(body).value == {("free", LIMITED.format("Drifted"))}
+
+
+def test_a_pool_is_blocked_only_where_some_node_of_its_own_would_go() -> None:
+    """That nodes of another pool have drifted is nothing that its limit or its budget is in the way of."""
+
+    async def body(stage: Stage) -> set[tuple[str, str]]:
+        still = {**ALL, "consolidateAfter": "Never"}
+        await add_drifted(stage, "free", node="web-1")
+        for name, own in (
+            ("full", {"limits": {"nodes": "1"}}),
+            ("shut", {"disruption": {**still, "budgets": [{"nodes": "0"}]}}),
+        ):
+            pool = await add_ready_pool(stage, name, **{"disruption": still, **own})
+            await add_large(stage, f"of-{name}", pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(SOON)
+        return await told_pools(stage)
+
+    assert on_stage(body).value == {("free", LIMITED.format("Drifted"))}
 
 
 # --- failed purchases

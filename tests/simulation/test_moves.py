@@ -19,6 +19,7 @@ from growth.sim.ports import SimClock
 from tests.simulation.ending import add_pod, start_process
 from tests.simulation.moving import (
     ALL,
+    REQUIREMENTS,
     Recording,
     add_large,
     add_ready_pool,
@@ -290,6 +291,30 @@ def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
     assert 120 <= pauses[1] < 150
 
 
+def test_drifted_nodes_whose_pods_have_no_place_hold_up_no_other() -> None:
+    """More of them than one decision tries are older: the one that can be replaced is, soon after. Of the others it is said once
+    that they stay.
+    """
+
+    async def body(stage: Stage) -> tuple[list[str], set[int], int]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for number in range(45):
+            name = f"old-{number:02}"
+            await add_large(stage, name, pool=pool, selector={names.HOSTNAME_LABEL: name} if number < 44 else {})
+            await drift(stage, name)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage, seconds=90)
+        claim = await stage.claim(new)
+        await bring_up(stage, new)
+        await asyncio.sleep(60)
+        told = {(each.metadata.uid, each.count) for each in await stage.events()}
+        await asyncio.sleep(900)
+        after = {(each.metadata.uid, each.count) for each in await stage.events()}
+        return [claim.metadata.annotations[names.REPLACES_ANNOTATION]], {count for _, count in told}, len(after - told)
+
+    assert on_stage(body).value == (["old-44"], {1}, 0)
+
+
 def test_another_process_goes_on_with_a_move() -> None:
     """The first dies while the new machine comes up; the second waits for it, and then the node goes. Nothing is bought
     again.
@@ -419,6 +444,29 @@ def test_a_hard_limit_without_room_blocks_replacing_only() -> None:
     assert left == ["web-1"]
     assert new == []
     assert "No allowed disruptions for disruption reason Drifted due to node hard limit" in told
+
+
+def test_a_limit_that_is_far_away_lets_several_machines_come_for_one_node() -> None:
+    """The budget is of one node, which has drifted and needs three smaller machines in its place: they come, and it goes."""
+
+    async def body(stage: Stage) -> tuple[int, bool]:
+        small = {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": ["c-8x-amd64-linux"]}
+        pool = await add_ready_pool(
+            stage,
+            limits={"nodes": "100"},
+            disruption={"consolidateAfter": "Never", "budgets": [{"nodes": "10%"}]},
+            template={"requirements": [*REQUIREMENTS, small]},
+        )
+        await add_large(stage, pool=pool, pods=15)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        new = await until_coming(stage, number=3)
+        for name in new:
+            await bring_up(stage, name)
+        await asyncio.sleep(30)
+        return len(new), "web-1" in await claims(stage)
+
+    assert on_stage(body).value == (3, False)
 
 
 def test_a_soft_limit_lets_the_replacement_come_first() -> None:

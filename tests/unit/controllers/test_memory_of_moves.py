@@ -135,6 +135,22 @@ def test_a_node_rests_longer_each_time_its_move_is_taken_back() -> None:
     assert memory.next_release() == 5.0
 
 
+def test_a_node_for_which_machines_came_up_in_vain_rests_as_pools_do() -> None:
+    """A minute, two, and so on, an hour at most; that each attempt takes ten minutes is no peace."""
+    clock = Clock()
+    memory = Memory(clock)
+    for pause in (60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0):
+        clock.seconds += 600
+        memory.taken_back(["n"], took=600.0, paid=True)
+        assert memory.next_release() == pause
+        clock.seconds += pause
+    memory.taken_back(["n"])
+    assert memory.next_release() == 5.0, "what cost nothing is counted apart"
+    clock.seconds += 3600 + 600
+    memory.taken_back(["n"], took=600.0, paid=True)
+    assert memory.next_release() == 60.0
+
+
 @pytest.mark.parametrize(("nodes", "seconds"), [(0, 600), (7_500, 600), (10_000, 800), (45_000, 3600), (99_999, 3600)])
 def test_a_move_may_take_longer_where_many_nodes_go(nodes: int, seconds: float) -> None:
     """Eighty milliseconds for each, ten minutes at least and an hour at most."""

@@ -277,6 +277,16 @@ def test_a_limit_is_no_reason_where_a_budget_is() -> None:
     assert list(kept(made).values()) == [words.BUDGET] * 2
 
 
+@pytest.mark.parametrize(("limit", "going"), [(2, 0), (3, 0), (4, 1), (100, 1)])
+def test_a_hard_limit_and_no_budget_bounds_what_comes(limit: int, going: int) -> None:
+    """One node may be disturbed at a time, and needs three machines in its place: it goes where the limit has room for them."""
+    disruption = {**STILL["disruption"], "budgets": [{"nodes": "10%"}]}
+    of = pool(types=("c-8x-amd64-linux",), limits={"nodes": limit}, disruption=disruption)
+    made = decide(cluster(of, full("a"), facts=drifted("a")))
+    assert moves(made) == [("Drifted", ("a",), 3)] * going
+    assert [(each.reason, each.waits) for each in made.kept] == [(words.NODE_LIMIT, False)] * (1 - going)
+
+
 def test_at_a_hard_limit_drift_that_needs_no_machine_goes_on() -> None:
     """The pods fit on what is there: nothing is bought first."""
     of = limited(2, consolidateAfter="Never")

@@ -47,6 +47,12 @@ def test_a_hard_limit_bounds_replacements_and_not_deletions(
     assert found.limited is (delete > 0 and replace == 0)
 
 
+@pytest.mark.parametrize(("limit", "buy"), [(None, None), (12, 2), (100, 90), (10, 0), (7, 0)])
+def test_what_may_come_is_bounded_by_the_limit_alone(limit: int | None, buy: int | None) -> None:
+    """No budget counts machines that come."""
+    assert room(budget="1", limit=limit).buy == buy
+
+
 def test_a_soft_limit_bounds_no_move() -> None:
     """At the limit and beyond it the budget alone counts."""
     for limit in (12, 10, 3):

@@ -6,7 +6,7 @@ is dropped when pods wait for a plan.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -29,7 +29,7 @@ from growth.controllers.growth.reserving import GrowthReserving
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.planning.disruption import words
 from growth.planning.disruption.decide import Options
-from growth.planning.disruption.model import Move
+from growth.planning.disruption.model import Move, Turn
 from growth.telemetry.logs import logger
 from growth.units import DurationError, parse_or_never
 
@@ -75,6 +75,7 @@ class Disruption:
         self._decided_at = 0.0
         self._due: float | None = None  # when (monotonic) something that the last decision waits for will be over
         self._dropped = 0
+        self._turns: Mapping[str, Turn] = {}  # how far the drifted nodes of large pools were tried
 
     async def run(self) -> None:
         self._looking.begin()
@@ -155,7 +156,7 @@ class Disruption:
             env.metrics.add(metrics.PREEMPTED)
             return None
         self._dropped = 0
-        self._seen, self._decided_at = seen, began
+        self._seen, self._decided_at, self._turns = seen, began, answer.decided.turns
         self._due = self._waits_until(answer, began)
         self._report.decided(answer, seconds=env.clock.monotonic() - began)
         return answer
@@ -176,12 +177,15 @@ class Disruption:
                 "what was to replace nodes of its pool failed: the pool waits before anything is bought for them again",
             ),
             buying_fails=self._memory.failing(names.UNDERUTILIZED),
+            turns=self._turns,
         )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:
         """When the first of what the decision waits for is over; a poll later where that is not known."""
         poll, nodes = self._env.settings.disruption_poll, {node.name: node for node in answer.situation.nodes}
         left = [] if (release := self._memory.next_release()) is None else [release]
+        if answer.decided.turns:  # not all were tried
+            left.append(poll)
         for kept in answer.decided.kept:
             node = nodes.get(kept.node)
             if kept.reason == words.NODE_LIMIT:  # what is reserved and never bought counts until then

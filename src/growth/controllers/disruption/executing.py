@@ -71,27 +71,42 @@ class Execution:
 
     async def carry_out(self, running: Running) -> None:
         """Until the claims are deleted or everything is taken back. A closed gate ends it where it is."""
-        why = ""
+        why, failed = "", False
         try:
             await self._through(running)
         except (GateClosed, ConfigError):
             raise
         except GaveUp as error:
             why = str(error)
-            if error.failed:
-                self._memory.failed(running.move.reason, running.move.pools)
+            failed = error.failed
         except KubeError as error:
             why = f"the API server: {error}"
         except Exception as error:  # noqa: BLE001 - whatever it is, the nodes must get their pods back
             _log.exception("a bug in us; a move is given up")
             why = f"a bug in Growth: {type(error).__name__}: {error}"
-        if why and running.stage is not Stage.WAITING and running.move.reason not in VALIDATED:
-            self._memory.taken_back(running.targets)  # else the same would be decided and begun again at once
+        if why:
+            self._rest(running, failed=failed)
         try:
             if why:
                 await self._take_back(running, why)
         finally:
             self._moves.remove(running)
+
+    def _rest(self, running: Running, *, failed: bool) -> None:
+        """Else the same would be decided and begun, and perhaps bought, again at once. A drifted node rests for itself, and
+        the next one of its pool is tried, unless nothing can be bought there.
+        """
+        memory, move = self._memory, running.move
+        paid = self._in_vain(running)
+        if failed or (paid and move.reason in VALIDATED):
+            memory.failed(move.reason, move.pools)
+        if running.stage is not Stage.WAITING and move.reason not in VALIDATED:
+            took = self._env.clock.monotonic() - running.since
+            memory.taken_back(running.targets, took=took, paid=paid)
+
+    def _in_vain(self, running: Running) -> bool:
+        """Whether all that was bought for the move came up, and none of its nodes goes."""
+        return running.stage is Stage.STARTING and bool(running.coming) and all(map(self._is_up, running.coming))
 
     async def _through(self, running: Running) -> None:
         if running.stage is Stage.WAITING:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from growth.cluster.shapes import CachedPod
+from growth.controllers.disruption.moving import MOST_SECONDS
 from growth.kube.backoff import BackoffSettings
 from growth.planning import occupants
 from growth.ports import Clock
@@ -23,6 +24,8 @@ FAILED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.
 # A node whose move was begun and taken back: what spoke against it is often over in a moment. If it is not, each attempt taints
 # the node, asks for all that it counts on, and takes the taint off again.
 TAKEN_BACK: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.0)
+# So long after its rest nothing is known of a node any more: a move of it that began soon after has ended by then.
+FORGOTTEN_SECONDS: Final = FAILED.cap_seconds + MOST_SECONDS
 
 # After so many failures in a row nothing waits for a success any more: the next rest is four minutes and more.
 FAILING_TIMES: Final = 3
@@ -60,7 +63,8 @@ class Memory:
         self._came: dict[str, dt.datetime] = {}  # by the UID of a pod: the last move before it was there
         self._failures: dict[tuple[str, str], int] = {}  # by reason and pool, in a row
         self._until: dict[tuple[str, str], float] = {}
-        self._stayed: dict[str, tuple[int, float]] = {}  # by node: how often in a row, and until when it rests
+        # By node, and whether what was bought for it had come up: how often in a row, and until when it rests.
+        self._stayed: dict[tuple[str, bool], tuple[int, float]] = {}
         # By the nodes of a move: how often it was put off, and until when that is remembered.
         self._put_off: dict[frozenset[str], tuple[int, float]] = {}
 
@@ -125,23 +129,24 @@ class Memory:
             pool for (why, pool), times in self._failures.items() if why == reason and times >= FAILING_TIMES
         )
 
-    def taken_back(self, nodes: Iterable[str]) -> None:
-        """A move of the nodes was begun and will not be made: they rest, longer each time.
+    def taken_back(self, nodes: Iterable[str], *, took: float = 0.0, paid: bool = False) -> None:
+        """A move of the nodes was begun, `took` some seconds and will not be made: they rest, longer each time.
 
-        Of one that has not been tried for as long as any rests, nothing is remembered.
+        `paid`: what was bought for it had come up; then they rest as a pool does where purchases fail. Of one that was left in
+        peace for as long as any such rests, nothing is remembered.
         """
         now = self._clock.monotonic()
-        self._stayed = {
-            node: stayed for node, stayed in self._stayed.items() if now - stayed[1] < TAKEN_BACK.cap_seconds
-        }
+        pause = FAILED if paid else TAKEN_BACK
+        self._stayed = {key: stayed for key, stayed in self._stayed.items() if now - stayed[1] < FORGOTTEN_SECONDS}
         for node in nodes:
-            times = self._stayed.get(node, (0, now))[0] + 1
-            self._stayed[node] = (times, now + _pause(TAKEN_BACK, times))
+            times, until = self._stayed.get((node, paid), (0, now))
+            times = 1 if now - took - until >= pause.cap_seconds else times + 1
+            self._stayed[node, paid] = (times, now + _pause(pause, times))
 
     def resting(self) -> frozenset[str]:
         """The nodes that stay for now, after their moves were taken back."""
         now = self._clock.monotonic()
-        return frozenset(node for node, (_, until) in self._stayed.items() if until > now)
+        return frozenset(node for (node, _), (_, until) in self._stayed.items() if until > now)
 
     def put_off(self, nodes: frozenset[str]) -> None:
         """A move of the nodes was to buy, and less was found to do for their pods by now: it is decided anew."""

@@ -3,7 +3,7 @@
 `answered` decides for everything. `validated` asks of one move, some seconds later, whether it is still right: all of it,
 except that empty nodes go each for itself. It must still save enough, and need all that it buys. `confirmed` is the last look before
 claims are deleted: what is bought by then counts, and whatever only says «not yet» of the nodes themselves is no reason to take
-back what was bought.
+back what was bought. Nor is what protects their pods and soon ends by itself: that is waited for.
 """
 
 import collections
@@ -23,7 +23,7 @@ from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
 from growth.planning.disruption import words
 from growth.planning.disruption.buffering import holding, taken_by_daemons
-from growth.planning.disruption.candidates import empty, may_receive, why_kept
+from growth.planning.disruption.candidates import empty, may_receive, protection_passes, why_kept
 from growth.planning.disruption.continuous import too_few
 from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Move, OwnedNode, Replacement, Situation
@@ -41,6 +41,7 @@ _FIRST_FIT: Final = solve.Options(packer="first-fit")
 REASONS: Final = (names.EMPTY, names.DRIFTED_REASON, names.UNDERUTILIZED)
 # What no longer counts once something has been bought for a move: its nodes take no pods, and nothing is searched for.
 _NOT_YET: Final = frozenset({words.NOMINATED, words.CONSOLIDATE_AFTER, words.LEAVING, words.PRICE_UNKNOWN})
+_PROTECTED: Final = frozenset({words.POD_BUDGET, words.DO_NOT_DISRUPT})
 
 # So often in a row a move waits for pods that leave while it waits.
 PATIENCE: Final = 4
@@ -67,14 +68,15 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason.
+    """`eligible` counts the nodes that only budgets, limits or want of a better place could keep, by reason and pool; those are
+    left out that their pool replaces itself.
 
     `unreadable` are pods whose do-not-disrupt annotation protects nothing, one of each owner, by its UID, and what is wrong.
     """
 
     situation: Situation
     decided: Decided
-    eligible: Mapping[str, int]
+    eligible: Mapping[str, Mapping[str, int]]
     unreadable: Mapping[str, tuple[CachedPod, str]] = dataclasses.field(default_factory=dict)
 
 
@@ -98,14 +100,19 @@ class Verdict:
 def answered(question: Question, options: Options) -> Answer:
     situation = situation_of(question)
     eligible = {
-        reason: sum(
-            why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
-            and not (reason == names.UNDERUTILIZED and empty(node.pods))
-            for node in situation.nodes
-        )
+        reason: collections.Counter(node.pool for node in situation.nodes if _is_eligible(node, situation, reason))
         for reason in REASONS
     }
     return Answer(situation, decide(situation, options), eligible, _unreadable(situation))
+
+
+def _is_eligible(node: OwnedNode, situation: Situation, reason: str) -> bool:
+    pool = situation.pools.get(node.pool)
+    if pool is None or pool.spec.replicas is not None:
+        return False
+    if reason == names.UNDERUTILIZED and empty(node.pods):
+        return False
+    return why_kept(node, situation, reason=reason, graceful=reason != names.DRIFTED_REASON) is None
 
 
 def _unreadable(situation: Situation) -> Mapping[str, tuple[CachedPod, str]]:
@@ -192,6 +199,7 @@ def _checked(
             why = f"node {name} is gone or on its way out"
         elif stays is not None and stays.reason not in ignored:
             why = f"node {name}: {stays.message}"
+            again = stays.reason in _PROTECTED and protection_passes(node, situation)
         elif left.get(node.pool, 0) == 0:
             why, again = f"the budgets of NodePool {node.pool} allow less by now", True
         if why and not single:

@@ -75,8 +75,8 @@ class Report:
         told.observe(metrics.EVALUATION_SECONDS, seconds, reason="", consolidation_type="")
         if not decided.complete:
             told.add(metrics.TIMEOUTS, consolidation_type="multi")
-        for reason, number in answer.eligible.items():
-            told.set(metrics.ELIGIBLE_NODES, number, reason=reason.lower())
+        for reason, pools in answer.eligible.items():
+            told.set(metrics.ELIGIBLE_NODES, sum(pools.values()), reason=reason.lower())
         gone = self._pools - set(answer.situation.pools)
         for pool in sorted(gone):
             told.forget(metrics.ALLOWED_DISRUPTIONS, nodepool=pool)
@@ -210,11 +210,10 @@ def _blocked_pools(answer: Answer) -> list[tuple[tuple[str, str], str]]:
     found = []
     situation: Situation = answer.situation
     for reason in dict.fromkeys(reason for reason, _ in answer.decided.room):
-        if not answer.eligible.get(reason):
-            continue  # nobody misses the room
+        eligible = answer.eligible.get(reason, {})
         for pool, count in counts(situation, reason=reason).items():
             room = answer.decided.room.get((reason, pool))
-            if not count.nodes or room is None:
+            if room is None or not eligible.get(pool):  # nobody misses the room
                 continue
             if count.allowed.nodes == 0:
                 faults = "; ".join(count.allowed.faults)

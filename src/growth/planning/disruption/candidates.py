@@ -5,6 +5,7 @@ claim has a termination grace period, whatever protects pods ends some time, and
 annotation, a nomination and a pause hold for every reason.
 """
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -21,6 +22,8 @@ from growth.units import DurationError, parse_or_never
 
 WHEN_EMPTY: Final = "WhenEmpty"
 CONSOLIDATION: Final = frozenset({names.EMPTY, names.UNDERUTILIZED})
+# A move may take about so long: nobody keeps a machine for it that waits for what ends later.
+SOON: Final = dt.timedelta(minutes=10)
 
 
 def empty(pods: Sequence[CachedPod]) -> bool:
@@ -49,6 +52,22 @@ def _worth(node: OwnedNode) -> tuple[bool, int, str]:
 def why_kept(node: OwnedNode, situation: Situation, *, reason: str, graceful: bool = True) -> Kept | None:
     """Why the node stays whatever budgets and limits say; None when it may go. For the reason `Empty` it must be empty."""
     return next(_reasons(node, situation, reason=reason, graceful=graceful), None)
+
+
+def protection_passes(node: OwnedNode, situation: Situation) -> bool:
+    """Whether all that protects the node by now ends by itself before long: a budget that is used up by others, and an
+    annotation for a time that is nearly over.
+    """
+    return not node.protected and all(_passes(pod, situation) for pod in node.pods if occupants.active(pod))
+
+
+def _passes(pod: CachedPod, situation: Situation) -> bool:
+    held = occupants.protection(pod, situation.now)
+    if held.holds:
+        return held.until is not None and held.until - situation.now <= SOON
+    return not occupants.evictable(pod, situation.now) or not occupants.cannot_leave(
+        pod, situation.pod_budgets, situation.now
+    )
 
 
 def may_receive(node: OwnedNode, situation: Situation) -> bool:

@@ -47,6 +47,17 @@ def closed(situation: Situation, nodes: Collection[str]) -> Situation:
     return dataclasses.replace(situation, snapshot=dataclasses.replace(situation.snapshot, nodes=views))
 
 
+def without_node_limits(situation: Situation, pools: Collection[str]) -> Situation:
+    """The situation where these pools may have any number of nodes."""
+    snapshot = situation.snapshot
+    views = tuple(_unlimited(view) if str(view.ref) in pools else view for view in snapshot.pools)
+    return dataclasses.replace(situation, snapshot=dataclasses.replace(snapshot, pools=views))
+
+
+def _unlimited(view: PoolView) -> PoolView:
+    return dataclasses.replace(view, limits={name: most for name, most in view.limits.items() if name != NODES})
+
+
 def _filled(view: NodeView, full: Collection[str]) -> NodeView:
     """Without any room no pod fits, whatever it asks for."""
     return dataclasses.replace(view, allocatable={}) if view.name in full else view

@@ -2,11 +2,11 @@
 
 Unlike there, a method that acts does not end the decision: the next may act too, on nodes that the ones before it left
 alone and with the room that they left. Of drifted nodes with pods each decision takes one a pool, the oldest first, so that
-no pool waits for another's. Equal input gives an equal decision. Static pools have a controller of their own.
+no pool waits for another's; where there are many, the next decision goes on where this one ended (`turns`). Equal input
+gives an equal decision. Static pools have a controller of their own.
 """
 
 import dataclasses
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,19 +14,17 @@ from growth.api import names
 from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
-from growth.planning.disruption.consequences import absent, after, closed
+from growth.planning.disruption.consequences import absent, after, closed, without_node_limits
 from growth.planning.disruption.continuous import of_growth, spare
-from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation
+from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation, Turn
 from growth.planning.disruption.reusing import reused
 from growth.planning.disruption.room import growth_message, limit_message, outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
+from growth.planning.disruption.turns import TRIES, age, in_turn, next_turn
 
-# So many drifted nodes of a pool are tried before it waits for the next decision: each is a plan of its own.
-TRIES: Final = 20
 # So many empty nodes of a pool, the cheapest, are open to be used again.
 SPARE: Final = 10
 _TAKES: Final = "pods of another node are moved there"
-_LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +32,7 @@ class Options:
     """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
     `buying_rests` are pools for whose nodes consolidation buys nothing for a while, and why; what needs no purchase goes on.
     Of these `buying_fails` are such where it has failed so often that nothing is put off for the next try.
+    `turns` are the last decision's, by pool.
     `priced`: nodes without a known price are not moved at all, where otherwise they go when they are empty or drifted.
     """
 
@@ -42,6 +41,7 @@ class Options:
     resting_nodes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     buying_rests: Mapping[str, str] = dataclasses.field(default_factory=dict)
     buying_fails: frozenset[str] = frozenset()
+    turns: Mapping[str, Turn] = dataclasses.field(default_factory=dict)
     priced: bool = False
 
 
@@ -59,6 +59,7 @@ class _Decision:
         self._moves: list[Move] = []
         self._kept: dict[str, Kept] = {each.node: each for each in situation.others}
         self._room: dict[tuple[str, str], Room] = {}
+        self._turns: dict[str, Turn] = {}
         self._spare: set[str] = set()
         self._steps = 0
         self._complete = True
@@ -78,6 +79,7 @@ class _Decision:
             room=self._room,
             steps=self._steps,
             complete=self._complete,
+            turns=self._turns,
         )
 
     def _within_room(self, moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -91,18 +93,16 @@ class _Decision:
             for move in moves:
                 if move.reason != reason:
                     continue
-                full = overdrawn([*own, move], room, pool_of)
                 grown = outgrown([*own, move], room, pool_of)
-                if full:
-                    told = _no_room(room[full], full, reason)
-                elif grown:
-                    told = growth_message(grown)
-                else:
+                full = overdrawn([*own, move], room, pool_of) or ((grown, words.NODE_LIMIT) if grown else None)
+                if full is None:
                     own.append(move)
                     continue
-                word = words.BUDGET if full else words.NODE_LIMIT
+                pool, word = full
+                spent = word == words.BUDGET
+                told = _no_room(room[pool], pool, reason) if spent else growth_message(pool)
                 for name in move.nodes:
-                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=bool(full))
+                    self._kept[name] = Kept(name, pool_of[name], word, told, waits=spent)
             taken += own
         return tuple(taken)
 
@@ -186,7 +186,7 @@ class _Decision:
 
     def _drifted(self) -> None:
         may_go: list[OwnedNode] = []
-        for node in sorted(self._situation.nodes, key=_oldest_first):
+        for node in sorted(self._situation.nodes, key=age):
             if node.leaving or not node.drifted or node.name in self._spare:
                 continue
             stays = self._why_kept(node, names.DRIFTED_REASON)
@@ -204,7 +204,7 @@ class _Decision:
         for node in may_go:
             if node.name not in gone:
                 by_pool.setdefault(node.pool, []).append(node)
-        for pool in sorted(by_pool, key=lambda name: _oldest_first(by_pool[name][0])):
+        for pool in sorted(by_pool, key=lambda name: age(by_pool[name][0])):
             self._replace_one(pool, by_pool[pool])
 
     def _stopped(self) -> bool:
@@ -217,36 +217,45 @@ class _Decision:
     def _replace_one(self, pool: str, nodes: Sequence[OwnedNode]) -> None:
         """The first of the drifted nodes whose pods have a place, on nodes that are there or on such as are bought."""
         room = self._open(names.DRIFTED_REASON)[pool]
+        turn = self._options.turns.get(pool, Turn())
         found: Move | None = None
-        for number, node in enumerate(nodes):
+        in_vain: set[str] = set()
+        for node in in_turn(nodes, turn):
             if room.delete == 0:
                 self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
-            elif found is not None or number >= TRIES:
+            elif found is not None:
                 told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
-                self._kept[node.name] = Kept(node.name, pool, words.DRIFTED_WAITS, told, waits=True)
+                self._keep(node, words.DRIFTED_WAITS, told)
+            elif len(in_vain) >= TRIES:
+                self._kept[node.name] = turn.kept.get(node.name) or _untried(node)
             elif node.name in self._touched():
                 self._keep(node, words.DESTINATION, _TAKES)
             elif self._stopped():
                 return
             else:
                 found = self._rehoused(node, room)
+                in_vain |= {node.name} if found is None else set()
+        after_this = next_turn(nodes, turn, in_vain=in_vain, said=self._kept)
+        if after_this is not None:
+            self._turns[pool] = after_this
         if found is not None:
             self._take([found])
 
     def _rehoused(self, node: OwnedNode, room: Room) -> Move | None:
         # To a node that has drifted itself pods would only come to be moved again.
         others = {each.name for each in self._situation.nodes if each.drifted and each.name != node.name}
-        move = replaced(closed(self._situation, others), [node], self._options.search)
+        apart = closed(self._situation, others)
+        move = replaced(apart, [node], self._options.search)
         if room.limited and (move is None or move.replacements):
             self._keep(node, words.NODE_LIMIT, limit_message(names.DRIFTED_REASON))
             return None
+        if move is None and room.buy is not None:
+            unlimited = without_node_limits(apart, {node.pool})
+            if replaced(unlimited, [node], self._options.search) is not None:
+                self._keep(node, words.NODE_LIMIT, growth_message(node.pool))
+                return None
         if move is None:
             self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and its pods would have no place")
-            return None
-        if overdrawn([move], {node.pool: room}, {node.name: node.pool}):
-            told = f"it needs {len(move.replacements)} machines in its place, more than may come at a time"
-            self._keep(node, words.BUDGET if room.replace == room.delete else words.NODE_LIMIT, told)
-            return None
         return move
 
     def _touched(self) -> set[str]:
@@ -307,13 +316,14 @@ def removal(nodes: Sequence[OwnedNode], *, reason: str) -> Move:
     )
 
 
+def _untried(node: OwnedNode) -> Kept:
+    told = f"it has drifted ({node.drifted}), and for the pods of other nodes of NodePool {node.pool} a place is sought first"
+    return Kept(node.name, node.pool, words.DRIFTED_WAITS, told, waits=True)
+
+
 def _no_room(room: Room, pool: str, reason: str) -> str:
     return room.blocked or f"the budget of NodePool {pool} for reason {reason} is used up"
 
 
 def _dearest_first(node: OwnedNode) -> tuple[bool, int, str]:
     return (node.price is None, -(node.price or 0), node.name)
-
-
-def _oldest_first(node: OwnedNode) -> tuple[dt.datetime, str]:
-    return (node.created or _LONG_AGO, node.name)

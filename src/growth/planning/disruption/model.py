@@ -179,7 +179,7 @@ class Room:
     """How many more nodes of a pool may be disturbed for a reason now; None is any number.
 
     `delete` bounds moves that only remove; `replace` bounds the nodes of moves that buy, and `buy` what they may buy in
-    their own pool: as many under a Hard node limit, any number without one, for no budget counts machines that come. `grow` is by
+    their own pool: what a Hard node limit leaves, any number without one, for no budget counts machines that come. `grow` is by
     how much what is bought in this pool may exceed what moves replace there, under a Soft one: it holds again afterwards.
     `limited`: the node limit and no budget is why nothing may be replaced. `blocked` says why there is no room at all, and
     `resting` why nothing is replaced for a while, whatever budgets and limits allow; `failing`: so often in vain that nothing
@@ -196,12 +196,26 @@ class Room:
     failing: bool = False
 
 
+Age = tuple[dt.datetime, str]  # when a node was created, and its name
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Turn:
+    """Of the drifted nodes of a pool, of which there are more than one decision tries: `last` is the one that was tried last in
+    the round of those who are not among the oldest, and `kept` what was said of each that was tried in vain, by name.
+    """
+
+    last: Age | None = None
+    kept: Mapping[str, Kept] = dataclasses.field(default_factory=dict)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """Moves that may all be made together, in order, and the nodes that stay with the reason for each.
 
     `room` is what budgets and limits allowed, by reason and pool. `steps` is the work that it took; `complete` False:
-    the budget of steps ended the search.
+    the budget of steps ended the search. `turns` are of pools where not all drifted nodes could be tried: the next decision
+    goes on with them.
     """
 
     moves: tuple[Move, ...]
@@ -209,3 +223,4 @@ class Decided:
     room: Mapping[tuple[str, str], Room] = dataclasses.field(default_factory=dict)
     steps: int = 0
     complete: bool = True
+    turns: Mapping[str, Turn] = dataclasses.field(default_factory=dict)

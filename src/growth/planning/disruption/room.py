@@ -3,7 +3,8 @@
 Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
 limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
 before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
-A move that only deletes needs the budget alone. A Soft limit may be passed until the old nodes are gone, and must hold then.
+Budgets count what is disturbed, and no machine that comes. A move that only deletes needs the budget alone. A Soft limit may
+be passed until the old nodes are gone, and must hold then.
 """
 
 import collections
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
+from growth.planning.disruption import words
 from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
 
 
@@ -54,14 +56,15 @@ def rooms(situation: Situation, *, reason: str) -> Mapping[str, Room]:
             replace=replace,
             limited=left != 0 and replace == 0,
             blocked=_blocked(name, count, reason) if left == 0 else "",
-            buy=None if limit is None else replace,
+            buy=None if limit is None else max(0, limit),
             grow=growing.get(name),
         )
     return found
 
 
-def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:
-    """The first pool that has no room for all of the moves; empty where all may be made. `pool_of` is by node.
+def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first pool that has no room for all of the moves, and whether its budget or its node limit is in the way, in the
+    word for nodes that stay; None where all may be made. `pool_of` is by node.
 
     What is bought for a pool's own nodes counts there. What another pool buys for them is bounded by that pool's limit
     alone, which every plan keeps, and by none of its budgets: nothing of it is disturbed.
@@ -79,12 +82,12 @@ def overdrawn(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[
     for pool in sorted(deleted):
         each = room[pool]
         if each.delete is not None and deleted[pool] > each.delete:
-            return pool
+            return pool, words.BUDGET
         if each.replace is not None and replaced[pool] > each.replace:
-            return pool
+            return pool, words.NODE_LIMIT
         if each.buy is not None and bought[pool] > each.buy:
-            return pool
-    return ""
+            return pool, words.NODE_LIMIT
+    return None
 
 
 def outgrown(moves: Iterable[Move], room: Mapping[str, Room], pool_of: Mapping[str, str]) -> str:

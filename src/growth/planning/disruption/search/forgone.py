@@ -4,14 +4,12 @@ At the limit no machine is looked for, so that of the nodes that stay nobody kno
 keeps them. Each is asked by itself, in the cluster as the moves leave it, with the limit taken away.
 """
 
-import dataclasses
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Final
 
 from growth.api import names
-from growth.cluster.snapshot import NODES, PoolView
 from growth.planning.disruption import words
-from growth.planning.disruption.consequences import after
+from growth.planning.disruption.consequences import after, without_node_limits
 from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
 from growth.planning.disruption.room import limit_message
 from growth.planning.disruption.search.course import Course
@@ -32,7 +30,7 @@ def forgone(
     It says nothing of a node whose pods no machine holds.
     """
     pools = {node.pool for node in nodes}
-    free = _without_limits(after(situation, moves), pools)
+    free = without_node_limits(after(situation, moves), pools)
     course = Course(
         free,
         nodes,
@@ -48,13 +46,3 @@ def forgone(
         if course.over() or course.ground.steps >= MOST or exchange.would_buy(at):
             course.say(node, words.NODE_LIMIT, limit_message(names.UNDERUTILIZED))
     return course
-
-
-def _without_limits(situation: Situation, pools: Set[str]) -> Situation:
-    snapshot = situation.snapshot
-    views = tuple(_unlimited(view) if str(view.ref) in pools else view for view in snapshot.pools)
-    return dataclasses.replace(situation, snapshot=dataclasses.replace(snapshot, pools=views))
-
-
-def _unlimited(view: PoolView) -> PoolView:
-    return dataclasses.replace(view, limits={name: most for name, most in view.limits.items() if name != NODES})
