@@ -30,7 +30,7 @@ async def retagged_late(stage: LkeStage, machine: Instance, claim: NodeClaim) ->
     """What a leader that is gone wrote for the claim arrives only now, and takes the place of all tags."""
     others = [each for each in machine.tags if not each.startswith((CLAIM, UID))]
     uid = claim.metadata.uid.replace("-", "")
-    stage.fake.account.retag(machine, [*others, f"{CLAIM}:{claim.metadata.name}", f"{UID}:{uid}"])
+    stage.fake.account.retag(machine, (*others, f"{CLAIM}:{claim.metadata.name}", f"{UID}:{uid}"))
     stage.fake.advance()
 
 
