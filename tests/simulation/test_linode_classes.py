@@ -60,15 +60,18 @@ def test_a_class_is_ready_until_it_asks_for_what_cannot_be(tier: str) -> None:
         ("lke", {"firewallID": 7}, "FirewallUnsupported"),
         ("lke-enterprise", {"lkeK8sVersion": "v9.9.9+lke1"}, "LKEK8sVersionUnsupported"),
         ("lke-enterprise", {"firewallID": 7}, "NotFoundAtLinode"),
+        ("lke", {"kubelet": {"evictionHard": {"memory.available": "NaN%"}}}, "KubeletInvalid"),
+        ("linode-instances", {"kubelet": {"cpuCFSQuota": False}}, "FieldUnsupported"),
     ],
 )
 def test_what_a_tier_or_the_account_lacks_is_told(tier: str, spec: dict[str, Any], reason: str) -> None:
-    """Each with its own reason."""
+    """Each with its own reason. What is sold can be read all the same: other classes go on."""
 
     async def body(stage: LkeStage) -> None:
-        async with kept(stage):
+        async with kept(stage) as provider:
             await change(stage, **spec)
             assert (await told(stage))[:2] == ("False", reason)
+            assert (await provider.catalogue()).of_classes["default"]
 
     on(tier, body)
 
