@@ -624,7 +624,7 @@ class Late:
     """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile."""
 
     def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False, seconds: float = 30.0) -> None:
-        self._alone = alone
+        self.alone = alone
         self._seconds = seconds
         self.sent = asyncio.Event()
         self._stage = stage
@@ -634,7 +634,7 @@ class Late:
 
     async def __call__(self, request: Request) -> Response:
         method, word = self._sort
-        over = self.arrived.is_set() or (self._used and self._alone)
+        over = self.arrived.is_set() or (self._used and self.alone)
         if over or request.method != method or word not in request.url + str(request.body):
             return await self._stage.fake(request)
         if not self._used:
