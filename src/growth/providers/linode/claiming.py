@@ -204,6 +204,7 @@ class Claiming(Finding):
                 self._pools.doubts.note(order.key, lambda look: look is not None)
             raise
         self._inheriting.made(made)
+        self._pools.made(made, order.key)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ class Pools(Holdings):
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock, forget_seconds=ttl_seconds)
         self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
+        # The pool of each key as it was made or seen last: a list may be behind.
+        self._known: dict[Key, int] = {}
         # By pool: instances of its nodes that nobody can claim, as they were looked at last.
         self._lost: dict[int, frozenset[int]] = {}
         # Pools that do not become what was asked for: their machines are as good as they get.
@@ -75,6 +77,7 @@ class Pools(Holdings):
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
         listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
+        pools = pools or await self._unlisted(key)
         if len(pools) > 1:
             pools = await self._without_lost_answers(key, pools)
         if len(pools) > 1:
@@ -82,7 +85,23 @@ class Pools(Holdings):
                 f"{len(pools)} pools of LKE cluster {self._home.id} are for {key}"
                 f" ({', '.join(str(each.id) for each in pools)}): remove all but one, nothing is bought for it meanwhile"
             )
-        return pools[0] if pools else None
+        if not pools:
+            return None
+        self._known[key] = pools[0].id
+        return pools[0]
+
+    def made(self, pool: wire.Pool, key: Key) -> None:
+        """Just now, by this process. Until a look shows it, or it should have, no second one is made."""
+        self._known[key] = pool.id
+        self.doubts.note(key, lambda look: look is not None)
+
+    async def _unlisted(self, key: Key) -> list[wire.Pool]:
+        number = self._known.get(key)
+        pool = await self.fresh(number) if number is not None else None
+        if pool is not None and self._fits(pool, key):
+            return [pool]
+        self._known.pop(key, None)
+        return []
 
     def _fits(self, pool: wire.Pool, key: Key) -> bool:
         return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
@@ -248,6 +267,7 @@ class Pools(Holdings):
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
             self._asked.forget(pool.id)
             self._lost.pop(pool.id, None)
+            self._known = {each: number for each, number in self._known.items() if number != pool.id}
         except (CallError, asyncio.CancelledError) as error:
             if key is not None and is_unsure(error):
                 self.doubts.note(key, lambda look: look is None or look.id != pool.id)
