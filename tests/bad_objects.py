@@ -356,6 +356,7 @@ def _linode() -> list[tuple[str, Json, str]]:
         ("pods below zero", kubelet(maxPods=-1), "spec.kubelet.maxPods"),
         ("reserve of an unknown resource", kubelet(kubeReserved={"gpu": "1"}), "spec.kubelet.kubeReserved"),
         ("reserve below zero", kubelet(systemReserved={"cpu": "-1"}), "spec.kubelet.systemReserved"),
+        ("threshold below zero", kubelet(evictionHard={"memory.available": "-1Gi"}), "spec.kubelet.evictionHard"),
         ("unknown signal of eviction", kubelet(evictionHard={"memory": "5%"}), "spec.kubelet.evictionHard"),
         ("soft eviction without grace", kubelet(evictionSoft={"memory.available": "5%"}), "spec.kubelet.evictionSoft"),
         (

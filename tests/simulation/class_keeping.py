@@ -7,7 +7,7 @@ from typing import Any
 
 from growth.api import names
 from growth.api.conditions import find
-from tests.conformance.providers.stages import HetznerStage, LkeStage
+from tests.conformance.providers.stages import HetznerStage, LkeStage, Wire
 
 KEPT = ("hetzner", "lke", "lke-enterprise", "linode-instances")
 # Until a keeper that was just started has looked at everything.
@@ -17,9 +17,9 @@ KeptStage = HetznerStage | LkeStage
 
 
 @contextlib.asynccontextmanager
-async def kept(stage: KeptStage) -> AsyncIterator[Any]:
-    """With a new process that keeps the classes; gives its provider."""
-    provider = stage.provider()
+async def kept(stage: KeptStage, *, through: Wire | None = None) -> AsyncIterator[Any]:
+    """With a new process that keeps the classes; gives its provider. `through` is its way to Linode's fake."""
+    provider = stage.provider(through=through) if isinstance(stage, LkeStage) else stage.provider()
     keeper = stage.keeper(provider)  # type: ignore[arg-type] # the stage's own
     running = stage.kernel.create_task(keeper.run(), name="keeper")
     try:

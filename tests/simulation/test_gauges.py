@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from growth.api.clouds import CloudError, CloudUnavailable, InsufficientCapacity, MachineNotFound
+from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.api.pods import POD
@@ -216,6 +217,33 @@ def test_the_catalogue_stays_fresh_and_survives_a_cloud_that_is_down() -> None:
             assert reader.refused(claim)
         await asyncio.sleep(1)
         assert stage.cloud.calls["catalogue"] == 10
+
+    on_stage(body, settings=ControllerSettings(catalogue_period=60))
+
+
+def test_an_odd_catalogue_ends_no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a provider stumbles over, what was known stays and is read again soon; only a closed gate ends it."""
+
+    async def body(stage: Stage) -> None:
+        read = stage.cloud.catalogue
+        failures: list[Exception] = [ArithmeticError("NaN"), ArithmeticError("NaN")]
+
+        async def odd() -> Catalogue:
+            if failures:
+                raise failures.pop()
+            return await read()
+
+        reader = CatalogueReader(stage.env)
+        await stage.start(reader)
+        await asyncio.sleep(1)
+        known = stage.env.state.catalogue
+        monkeypatch.setattr(stage.cloud, "catalogue", odd)
+        await asyncio.sleep(70)
+        assert (failures, stage.env.state.catalogue) == ([], known)
+        assert stage.env.metrics.value(AGE) < 10
+        failures.append(GateClosed("no longer the leader"))
+        with pytest.raises(GateClosed):
+            await reader.run()
 
     on_stage(body, settings=ControllerSettings(catalogue_period=60))
 

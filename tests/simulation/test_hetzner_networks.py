@@ -76,6 +76,18 @@ def test_a_network_that_reaches_no_place_of_the_class_is_told(zones: tuple[str, 
     in_hetzner(body, node_class={**CLASS, "locations": ["fsn1", "nbg1"]})
 
 
+def test_a_number_that_no_network_can_have_harms_its_own_class_only() -> None:
+    """However long: the class is told so, and what is sold can be read."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.make_class("odd", networks=["9" * 5000])
+        assert await zones_of(world, "cx33") >= {"fsn1"}
+        odd = await world.admin.get(HETZNER_NODE_CLASS, "odd")
+        assert [each.reason for each in await world.provider.readiness.problems(odd)] == ["NotFoundAtHetzner"]
+
+    in_hetzner(body)
+
+
 def test_a_network_without_free_addresses_is_told_and_not_tried_again() -> None:
     """One refusal is enough: only people can make the network larger."""
 

@@ -60,15 +60,53 @@ def test_a_class_is_ready_until_it_asks_for_what_cannot_be(tier: str) -> None:
         ("lke", {"firewallID": 7}, "FirewallUnsupported"),
         ("lke-enterprise", {"lkeK8sVersion": "v9.9.9+lke1"}, "LKEK8sVersionUnsupported"),
         ("lke-enterprise", {"firewallID": 7}, "NotFoundAtLinode"),
+        ("lke", {"kubelet": {"evictionHard": {"memory.available": "NaN%"}}}, "KubeletInvalid"),
+        ("linode-instances", {"kubelet": {"cpuCFSQuota": False}}, "FieldUnsupported"),
     ],
 )
 def test_what_a_tier_or_the_account_lacks_is_told(tier: str, spec: dict[str, Any], reason: str) -> None:
-    """Each with its own reason."""
+    """Each with its own reason. What is sold can be read all the same: other classes go on."""
 
     async def body(stage: LkeStage) -> None:
-        async with kept(stage):
+        async with kept(stage) as provider:
             await change(stage, **spec)
             assert (await told(stage))[:2] == ("False", reason)
+            assert (await provider.catalogue()).of_classes["default"]
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", ["lke-enterprise", "linode-instances"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_token_that_may_not_read_firewalls_stops_only_classes_that_name_one(tier: str, status: int) -> None:
+    """It is a right of its own: the class says which is lacking, others go on, and it heals by itself."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls[7] = "nodes"
+        may_read = False
+
+        async def scoped(request: Request) -> Response:
+            if "/networking/firewalls" in request.url and not may_read:
+                said = b'{"errors": [{"reason": "Your OAuth token is not authorized to use this endpoint."}]}'
+                return Answer(status, {"content-type": "application/json"}, said)
+            return await stage.fake(request)
+
+        await stage.admin.create(LINODE_NODE_CLASS, {"metadata": {"name": "walled"}, "spec": {"firewallID": 7}})
+        async with kept(stage, through=scoped) as provider:
+            wanted = claim(stage, "one")
+            uses = msgspec.structs.replace(wanted.spec.node_class_ref, name="walled")
+            walled = msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, node_class_ref=uses))
+            for _ in range(2):
+                with pytest.raises(NodeClassNotReady, match=r"spec\.firewallID: .*firewall:read_only"):
+                    await provider.create(walled)
+                await asyncio.sleep(20)
+            await made(provider, claim(stage, "two"))
+            assert (await told(stage))[0] == "True"
+            assert (await told(stage, "walled"))[:2] == ("False", "FirewallUnreadable")
+            may_read = True
+            await asyncio.sleep(60)
+            assert (await told(stage, "walled"))[0] == "True"
+            await made(provider, walled)
 
     on(tier, body)
 

@@ -19,11 +19,11 @@ from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response, TransportError
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.market import KINDS
-from growth.sim.ports import Request
+from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
 from tests.simulation.crashing import Crashing, crashed
 from tests.simulation.test_linode_classes import launched
-from tests.simulation.test_linode_pools import add_pool, gone, made
+from tests.simulation.test_linode_pools import Late, add_pool, gone, made
 
 INSTANCES = "linode-instances"
 JOIN = {"apiServerEndpoint": "10.0.0.2:6443", "caCertHashes": "sha256:" + "ab" * 32}
@@ -257,5 +257,65 @@ def test_an_answer_that_never_comes_buys_once() -> None:
         assert machine.claim_uid == wanted.metadata.uid
         with pytest.raises((CloudUnavailable, InvariantViolation)):
             await provider.create(claim(stage, "web-1", uid="another"))
+
+    on(INSTANCES, body)
+
+
+@pytest.mark.parametrize("seconds", [5, 30, 55])
+def test_a_purchase_that_lands_late_leaves_no_machine_without_its_claim(seconds: float) -> None:
+    """A claim is not said to have no machine while one that nobody answered for may still come; then that one goes."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        late = Late(stage, "POST", "/linode/instances", seconds=seconds)
+        provider, wanted = stage.provider(through=late), claim(stage, "web-1")
+        with pytest.raises(CreateError, match="did not answer"):
+            await provider.create(wanted)
+        await gone(provider, wanted)
+        await asyncio.sleep(120)
+        assert late.arrived.is_set()
+        assert await stage.held() == []
+
+    on(INSTANCES, body)
+
+
+def test_a_purchase_that_lands_after_its_repeat_ended_leaves_nothing() -> None:
+    """While the repeat's machine stands the label keeps the first out; when it is gone the first may still come."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        late = Late(stage, "POST", "/linode/instances", seconds=45)
+        provider, wanted = stage.provider(through=late), claim(stage, "web-1")
+        with pytest.raises(CreateError, match="did not answer"):
+            await provider.create(wanted)
+        late.alone = True
+        machine = await made(provider, wanted)
+        assert not late.arrived.is_set()
+        await gone(provider, launched(wanted, machine.provider_id))
+        await asyncio.sleep(120)
+        assert late.arrived.is_set()
+        assert await stage.held() == []
+
+    on(INSTANCES, body)
+
+
+def test_a_machine_that_lists_do_not_show_yet_is_its_claims() -> None:
+    """By its label, which is the claim's name, and by what this process bought."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        wanted = claim(stage, "web-1")
+
+        async def blind(request: Request) -> Response:
+            """Lists by tag are behind."""
+            answer = await stage.fake(request)
+            if request.method != "GET" or "growth.dev/cluster" not in str(request.headers):
+                return answer
+            return Answer(answer.status, dict(answer.headers), b'{"data": [], "page": 1, "pages": 1, "results": 0}')
+
+        provider = stage.provider(through=blind)
+        machine = await made(provider, wanted)
+        assert (await provider.create(wanted)).provider_id == machine.provider_id
+        assert len(stage.fake.ledger.purchases) == 1
+        other = stage.provider(through=blind)
+        await other.delete(wanted)
+        assert [each.status for each in stage.fake.machines()] in (["deleting"], [])
 
     on(INSTANCES, body)

@@ -196,6 +196,30 @@ def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> N
     on(tier, body)
 
 
+def test_a_machine_that_goes_while_it_is_claimed_is_no_answer(tier: str) -> None:
+    """It is looked at again before the claim is told of it; the claim gets another."""
+
+    async def body(stage: LkeStage) -> None:
+        lost: list[Instance] = []
+
+        async def taken(request: Request) -> Response:
+            answer = await stage.fake(request)
+            if request.method == "PUT" and CLAIM in str(request.body) and not lost:
+                lost.append(stage.fake.account.instances[int(request.url.rpartition("/")[2])])
+                stage.fake.account.take_down(lost[0])
+            return answer
+
+        provider, wanted = stage.provider(through=taken), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="is being deleted") as told:
+            await provider.create(wanted)
+        assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+        machine = machine_of(stage, await made(provider, wanted))
+        assert machine is not lost[0]
+        assert machine.status != "deleting"
+
+    on(tier, body)
+
+
 def test_a_claim_is_never_on_a_pool(tier: str) -> None:
     """`karpenter.sh/nodeclaim` is an instance's."""
 
@@ -624,7 +648,7 @@ class Late:
     """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile."""
 
     def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False, seconds: float = 30.0) -> None:
-        self._alone = alone
+        self.alone = alone
         self._seconds = seconds
         self.sent = asyncio.Event()
         self._stage = stage
@@ -634,7 +658,7 @@ class Late:
 
     async def __call__(self, request: Request) -> Response:
         method, word = self._sort
-        over = self.arrived.is_set() or (self._used and self._alone)
+        over = self.arrived.is_set() or (self._used and self.alone)
         if over or request.method != method or word not in request.url + str(request.body):
             return await self._stage.fake(request)
         if not self._used:

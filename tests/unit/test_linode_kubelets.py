@@ -35,6 +35,8 @@ def left(**said: object) -> dict[str, int]:
         ({"kubeReserved": {"memory": "1Gi", "pid": "1000"}}, {"memory": 4 * GI - GI // 4 - GI}),
         ({"evictionHard": {"memory.available": "25%"}}, {"memory": 3 * GI - GI // 4}),
         ({"evictionHard": {"memory.available": "100%"}}, {}),
+        ({"evictionHard": {"memory.available": "012.50%"}}, {"memory": 4 * GI - GI // 2 - GI // 4}),
+        ({"kubeReserved": {"memory": "1Gi", "cpu": "much"}}, {"memory": 3 * GI - GI // 4}),
         ({"evictionHard": {"nodefs.available": "8Gi", "imagefs.available": "15%"}}, {"ephemeral-storage": 72 * GI}),
         (
             {
@@ -59,6 +61,14 @@ def test_what_kubelets_keep_is_not_left_for_pods(said: dict[str, object], change
         ({"systemReserved": {"cpu": ""}}, "spec.kubelet.systemReserved.cpu: ''"),
         ({"evictionHard": {"memory.available": "120%"}}, "spec.kubelet.evictionHard.memory.available: '120%'"),
         ({"evictionSoft": {"nodefs.available": "x%"}}, "spec.kubelet.evictionSoft.nodefs.available: 'x%'"),
+        *(
+            ({"evictionHard": {"memory.available": text}}, f"spec.kubelet.evictionHard.memory.available: {text!r}")
+            for text in ("NaN%", "nan%", "sNaN%", "Infinity%", "-5%", "1_0%", " 5%", "٥%", ".%", "%", "9" * 5000 + "%")
+        ),
+        ({"evictionHard": {"memory.available": "-1Gi"}}, "spec.kubelet.evictionHard.memory.available: '-1Gi'"),
+        ({"evictionSoft": {"nodefs.available": " -1"}}, "spec.kubelet.evictionSoft.nodefs.available: ' -1'"),
+        ({"systemReserved": {"memory": " -1Gi"}}, "spec.kubelet.systemReserved.memory: ' -1Gi'"),
+        ({"kubeReserved": {"cpu": "-2"}}, "spec.kubelet.kubeReserved.cpu: '-2'"),
     ],
 )
 def test_what_is_no_quantity_is_told_and_counts_nothing(said: dict[str, object], where: str) -> None:
@@ -70,8 +80,15 @@ def test_what_is_no_quantity_is_told_and_counts_nothing(said: dict[str, object],
 
 def test_instances_are_told_max_pods_and_nothing_else() -> None:
     """Everything else that somebody wrote is refused by its name."""
-    said = {"maxPods": 20, "podsPerCore": 5, "clusterDNS": ["10.0.0.10"], "kubeReserved": {"memory": "1Gi"}}
+    said = {
+        "maxPods": 20,
+        "podsPerCore": 5,
+        "clusterDNS": ["10.0.0.10"],
+        "kubeReserved": {"memory": "1Gi"},
+        "cpuCFSQuota": False,
+    }
     found = [each.message.partition(":")[0] for each in instance_problems(msgspec.convert(said, LinodeKubelet))]
-    assert found == ["spec.kubelet.clusterDNS", "spec.kubelet.podsPerCore", "spec.kubelet.kubeReserved"]
+    fields = ("clusterDNS", "podsPerCore", "kubeReserved", "cpuCFSQuota")
+    assert found == [f"spec.kubelet.{field}" for field in fields]
     assert not list(instance_problems(None))
     assert not list(problems(None))

@@ -81,9 +81,9 @@ _SIGNALS: Final = (
 )
 
 
-def _reserved(field: str) -> tuple[Rule, ...]:
+def _amounts(keys: tuple[str, ...], field: str) -> tuple[Rule, ...]:
     return (
-        _only(_RESERVABLE, field),
+        _only(keys, field),
         Rule("self.all(x, !self[x].startsWith('-'))", f"{field} cannot be negative"),
     )
 
@@ -116,16 +116,16 @@ class LinodeKubelet(Struct, frozen=True):
         int | None, Schema("At most this many pods a core, within maxPods.", format="int32", minimum=0)
     ] = None
     system_reserved: Annotated[
-        dict[str, str], Schema("Kept from pods for the system.", rules=_reserved("systemReserved"))
+        dict[str, str], Schema("Kept from pods for the system.", rules=_amounts(_RESERVABLE, "systemReserved"))
     ] = {}
     kube_reserved: Annotated[
-        dict[str, str], Schema("Kept from pods for Kubernetes.", rules=_reserved("kubeReserved"))
+        dict[str, str], Schema("Kept from pods for Kubernetes.", rules=_amounts(_RESERVABLE, "kubeReserved"))
     ] = {}
     eviction_hard: Annotated[
-        dict[str, str], Schema("Below this pods are evicted at once.", rules=(_only(_SIGNALS, "evictionHard"),))
+        dict[str, str], Schema("Below this pods are evicted at once.", rules=_amounts(_SIGNALS, "evictionHard"))
     ] = {}
     eviction_soft: Annotated[
-        dict[str, str], Schema("Below this pods are evicted after a while.", rules=(_only(_SIGNALS, "evictionSoft"),))
+        dict[str, str], Schema("Below this pods are evicted after a while.", rules=_amounts(_SIGNALS, "evictionSoft"))
     ] = {}
     eviction_soft_grace_period: Annotated[
         dict[str, str], Schema("How long a while.", rules=(_only(_SIGNALS, "evictionSoftGracePeriod"),))

@@ -14,6 +14,7 @@ from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
 from growth.controllers.environment import Environment
 from growth.kube.backoff import Backoff, BackoffSettings
+from growth.kube.errors import ConfigError, GateClosed
 from growth.providers.choice import choices
 from growth.providers.shortages import Shortages
 from growth.telemetry.logs import about, logger
@@ -75,10 +76,15 @@ class CatalogueReader:
         """Reads once; how long to wait for the next time."""
         try:
             self._told = await self._env.provider.catalogue()
+        except (GateClosed, ConfigError):
+            raise
         except CloudError as error:
             pause = self._backoff.next()
             known = self._env.state.catalogue is not None
             _log.warning("cannot read what the cloud sells", error=str(error), again=pause, known=known)
+        except Exception:  # noqa: BLE001 - an odd class or price must not end everything else
+            pause = self._backoff.next()
+            _log.exception("a bug in us: what the cloud sells was not read, will try again", again=pause)
         else:
             self._backoff.reset()
             self._read_at = self._env.clock.monotonic()

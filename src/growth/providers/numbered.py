@@ -1,4 +1,4 @@
-"""Provider IDs of clouds that number their machines: a scheme and the number. Pure."""
+"""Numbers by which clouds call what they have, and provider IDs made of them: a scheme and the number. Pure."""
 
 from typing import Final
 
@@ -8,5 +8,9 @@ _DIGITS: Final = 18
 
 def number_of(provider_id: str, *, scheme: str) -> int | None:
     """The machine's number; None where the ID is of another scheme, or no number follows it."""
-    digits = provider_id.removeprefix(scheme) if provider_id.startswith(scheme) else ""
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
+    return number_in(provider_id.removeprefix(scheme)) if provider_id.startswith(scheme) else None
+
+
+def number_in(text: str) -> int | None:
+    """None where the text is no number, or longer than any that a vendor gives."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None

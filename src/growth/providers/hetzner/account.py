@@ -15,6 +15,7 @@ from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.offerings import ARCHITECTURES, vendors_word
 from growth.providers.hetzner.wire import Image, Location, Named, Network, Pricing, ServerType
 from growth.providers.nodeclasses import Problem
+from growth.providers.numbered import number_in
 
 # People make images and networks by hand; what they made is seen after so long at the latest.
 KEPT_SECONDS: Final = 300.0
@@ -167,9 +168,7 @@ class Account:
         by_name = {each.name: each.id for each in found}
         result: list[int] = []
         for each in wanted:
-            number = each if isinstance(each, int) else by_name.get(each)
-            if number is None and isinstance(each, str) and each.isascii() and each.isdigit():
-                number = int(each)
+            number = each if isinstance(each, int) else by_name.get(each, number_in(each))
             if number is None or number not in numbers:
                 raise Missing(f"spec.{field}: the account has no {sort} {each}: make it, or take it off the list")
             if number not in result:

@@ -235,12 +235,13 @@ class Claiming(Finding):
                 self._pools.doubts.note(order.key, lambda look: look is not None)
             raise
         self._inheriting.made(made)
+        self._pools.made(made, order.key)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------
 
     async def _confirmed(self, order: Order, claimed: wire.Instance) -> wire.Instance:
-        """After a moment the machine is still this claim's, and the only one."""
+        """After a moment the machine is still there, this claim's, and the only one."""
         await asyncio.sleep(CONFIRM_SECONDS)
         listed, shown = await asyncio.gather(
             self._pools.machines.since(self._clock.monotonic()), self._pools.instance(claimed.id)
@@ -250,9 +251,10 @@ class Claiming(Finding):
             for each in listed
             if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._pools.is_going(each)
         ]
-        if shown is None or not tags.holds(shown.tags, order.claim):
-            self._pools.remembered.unclaimed(claimed.id)
-            raise CreateError(f"machine {claimed.id} went to another than claim {order.name}", reason=PROVISIONING)
+        if shown is None or self._pools.is_going(shown):
+            raise self._lost(order, claimed.id, "is being deleted")
+        if not tags.holds(shown.tags, order.claim):
+            raise self._lost(order, claimed.id, "went to another")
         if not others:
             self._pools.remembered.answered(order.uid, shown.id)
             return shown
@@ -261,3 +263,7 @@ class Claiming(Finding):
         raise CreateError(
             f"claim {order.name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING
         )
+
+    def _lost(self, order: Order, number: int, how: str) -> CreateError:
+        self._pools.remembered.unclaimed(number)
+        return CreateError(f"machine {number}, claimed for {order.name} a moment ago, {how}", reason=PROVISIONING)

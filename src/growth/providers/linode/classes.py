@@ -20,6 +20,7 @@ TAGS: Final = "TagValidationFailed"
 VERSION_UNSUPPORTED: Final = "LKEK8sVersionUnsupported"
 VERSION_MISMATCH: Final = "LKEK8sVersionControlPlaneMismatch"
 FIREWALL_UNSUPPORTED: Final = "FirewallUnsupported"
+FIREWALL_UNREADABLE: Final = "FirewallUnreadable"
 NOT_FOUND: Final = "NotFoundAtLinode"
 UNSUPPORTED: Final = kubelets.UNSUPPORTED
 

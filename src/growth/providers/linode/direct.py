@@ -1,8 +1,10 @@
 """Machines that are no nodes of LKE: bought under a label of the claim's name, with user data by which they join, and deleted by themselves.
 
-A label exists once in an account, so a purchase that is repeated finds the first machine.
+A label exists once in an account, so a purchase that is repeated finds the first machine. One that nobody answered may still
+arrive: until it cannot any more, its claim is not said to have no machine.
 """
 
+import asyncio
 import base64
 import hashlib
 import re
@@ -12,14 +14,14 @@ from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation,
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Clock, Random
-from growth.providers.http import Refused
+from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import tags, wire
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
-from growth.providers.linode.holdings import Holdings, Home, check_single
+from growth.providers.linode.holdings import Holdings, Home, check_single, is_unsure
 from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
 
@@ -74,11 +76,15 @@ class Direct(Finding):
             )
         body = await self._body(order)
         try:
-            return await self._cloud.create_instance(body)
-        except Refused as error:
-            if error.code == "label" and "unique" in error.message.lower():
-                return await self._adopted(order)
-            raise
+            bought = await self._cloud.create_instance(body)
+        except (CallError, asyncio.CancelledError) as error:
+            if is_unsure(error):
+                self._held.remembered.sent(order.uid)
+            if not _is_taken(error):
+                raise
+            bought = await self._adopted(order)
+        self._held.remembered.claimed(bought.id, order.uid, order.key)
+        return bought
 
     async def _body(self, order: Order) -> dict[str, Any]:
         claim, spec = order.claim, order.node_class.spec
@@ -147,6 +153,27 @@ class Direct(Finding):
         _log.info("found the machine that was bought before", label=label, number=found.id)
         return found
 
+    async def of_claim(self, claim: NodeClaim) -> wire.Instance:
+        """Of a claim it is not said that it has no machine while one may come that nobody answered for."""
+        may_come = self._held.remembered.may_come(claim.metadata.uid)
+        try:
+            return await super().of_claim(claim)
+        except MachineNotFound:
+            if claim.status.provider_id and not may_come:
+                raise
+            found = await self._cloud.instance_labelled(label_of(claim.metadata.name))
+            if found is not None and self._held.is_ours(found) and tags.holds(found.tags, claim):
+                check_single(found)
+                return found
+            if may_come:
+                raise self._not_sure(claim) from None
+            raise
+
+    def _not_sure(self, claim: NodeClaim) -> CloudUnavailable:
+        return CloudUnavailable(
+            f"nobody answered a purchase for claim {claim.metadata.name}, and its machine may still come: it is tried again"
+        )
+
     async def delete(self, claim: NodeClaim) -> None:
         """Accepted when it returns. Machines of LKE are not touched."""
         instance = await self.of_claim(claim)
@@ -159,11 +186,18 @@ class Direct(Finding):
         try:
             await self._cloud.delete_instance(instance.id)
         except Refused as error:
-            if meaning(error) is Meaning.GONE:
-                raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}") from None
-            raise
+            if meaning(error) is not Meaning.GONE:
+                raise
+            if self._held.remembered.may_come(claim.metadata.uid):
+                raise self._not_sure(claim) from None
+            raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}") from None
         self._held.remembered.ended(instance.id, tags.uid_of(instance.tags))
 
     async def collect(self) -> int:
         """Every machine is bought for a claim: there is nothing that nobody claimed."""
         return 0
+
+
+def _is_taken(error: BaseException) -> bool:
+    """Whether a purchase was refused because there is a machine of that label."""
+    return isinstance(error, Refused) and error.code == "label" and "unique" in error.message.lower()

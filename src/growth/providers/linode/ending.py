@@ -1,6 +1,7 @@
 """The end of machines: one node of its pool, under the key's lock, after a fresh look; and of what nobody claims."""
 
 import datetime as dt
+from collections.abc import Mapping
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
@@ -11,7 +12,7 @@ from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.naming import Naming
-from growth.providers.linode.pools import Pools
+from growth.providers.linode.pools import Members, Pools
 from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
@@ -146,9 +147,11 @@ class Ending(Finding):
         if pool is None or pool.id != number or pool.autoscaler.enabled or self._pools.doubts.holds(key, pool):
             return 0
         members = await self._pools.members(pool, key)
-        spare = pool.count - members.claimed - self._pools.reservations.count(key)
+        unclaimed = await self._unclaimed(pool, key, members)
+        found = sum(self._pools.remembered.is_claimed(each) for each in (*members.open, *members.odd))
+        spare = pool.count - members.claimed - found - self._pools.reservations.count(key)
         removed = 0
-        for node in [*self._pools.stuck_nodes(pool), *await self._unclaimed(pool, members.open)]:
+        for node in unclaimed:
             if removed >= spare or pool is None:
                 break
             if await self._pools.remove_node(pool, node, key):
@@ -159,18 +162,42 @@ class Ending(Finding):
             removed += await self._lower(pool, key, spare - removed)
         return removed
 
-    async def _unclaimed(self, pool: wire.Pool, open_: tuple[int, ...]) -> list[wire.Node]:
-        """Nodes whose machines are old enough and, looked at just now, nobody's."""
-        found = []
+    async def _unclaimed(self, pool: wire.Pool, key: Key, members: Members) -> list[wire.Node]:
+        """Nodes without a machine for too long, then those whose machines are old enough. Each is looked at just now."""
+        numbers = {*members.open, *members.odd}
+        looks = {each: await self._pools.instance(each) for node in pool.nodes if (each := node.instance_id) in numbers}
+        gone = {number for number, instance in looks.items() if instance is None}
         oldest = self._clock.now() - dt.timedelta(seconds=self._ttl)
-        for node in pool.nodes:
-            if node.instance_id not in open_:
-                continue
-            instance = await self._pools.instance(node.instance_id)
-            if instance is None or tags.values(instance.tags, tags.CLAIM) or instance.deleting:
-                continue
-            if instance.made is not None and instance.made <= oldest:
-                found.append(node)
+        old = {number for number, each in looks.items() if each and each.made is not None and each.made <= oldest}
+        nobodys = await self._nobodys(
+            {number: each for number, each in looks.items() if each and number in old.union(members.odd)}, key
+        )
+        self._pools.lost(pool, gone | nobodys.intersection(members.odd))
+        stuck = [node for node in self._pools.stuck_nodes(pool) if not node.instance_id or node.instance_id in gone]
+        return [*stuck, *(node for node in pool.nodes if node.instance_id in nobodys & old)]
+
+    async def _nobodys(self, machines: Mapping[int, wire.Instance], key: Key) -> set[int]:
+        """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say."""
+        staying = {
+            number: each for number, each in machines.items() if not each.deleting and self._pools.is_at_home(each)
+        }
+        tagged = {
+            number: tags.uid_of(each.tags) for number, each in staying.items() if tags.values(each.tags, tags.CLAIM)
+        }
+        named = await self._named() if staying.keys() - tagged.keys() else {}
+        held = {number: uid for number, uid in {**named, **tagged}.items() if number in staying}
+        for number, uid in held.items():
+            self._pools.remembered.claimed(number, uid, key)
+        return staying.keys() - held.keys()
+
+    async def _named(self) -> dict[int, str]:
+        """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it."""
+        found: dict[int, str] = {}
+        for claim in await self._naming.claims():
+            uid = claim.metadata.uid
+            number = tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(uid)
+            if number is not None:
+                found[number] = uid
         return found
 
     async def _lower(self, pool: wire.Pool, key: Key, spare: int) -> int:

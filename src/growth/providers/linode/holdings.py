@@ -49,7 +49,7 @@ class Doubled(InvariantViolation):
 
 
 class Remembered:
-    """Machines that this process claimed or deleted lately, by number."""
+    """Machines that this process claimed or deleted lately, by number, and purchases of which it does not know."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,6 +57,7 @@ class Remembered:
         self._ended: dict[int, tuple[str, float]] = {}
         self._doubted: dict[int, tuple[str, float]] = {}
         self._answers: dict[str, int] = {}
+        self._sent: dict[str, float] = {}
 
     def doubted(self, number: int, claim: str) -> None:
         """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
@@ -70,6 +71,14 @@ class Remembered:
         """Machines that are this claim's, or will be, or are nobody's."""
         self._forget()
         return [number for number, (held, _) in self._doubted.items() if held == claim]
+
+    def sent(self, claim: str) -> None:
+        """A machine was asked for in the claim's name and no answer came: for a while it may still come."""
+        self._sent[claim] = self._clock.monotonic() + DOUBT_SECONDS
+
+    def may_come(self, claim: str) -> bool:
+        self._forget()
+        return claim in self._sent
 
     def claimed(self, number: int, claim: str, key: Key) -> None:
         self._claims[number] = (claim, key, self._clock.monotonic())
@@ -119,6 +128,7 @@ class Remembered:
             del self._ended[number]
         now = self._clock.monotonic()
         self._doubted = {number: held for number, held in self._doubted.items() if held[1] > now}
+        self._sent = {claim: until for claim, until in self._sent.items() if until > now}
 
 
 class Holdings:

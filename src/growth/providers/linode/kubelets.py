@@ -5,8 +5,9 @@ has reported. Kubelets of instances are told `maxPods` and nothing else, so the 
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 import msgspec
@@ -15,13 +16,15 @@ from growth.api.instance_types import InstanceType
 from growth.api.linodeclasses import LinodeKubelet
 from growth.providers.nodeclasses import Problem
 from growth.units.errors import QuantityError
-from growth.units.resources import Amounts, add, amount_of, amounts, largest
+from growth.units.resources import Amounts, add, amount_of, largest
 
 INVALID: Final = "KubeletInvalid"
 UNSUPPORTED: Final = "FieldUnsupported"
 # What a kubelet watches, and of which resource it keeps so much from pods.
 _WATCHED: Final = {"memory.available": "memory", "nodefs.available": "ephemeral-storage"}
 _COUNTED: Final = ("cpu", "memory", "ephemeral-storage")
+# As kubelets read shares. Whatever else Python takes for a number, such as NaN%, is none.
+_SHARE: Final = re.compile(r"(0*[0-9]{1,3}(?:\.[0-9]*)?|\.[0-9]+)%", re.ASCII)
 
 
 def fitted(types: Iterable[InstanceType], kubelet: LinodeKubelet | None) -> tuple[InstanceType, ...]:
@@ -42,10 +45,8 @@ def _fitted(kind: InstanceType, kubelet: LinodeKubelet) -> InstanceType:
 
 
 def _reserved(held: Mapping[str, str]) -> Amounts:
-    try:
-        return amounts({name: each for name, each in held.items() if name in _COUNTED})
-    except QuantityError:
-        return {}
+    read = {name: _amount(name, held[name]) for name in _COUNTED if name in held}
+    return {name: amount for name, amount in read.items() if amount is not None}
 
 
 def _watched(kubelet: LinodeKubelet, capacity: Amounts) -> Amounts:
@@ -57,29 +58,28 @@ def _thresholds(held: Mapping[str, str], capacity: Amounts) -> Amounts:
     found: dict[str, int] = {}
     for signal, name in _WATCHED.items():
         text = held.get(signal, "")
-        share = _share(text)
+        share, amount = _share(text), _amount(name, text)
         if share is not None:
             found[name] = int(share * capacity[name])
-        elif _is_quantity(name, text):
-            found[name] = amount_of(name, text)
+        elif amount is not None:
+            found[name] = amount
     return found
 
 
 def _share(text: str) -> Decimal | None:
     """Of `5%` a twentieth, of `100%` nothing, which turns a threshold off; None of what is no share."""
-    try:
-        share = Decimal(text.removesuffix("%")) / 100 if text.endswith("%") else None
-    except InvalidOperation:
-        return None
-    return share % 1 if share is not None and 0 <= share <= 1 else None
+    found = _SHARE.fullmatch(text)
+    share = Decimal(found[1]) / 100 if found is not None else None
+    return share % 1 if share is not None and share <= 1 else None
 
 
-def _is_quantity(name: str, text: str) -> bool:
+def _amount(name: str, text: str) -> int | None:
+    """None of what is no quantity, or one below zero: that would make machines larger than they are."""
     try:
-        amount_of(name, text)
+        amount = amount_of(name, text)
     except QuantityError:
-        return False
-    return True
+        return None
+    return amount if amount >= 0 else None
 
 
 def problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
@@ -88,19 +88,24 @@ def problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
         return
     for field, held in (("systemReserved", kubelet.system_reserved), ("kubeReserved", kubelet.kube_reserved)):
         for name, text in held.items():
-            if not _is_quantity(name, text):
-                yield Problem(INVALID, f"spec.kubelet.{field}.{name}: {text!r} is no quantity, as 500m or 1Gi are")
+            if _amount(name, text) is None:
+                yield Problem(
+                    INVALID, f"spec.kubelet.{field}.{name}: {text!r} is no quantity of zero or more, as 500m or 1Gi are"
+                )
     for field, held in (("evictionHard", kubelet.eviction_hard), ("evictionSoft", kubelet.eviction_soft)):
         for name, text in held.items():
-            if _share(text) is None and not _is_quantity(name, text):
-                yield Problem(INVALID, f"spec.kubelet.{field}.{name}: {text!r} is no quantity and no share, as 5% is")
+            if _share(text) is None and _amount(name, text) is None:
+                yield Problem(
+                    INVALID,
+                    f"spec.kubelet.{field}.{name}: {text!r} is no quantity of zero or more and no share, as 5% is",
+                )
 
 
 def instance_problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
     """What kubelets of instances are not told."""
     said = msgspec.to_builtins(kubelet) if kubelet is not None else {}
     for field, value in said.items():
-        if value and field != "maxPods":
+        if value not in (None, {}, []) and field != "maxPods":
             yield Problem(
                 UNSUPPORTED, f"spec.kubelet.{field}: kubelets of instances are told maxPods only: leave it out"
             )

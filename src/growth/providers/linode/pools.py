@@ -8,7 +8,7 @@ the pool's own tag and the cluster.
 import asyncio
 import dataclasses
 import datetime as dt
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.clouds import InvariantViolation
@@ -36,12 +36,13 @@ MEMBERS_SECONDS: Final = 1.0
 class Members:
     """`claimed` is how many machines of the pool have a claim; `open` are instances that may have none, in the list's order.
 
-    `shown` is how much of the pool's count can be seen; `overdue` how much of it has shown no instance for too long: that no
-    longer counts.
+    `odd` are instances of listed nodes that no list tells of: gone, or without their tags. `shown` is how much of the pool's
+    count can be seen; `overdue` how much of it has shown no instance for too long: that no longer counts.
     """
 
     claimed: int
     open: tuple[int, ...]
+    odd: tuple[int, ...] = ()
     shown: int
     overdue: int
 
@@ -57,6 +58,10 @@ class Pools(Holdings):
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock, forget_seconds=ttl_seconds)
         self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
+        # The pool of each key as it was made or seen last: a list may be behind.
+        self._known: dict[Key, int] = {}
+        # By pool: instances of its nodes that nobody can claim, as they were looked at last.
+        self._lost: dict[int, frozenset[int]] = {}
         # Pools that do not become what was asked for: their machines are as good as they get.
         self.unchanged: set[int] = set()
 
@@ -72,6 +77,7 @@ class Pools(Holdings):
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
         listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
+        pools = pools or await self._unlisted(key)
         if len(pools) > 1:
             pools = await self._without_lost_answers(key, pools)
         if len(pools) > 1:
@@ -79,7 +85,23 @@ class Pools(Holdings):
                 f"{len(pools)} pools of LKE cluster {self._home.id} are for {key}"
                 f" ({', '.join(str(each.id) for each in pools)}): remove all but one, nothing is bought for it meanwhile"
             )
-        return pools[0] if pools else None
+        if not pools:
+            return None
+        self._known[key] = pools[0].id
+        return pools[0]
+
+    def made(self, pool: wire.Pool, key: Key) -> None:
+        """Just now, by this process. Until a look shows it, or it should have, no second one is made."""
+        self._known[key] = pool.id
+        self.doubts.note(key, lambda look: look is not None)
+
+    async def _unlisted(self, key: Key) -> list[wire.Pool]:
+        number = self._known.get(key)
+        pool = await self.fresh(number) if number is not None else None
+        if pool is not None and self._fits(pool, key):
+            return [pool]
+        self._known.pop(key, None)
+        return []
 
     def _fits(self, pool: wire.Pool, key: Key) -> bool:
         return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
@@ -164,16 +186,34 @@ class Pools(Holdings):
         doubted = {each.id for each in inside if self.remembered.is_anothers(each.id, claim)}
         taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered | doubted
         free = [each.id for each in inside if each.id not in taken]
+        odd = [
+            node.instance_id
+            for node in pool.nodes
+            if node.instance_id
+            and node.instance_id not in taken
+            and node.instance_id not in free
+            and not self.remembered.is_ended(node.instance_id)
+            and not self.remembered.is_anothers(node.instance_id, claim)
+        ]
         shown = max(len(pool.nodes), len(taken) + len(free))
-        return self._members(pool, claimed=len(taken), free=free, shown=shown)
+        return self._members(pool, claimed=len(taken), free=free, odd=odd, shown=shown)
 
-    def _members(self, pool: wire.Pool, *, claimed: int, free: Sequence[int], shown: int) -> Members:
+    def _members(
+        self, pool: wire.Pool, *, claimed: int, free: Sequence[int], odd: Sequence[int] = (), shown: int
+    ) -> Members:
         overdue = len(self.stuck_nodes(pool)) + self.excess(pool, shown=shown)
-        return Members(claimed=claimed, open=tuple(free), shown=shown, overdue=overdue)
+        return Members(claimed=claimed, open=tuple(free), odd=tuple(odd), shown=shown, overdue=overdue)
+
+    def lost(self, pool: wire.Pool, numbers: Collection[int]) -> None:
+        """These instances of its nodes, and no others, nobody can claim: such a node is as good as one without an instance."""
+        self._lost[pool.id] = frozenset(numbers)
 
     def stuck_nodes(self, pool: wire.Pool) -> list[wire.Node]:
-        """Nodes without an instance for longer than unclaimed capacity may stand."""
-        waits = {node.id: self._overdue.seen((pool.id, node.id), 0 if node.instance_id else 1) for node in pool.nodes}
+        """Nodes without an instance, or with one that is lost, for longer than unclaimed capacity may stand."""
+        lacking = {None, 0, *self._lost.get(pool.id, ())}
+        waits = {
+            node.id: self._overdue.seen((pool.id, node.id), int(node.instance_id in lacking)) for node in pool.nodes
+        }
         return [node for node in pool.nodes if any(each >= self._ttl for each in waits[node.id])]
 
     def excess(self, pool: wire.Pool, *, shown: int) -> int:
@@ -226,6 +266,8 @@ class Pools(Holdings):
         try:
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
             self._asked.forget(pool.id)
+            self._lost.pop(pool.id, None)
+            self._known = {each: number for each, number in self._known.items() if number != pool.id}
         except (CallError, asyncio.CancelledError) as error:
             if key is not None and is_unsure(error):
                 self.doubts.note(key, lambda look: look is None or look.id != pool.id)

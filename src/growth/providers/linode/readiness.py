@@ -17,6 +17,10 @@ from growth.providers.readiness import Readiness
 
 # For so long no class can be used after the token was refused.
 TOKEN_SECONDS: Final = 60.0
+FIREWALL_RIGHT: Final = (
+    "spec.firewallID: the token may not read firewalls: give Growth one that has this right too (firewall:read_only), or leave"
+    " the field out"
+)
 
 
 class LinodeReadiness(Readiness[LinodeNodeClass]):
@@ -62,20 +66,21 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
             problem = classes.version_problem(spec, control_plane=cluster.k8s_version, sold=sold)
             found += [problem] if problem is not None else []
         takes_firewall = home.enterprise or home.tier == INSTANCES
-        if takes_firewall and spec.firewall_id is not None and not await self._has_firewall(spec.firewall_id):
-            found.append(
-                Problem(
-                    classes.NOT_FOUND,
-                    f"spec.firewallID: the account has no firewall {spec.firewall_id}: make it, or name another",
-                )
-            )
+        if takes_firewall and spec.firewall_id is not None:
+            found += await self._of_firewall(spec.firewall_id)
         return found
 
-    async def _has_firewall(self, number: int) -> bool:
+    async def _of_firewall(self, number: int) -> list[Problem]:
+        """A token needs a right of its own to read firewalls: without it no other class is harmed."""
         try:
             await self._cloud.firewall(number)
         except Refused as error:
-            if meaning(error) is Meaning.GONE:
-                return False
-            raise
-        return True
+            match meaning(error):
+                case Meaning.GONE:
+                    said = f"spec.firewallID: the account has no firewall {number}: make it, or name another"
+                    return [Problem(classes.NOT_FOUND, said)]
+                case Meaning.FATAL:
+                    return [Problem(classes.FIREWALL_UNREADABLE, FIREWALL_RIGHT)]
+                case _:
+                    raise
+        return []

@@ -92,7 +92,7 @@ class Lke:
 
     def delete_node(self, cluster: int, name: str) -> Reply:
         pool, node = self._node(cluster, name)
-        if node.instance is not None:
+        if node.instance is not None and node.instance in self._account.instances:
             _unlocked(self._account.instances[node.instance].locks)
         self._account.remove_node(pool, node)
         return Reply(200, {})
