@@ -128,8 +128,8 @@ def test_a_count_that_no_node_stands_for_is_lowered_though_others_buy(tier: str,
             assert asyncio.get_running_loop().time() - began < within + 60
         await traffic
         await asyncio.gather(*purchases)
-        # Who counted on it: until a node of others was left for it, which is chance, or until it was lost and its own came.
-        assert max(took) < within + 90
+        # Who counted on it: until a node of others was left for it, or until it was lost and a node of its own came.
+        assert max(took) < 300 + every + 30
         assert (pool.count, len(stage.fake.ledger.purchases)) == (len(pool.nodes), 1 + len(took))
 
     on(tier, body)

@@ -134,7 +134,7 @@ class Claiming(Finding):
         pool = await self._pools.found(key, since=since)
         if pool is None:
             # Nobody makes a second one for want of a fresh look.
-            pool = await self._pools.found(key, since=self._clock.monotonic())
+            pool = await self._pools.found(key, since=self._clock.monotonic()) or await self._pools.unlisted(key)
         # Where no pool is, the list will do in which the claim was looked for before all: what came since is remembered.
         looked = -math.inf if pool is None else self._clock.monotonic() - MEMBERS_SECONDS
         members = await self._members(order, pool) if pool is not None else None

@@ -77,7 +77,6 @@ class Pools(Holdings):
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
         listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
-        pools = pools or await self._unlisted(key)
         if len(pools) > 1:
             pools = await self._without_lost_answers(key, pools)
         if len(pools) > 1:
@@ -95,13 +94,14 @@ class Pools(Holdings):
         self._known[key] = pool.id
         self.doubts.note(key, lambda look: look is not None)
 
-    async def _unlisted(self, key: Key) -> list[wire.Pool]:
+    async def unlisted(self, key: Key) -> wire.Pool | None:
+        """The key's pool as it was made or seen last, where a list that was read just now lacks it: lists may be behind."""
         number = self._known.get(key)
         pool = await self.fresh(number) if number is not None else None
         if pool is not None and self._fits(pool, key):
-            return [pool]
+            return pool
         self._known.pop(key, None)
-        return []
+        return None
 
     def _fits(self, pool: wire.Pool, key: Key) -> bool:
         return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
