@@ -15,7 +15,10 @@ May import what `growth.providers` may. From the pure to the thin shell:
     finding     whose a machine is, and what contradicts itself
     making      what a pool is made with, and what of it changes when it grows
     pools       pools of LKE by (pool, type), and who is in them: by tier
+    naming      whose a machine is where claims and tags disagree: the claim's that names it
+    inheriting  what the process before left, which is known before anything is bought
     claiming    how a claim gets its machine: claim or scale
+    settling    two machines of one claim: which it keeps
     ending      deletion of one node, and of capacity that nobody claims
     direct      the same for instances that are no nodes of LKE
     readiness   what keeps machines of a node class from being made
@@ -23,7 +26,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     keeper      the node classes' status, tags of machines, orphans
     standin     the kubelets of machines that a fake sells
 
-Promises: `karpenter.sh/nodeclaim:<claim>` stands on one machine of a claim and on no pool; a pool's count is written only
-under the lock of its key, after a look, and never below the nodes that it lists; machines of LKE are never deleted but as
-nodes of their pool; the token is in no message.
+Promises: a machine that a claim names is no other's; `karpenter.sh/nodeclaim:<claim>` stands on one machine of a claim and on
+no pool; a pool's count is written only under the lock of its key, after a look, and never below the nodes that it lists;
+machines of LKE are never deleted but as nodes of their pool; the token is in no message.
 """
