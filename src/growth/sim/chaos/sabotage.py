@@ -206,8 +206,19 @@ def _huge_pod() -> Json:
 
 
 def _protected() -> Json:
-    """Small pods that nobody may disturb, so many that most machines have one."""
-    shape = PodShape(cpu="100m", memory="64Mi", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    """Small pods that nobody may disturb, so many, and so far apart, that most machines have one."""
+    apart = {
+        "maxSkew": 1,
+        "topologyKey": names.HOSTNAME_LABEL,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "protected"}},
+    }
+    shape = PodShape(
+        cpu="100m",
+        memory="64Mi",
+        annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"},
+        spec={"topologySpreadConstraints": [apart]},
+    )
     return manifests.deployment("protected", 60, shape)
 
 
