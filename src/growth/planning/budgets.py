@@ -14,6 +14,7 @@ from cronsim import CronSim, CronSimError
 
 from growth.api.karpenter import Budget
 from growth.units import Duration, DurationError
+from growth.units.errors import shown
 
 _WORDS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -25,7 +26,7 @@ _WORDS: Final = {
     "@hourly": "0 * * * *",
 }
 _FIELDS: Final = ("minute", "hour", "day of month", "month", "day of week")
-_NODES: Final = re.compile(r"(?P<number>[0-9]+)(?P<percent>%?)", re.ASCII)
+_NODES: Final = re.compile(r"(?P<number>[0-9]{1,18})(?P<percent>%?)", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def allowance(budgets: Sequence[Budget], *, nodes: int, reason: str, now: dt.dat
     faults = []
     for index, budget in enumerate(budgets):
         try:
-            running, size = active(budget, now), _size(budget.nodes, nodes)
+            running, size = active(budget, now), size_of(budget.nodes, nodes)
         except BudgetError as error:
             faults.append(f"spec.disruption.budgets[{index}]: {error}")
             continue
@@ -76,11 +77,11 @@ def active(budget: Budget, now: dt.datetime) -> bool:
         raise BudgetError(f"schedule {budget.schedule!r} is no cron schedule: {error}") from error
 
 
-def _size(text: str, nodes: int) -> int:
-    """A count, or a percentage of the nodes, rounded up."""
+def size_of(text: str, nodes: int) -> int:
+    """A count, or a percentage of the nodes, rounded up. `BudgetError`."""
     match = _NODES.fullmatch(text)
     if match is None:
-        raise BudgetError(f"nodes {text!r} is neither a count nor a percentage: write 5 or 10%")
+        raise BudgetError(f"nodes {shown(text)} is neither a count nor a percentage: write 5 or 10%")
     number = int(match["number"])
     return -(-nodes * number // 100) if match["percent"] else number
 

@@ -1,6 +1,7 @@
 """PodDisruptionBudgets that nobody has reckoned yet: what their controller would say of the pods at hand."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -8,6 +9,9 @@ from growth.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done
 from growth.planning.selectors import SelectorError, compiled
+
+# Of a percentage. The server takes none above 100; files may say anything.
+_MOST_DIGITS: Final = 18
 
 
 def reckoned(budget: PodDisruptionBudget, pods: Iterable[CachedPod]) -> PodDisruptionBudget:
@@ -58,6 +62,6 @@ def _share(text: int | str, expected: int) -> int | None:
     if isinstance(text, int):
         return text
     number = text.removesuffix("%")
-    if not number.isascii() or not number.isdigit() or number == text:
+    if not number.isascii() or not number.isdigit() or number == text or len(number) > _MOST_DIGITS:
         return None
     return -(-expected * int(number) // 100)

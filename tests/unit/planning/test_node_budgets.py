@@ -97,6 +97,8 @@ def test_a_schedule_is_in_utc_wherever_the_clock_is() -> None:
         ({"schedule": "0 9 * * *", "duration": "long"}, "duration 'long'"),
         ({"schedule": "0 9 * * *"}, "must be set together"),
         ({"nodes": "many"}, "neither a count nor a percentage"),
+        ({"nodes": "9" * 5000}, "neither a count nor a percentage"),
+        ({"nodes": "9" * 5000 + "%"}, "neither a count nor a percentage"),
     ],
 )
 def test_what_cannot_be_read_fails_closed(fields: dict[str, Any], message: str) -> None:

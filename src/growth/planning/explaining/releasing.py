@@ -22,7 +22,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES
 from growth.cluster.wanting import key_of
 from growth.planning import occupants
-from growth.planning.budgets import BudgetError, active
+from growth.planning.budgets import BudgetError, active, size_of
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, OwnedNode
 from growth.planning.explaining import loosening, widening
@@ -355,23 +355,16 @@ def _wider_budgets(scene: Scene, kept: Kept) -> Iterator[Remedy]:
         budgets: list[Budget] = []
         for each in pool.spec.disruption.budgets:
             try:
-                running = active(each, scene.now)
+                running, size = active(each, scene.now), size_of(each.nodes, total)
             except BudgetError:
                 continue  # one that cannot be read allows nothing: it goes
-            small = running and _size(each.nodes, total) < number
+            small = running and size < number
             budgets.append(msgspec.structs.replace(each, nodes=str(number)) if small else each)
         listed: list[Json] = [
             {"nodes": each.nodes, **msgspec.to_builtins(each)} for each in budgets
         ]  # the default is written out too
         change = widening.change_pool(ref, {"spec": {"disruption": {"budgets": listed}}})
         yield Remedy(text=f"let the budgets of NodePool {ref} allow {number} at a time", changes=(change,))
-
-
-def _size(text: str, nodes: int) -> int:
-    number = text.removesuffix("%")
-    if not number.isdigit():
-        return 0
-    return -(-nodes * int(number) // 100) if text.endswith("%") else int(number)
 
 
 def _higher_limit(scene: Scene, kept: Kept) -> Iterator[Remedy]:
