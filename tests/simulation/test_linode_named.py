@@ -34,13 +34,19 @@ async def retagged_late(stage: LkeStage, machine: Instance, claim: NodeClaim) ->
     stage.fake.advance()
 
 
+async def mistagged(stage: LkeStage) -> tuple[NodeClaim, Instance, NodeClaim]:
+    """A claim and the machine that it names, and another without a machine, whose tags that machine has."""
+    owner, machine = await bought(stage, "owner")
+    late = await stored(stage, "late")
+    await retagged_late(stage, machine, late)
+    return owner, machine, late
+
+
 def test_a_claim_without_a_machine_does_not_delete_one_that_another_names(tier: str) -> None:
     """It is found by tags that came late, and those are put right: it goes with its own claim, and not before."""
 
     async def body(stage: LkeStage) -> None:
-        owner, machine = await bought(stage, "owner")
-        late = await stored(stage, "late")
-        await retagged_late(stage, machine, late)
+        owner, machine, late = await mistagged(stage)
         await gone(stage.provider(), late)
         assert machines(stage) == [machine.id]
         assert tagged(stage, "owner") == [machine]
@@ -54,9 +60,7 @@ def test_a_purchase_does_not_end_with_a_machine_that_another_claim_names(tier: s
     """Another is bought, and each claim has its own."""
 
     async def body(stage: LkeStage) -> None:
-        _, machine = await bought(stage, "owner")
-        late = await stored(stage, "late")
-        await retagged_late(stage, machine, late)
+        _, machine, late = await mistagged(stage)
         found = await made(stage.provider(), late)
         assert found.provider_id != f"linode://{machine.id}"
         assert tagged(stage, "owner") == [machine]
@@ -128,9 +132,7 @@ def test_a_machine_that_two_claims_name_is_left_to_people(tier: str) -> None:
     """Nothing says whose it is: it is deleted for neither."""
 
     async def body(stage: LkeStage) -> None:
-        owner, machine = await bought(stage, "owner")
-        late = await stored(stage, "late")
-        await retagged_late(stage, machine, late)
+        owner, machine, late = await mistagged(stage)
         await names_machine(stage, late, machine)
         with pytest.raises(InvariantViolation, match=f"names machine {machine.id} of another claim"):
             await stage.provider().delete(owner)

@@ -184,21 +184,11 @@ class Ending(Finding):
         tagged = {
             number: tags.uid_of(each.tags) for number, each in staying.items() if tags.values(each.tags, tags.CLAIM)
         }
-        named = await self._named() if staying.keys() - tagged.keys() else {}
+        named = await self._naming.owners() if staying.keys() - tagged.keys() else {}
         held = {number: uid for number, uid in {**named, **tagged}.items() if number in staying}
         for number, uid in held.items():
             self._pools.remembered.claimed(number, uid, key)
         return staying.keys() - held.keys()
-
-    async def _named(self) -> dict[int, str]:
-        """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it."""
-        found: dict[int, str] = {}
-        for claim in await self._naming.claims():
-            uid = claim.metadata.uid
-            number = tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(uid)
-            if number is not None:
-                found[number] = uid
-        return found
 
     async def _lower(self, pool: wire.Pool, key: Key, spare: int) -> int:
         """A count that no node stands for: it is brought down to what is there, never below.

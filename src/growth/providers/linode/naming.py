@@ -6,6 +6,7 @@ first whether another claim names it. Then the tags are put right.
 """
 
 import asyncio
+from collections.abc import Iterable
 
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.kube.api import Api
@@ -34,8 +35,17 @@ class Naming:
 
     async def other(self, machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
         """Another claim that names the machine, which has this one's tags."""
-        uid = claim.metadata.uid
-        return next((each for each in await self.claims() if each.metadata.uid != uid and names(each, machine)), None)
+        return another(await self.claims(), machine, claim)
+
+    async def owners(self) -> dict[int, str]:
+        """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it."""
+        found: dict[int, str] = {}
+        for claim in await self.claims():
+            uid = claim.metadata.uid
+            number = tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(uid)
+            if number is not None:
+                found[number] = uid
+        return found
 
     async def is_anothers(self, machine: wire.Instance) -> bool:
         """Whether the claim whose tags it has is there, and names it too, or is about to."""
@@ -66,6 +76,11 @@ class Naming:
                 tagged=tags.value(fresh.tags, tags.CLAIM),
             )
             return owned
+
+
+def another(claims: Iterable[NodeClaim], machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
+    """The first of the claims that names the machine and is not this one."""
+    return next((each for each in claims if each.metadata.uid != claim.metadata.uid and names(each, machine)), None)
 
 
 def names(claim: NodeClaim, machine: wire.Instance) -> bool:

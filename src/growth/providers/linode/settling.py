@@ -18,7 +18,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import DOUBT_SECONDS
-from growth.providers.linode.naming import Naming, names
+from growth.providers.linode.naming import Naming, another
 from growth.providers.linode.pools import Pools
 from growth.telemetry.logs import logger
 
@@ -101,9 +101,7 @@ class Settling:
         """Those that no other claim names; what another names gets its tags."""
         own = []
         for machine in machines:
-            other = next(
-                (each for each in claims if each.metadata.uid != claim.metadata.uid and names(each, machine)), None
-            )
+            other = another(claims, machine, claim)
             if other is None:
                 own.append(machine)
             else:
