@@ -645,10 +645,23 @@ def test_a_token_that_may_not_write_is_told_in_words(tier: str) -> None:
 
 
 class Late:
-    """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile."""
+    """The way to the fake on which a write of that sort takes half a minute; `alone`: others of it pass meanwhile.
 
-    def __init__(self, stage: LkeStage, method: str, word: str, *, alone: bool = False, seconds: float = 30.0) -> None:
+    `status` is what somebody on the way answers meanwhile; 0: nobody answers.
+    """
+
+    def __init__(
+        self,
+        stage: LkeStage,
+        method: str,
+        word: str,
+        *,
+        alone: bool = False,
+        seconds: float = 30.0,
+        status: int = 0,
+    ) -> None:
         self.alone = alone
+        self._status = status
         self._seconds = seconds
         self.sent = asyncio.Event()
         self._stage = stage
@@ -665,6 +678,9 @@ class Late:
             self._used = True
             self.sent.set()
             self._stage.kernel.create_task(self._later(request), name="late")
+        if self._status:
+            body = b'{"errors": [{"reason": "Request timed out"}]}'
+            return Answer(self._status, {"content-type": "application/json"}, body)
         raise TransportError("no answer")
 
     async def _later(self, request: Request) -> None:
@@ -673,11 +689,17 @@ class Late:
         self.arrived.set()
 
 
-def test_a_count_that_arrives_late_takes_no_node_away(tier: str) -> None:
+# Each says nothing of what became of a write.
+@pytest.fixture(params=[0, 408, 504], ids=["lost", "408", "504"])
+def status(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def test_a_count_that_arrives_late_takes_no_node_away(tier: str, status: int) -> None:
     """Until it is seen, or can no longer come, nobody else writes the pool's count."""
 
     async def body(stage: LkeStage) -> None:
-        late = Late(stage, "PUT", "count", alone=True)
+        late = Late(stage, "PUT", "count", alone=True, status=status)
         provider = stage.provider(through=late)
         claims = [wanted_of(stage, f"claim-{number}") for number in range(4)]
         await made(provider, claims[0])
@@ -691,11 +713,11 @@ def test_a_count_that_arrives_late_takes_no_node_away(tier: str) -> None:
     on(tier, body)
 
 
-def test_tags_that_arrive_late_take_no_machine_from_another(tier: str) -> None:
+def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: int) -> None:
     """A machine whose tags were written without an answer is that claim's or nobody's, until they can no longer come."""
 
     async def body(stage: LkeStage) -> None:
-        late = Late(stage, "PUT", f"{CLAIM}:first")
+        late = Late(stage, "PUT", f"{CLAIM}:first", status=status)
         provider = stage.provider(through=late)
         first, second = wanted_of(stage, "first"), wanted_of(stage, "second")
         with pytest.raises(CreateError):
@@ -709,11 +731,11 @@ def test_tags_that_arrive_late_take_no_machine_from_another(tier: str) -> None:
     on(tier, body)
 
 
-def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str, pool: str) -> None:
+def test_a_deletion_of_a_pool_that_arrives_late_takes_no_new_node(tier: str, pool: str, status: int) -> None:
     """Nothing is bought in a pool that may go any moment."""
 
     async def body(stage: LkeStage) -> None:
-        late = Late(stage, "DELETE", "/pools/")
+        late = Late(stage, "DELETE", "/pools/", status=status)
         provider = stage.provider(through=late)
         old, new = wanted_of(stage, "old", pool), wanted_of(stage, "new", pool)
         await made(provider, old)

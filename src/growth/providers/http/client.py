@@ -37,6 +37,8 @@ READS: Final = frozenset({"GET", "HEAD"})
 IDEMPOTENT: Final = READS | {"PUT", "DELETE"}
 TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 TOO_MANY: Final = 429
+# Somebody on the way waited in vain: it says nothing of what became of the request.
+TIMED_OUT: Final = 408
 # Because of who asks.
 OF_THE_TOKEN: Final = frozenset({401, 403})
 # Of a text that a cloud or something in between wrote.
@@ -237,7 +239,7 @@ class Client:
         return headers if call.body is None else {**headers, "Content-Type": "application/json"}
 
     def _refusal(self, call: _Call, response: Response) -> Refused:
-        if response.status >= 500:
+        if response.status >= 500 or response.status == TIMED_OUT:
             call.unsure = call.unsure or call.writes
         problem = self._problem(response)
         asked = retry_after(response.headers, self._clock.now())
