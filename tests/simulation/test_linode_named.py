@@ -1,9 +1,12 @@
 """A machine whose tags are another claim's than the one that names it: a write that came late. The claim decides whose it is."""
 
+import asyncio
+
 import pytest
 
+from growth.api import names
 from growth.api.clouds import InvariantViolation
-from growth.api.karpenter import NodeClaim
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.sim.clouds.linode.objects import Instance
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_doubles import CLAIM, TIERS, collected, machines, names_machine, stored, tagged
@@ -128,14 +131,53 @@ def test_two_machines_that_others_name_are_none_of_the_claims(tier: str) -> None
     on(tier, body)
 
 
-def test_a_machine_that_two_claims_name_is_left_to_people(tier: str) -> None:
-    """Nothing says whose it is: it is deleted for neither."""
+@pytest.mark.parametrize("tagged_one", [False, True], ids=["without", "tagged"])
+def test_a_machine_that_two_claims_name_is_left_to_people(tier: str, tagged_one: bool) -> None:
+    """Nothing says whose it is: it is deleted for neither, nor for the one whose tags it has."""
 
     async def body(stage: LkeStage) -> None:
         owner, machine, late = await mistagged(stage)
         await names_machine(stage, late, machine)
-        with pytest.raises(InvariantViolation, match=f"names machine {machine.id} of another claim"):
-            await stage.provider().delete(owner)
+        ends = await stored(stage, "late") if tagged_one else owner
+        with pytest.raises(InvariantViolation, match=rf"names? machine {machine.id}"):
+            await stage.provider().delete(ends)
         assert machines(stage) == [machine.id]
+
+    on(tier, body)
+
+
+def test_a_machine_that_two_claims_name_goes_when_both_do(tier: str) -> None:
+    """Nobody wants it any more."""
+
+    async def body(stage: LkeStage) -> None:
+        owner, machine, late = await mistagged(stage)
+        await names_machine(stage, late, machine)
+        for each in (owner, late):
+            finalizers = {"metadata": {"finalizers": [names.TERMINATION_FINALIZER]}}
+            await stage.admin.patch(NODE_CLAIM, each.metadata.name, finalizers)
+            await stage.admin.delete(NODE_CLAIM, each.metadata.name)
+        for each in (late, owner):
+            await gone(stage.provider(), await stored(stage, each.metadata.name))
+        assert machines(stage) == []
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("age", [70, 130, 290, 600])
+def test_a_machine_that_a_claim_names_is_not_claimed_for_another(tier: str, age: int) -> None:
+    """Somebody took the claim's tags off: it is the claim's all the same, and the pool grows for the other."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), await stored(stage, "owner")
+        await made(provider, wanted)
+        (machine,) = tagged(stage, "owner")
+        await names_machine(stage, wanted, machine)
+        await asyncio.sleep(age)
+        left = [each for each in machine.tags if not each.startswith((CLAIM, UID))]
+        stage.fake.account.retag(machine, tuple(left))
+        await asyncio.sleep(3)
+        other = await made(provider, await stored(stage, "other"))
+        assert other.provider_id != f"linode://{machine.id}"
+        assert len(machines(stage)) == 2
 
     on(tier, body)

@@ -12,6 +12,7 @@ when it confirms gives its own back. Where both crash before that, `settling` do
 """
 
 import asyncio
+import datetime as dt
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -25,7 +26,7 @@ from growth.providers.linode.booking import Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
-from growth.providers.linode.holdings import DOUBT_SECONDS, Doubled, Home, check_single, is_unsure
+from growth.providers.linode.holdings import DOUBT_SECONDS, REMEMBERED_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
@@ -39,6 +40,8 @@ AUTOSCALED: Final = "LKEAutoscalerEnabled"
 CREATE_SECONDS: Final = 15.0
 # Between two looks at a pool whose node is on its way.
 WAIT_SECONDS: Final = 1.0
+# Less than what was claimed here is remembered for: the vendor's clock says how old a machine is.
+JUST_MADE: Final = dt.timedelta(seconds=REMEMBERED_SECONDS / 2)
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
 
@@ -196,6 +199,8 @@ class Claiming(Finding):
             if tags.values(instance.tags, tags.CLAIM):
                 self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
                 continue
+            if await self._is_named(instance, order.key):
+                continue
             wanted = tags.of_machine(
                 order.claim,
                 order.key,
@@ -213,6 +218,18 @@ class Claiming(Finding):
             self._pools.remembered.claimed(number, order.uid, order.key)
             return claimed
         return None
+
+    async def _is_named(self, machine: wire.Instance, key: Key) -> bool:
+        """Whether a claim names it though it has no claim's tags: somebody took them off. One that is just made none can name
+        without this process having tagged it, which it remembers.
+        """
+        if machine.made is not None and self._clock.now() - machine.made < JUST_MADE:
+            return False
+        owner = (await self._naming.owners()).get(machine.id)
+        if owner is None:
+            return False
+        self._pools.remembered.claimed(machine.id, owner, key)
+        return True
 
     async def _scale(self, order: Order, pool: wire.Pool) -> None:
         reservations = self._pools.reservations

@@ -11,7 +11,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
-from growth.providers.linode.naming import Naming
+from growth.providers.linode.naming import Naming, another
 from growth.providers.linode.pools import Members, Pools
 from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
@@ -104,6 +104,14 @@ class Ending(Finding):
         if fresh.deleting:
             return
         self.check_owner(fresh, claim)
+        # Where both are on their way out, nobody wants it.
+        staying = [each for each in await self._naming.claims() if each.metadata.deletion_timestamp is None]
+        other = another(staying, fresh, claim)
+        if other is not None:
+            raise Anothers(
+                f"claims {claim.metadata.name} and {other.metadata.name} both name machine {fresh.id}: it is deleted for"
+                " neither; take it out of the status of the one that it is not"
+            )
         if pool is None or not await self._pools.remove_machine(pool, fresh, key):
             raise CloudUnavailable(
                 f"machine {instance.id} cannot be deleted now: LKE does not list its node yet, or a purchase counts on the last"
