@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from growth.api.clouds import CloudError
-from growth.api.karpenter import NodeClaim
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.objects import Pool
 from tests.conformance.providers.stages import LkeStage, on
@@ -161,5 +161,37 @@ def test_a_machine_that_a_claim_names_is_the_claims_whatever_its_tags_say(tier: 
         assert other is not machine
         assert pool.count == 2
         assert await collecting(provider, 2 * TTL_SECONDS) == 0
+
+    on(tier, body)
+
+
+def test_a_machine_without_the_clusters_tag_goes_once_its_claim_is_gone(tier: str) -> None:
+    """Sweeps do not see it any more. While its claim is there it is the claim's."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), await stored(stage)
+        await made(provider, await stored(stage, "stays"))
+        machine = machine_of(stage, await made(provider, wanted))
+        (pool,) = pools_of(stage)
+        await asyncio.sleep(200)
+        left = [each for each in machine.tags if not each.startswith("growth.dev/cluster")]
+        stage.fake.account.retag(machine, tuple(left))
+        assert await collecting(provider, 2 * TTL_SECONDS) == 0
+        await stage.admin.delete(NODE_CLAIM, wanted.metadata.name)
+        assert await collecting(provider, 2 * TTL_SECONDS) == 1
+        assert pool.count == 1
+        assert machine.id not in {node.instance for node in pool.nodes}
+
+    on(tier, body)
+
+
+def test_a_machine_whose_tags_are_written_with_equals_is_listed(tier: str) -> None:
+    """As it is read with both."""
+
+    async def body(stage: LkeStage) -> None:
+        machine = machine_of(stage, await made(stage.provider(), await stored(stage)))
+        stage.fake.account.retag(machine, tuple(each.replace(":", "=") for each in machine.tags))
+        await asyncio.sleep(60)
+        assert [each.claim for each in await stage.provider().list()] == ["web-1"]
 
     on(tier, body)

@@ -149,9 +149,9 @@ class LinodeApi:
 
     # Instances.
 
-    async def instances(self, *, tag: str) -> Sequence[wire.Instance]:
+    async def instances(self, *, tagged: str) -> Sequence[wire.Instance]:
         """All whose tags contain the text: the caller filters exactly."""
-        asked = {"tags": {"+contains": tag}}
+        asked = {"tags": {"+contains": tagged}}
         return await self._whole("/linode/instances", wire.Instances, lambda page: page.data, filter_=asked)
 
     async def instance_labelled(self, label: str) -> wire.Instance | None:

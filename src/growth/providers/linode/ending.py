@@ -185,15 +185,21 @@ class Ending(Finding):
         return [*stuck, *(node for node in pool.nodes if node.instance_id in nobodys & old)]
 
     async def _nobodys(self, machines: Mapping[int, wire.Instance], key: Key) -> set[int]:
-        """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say."""
+        """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say.
+
+        Tags of a claim that is gone say nothing, unless the sweep that looks for such can see the machine.
+        """
         staying = {
             number: each for number, each in machines.items() if not each.deleting and self._pools.is_at_home(each)
         }
-        tagged = {
-            number: tags.uid_of(each.tags) for number, each in staying.items() if tags.values(each.tags, tags.CLAIM)
+        swept = {
+            number: tags.uid_of(each.tags)
+            for number, each in staying.items()
+            if tags.values(each.tags, tags.CLAIM) and self._pools.is_ours(each)
         }
-        named = await self._naming.owners() if staying.keys() - tagged.keys() else {}
-        held = {number: uid for number, uid in {**named, **tagged}.items() if number in staying}
+        others = [each for number, each in staying.items() if number not in swept]
+        owned = await self._naming.owners(others) if others else {}
+        held = {number: uid for number, uid in {**owned, **swept}.items() if number in staying}
         for number, uid in held.items():
             self._pools.remembered.claimed(number, uid, key)
         return staying.keys() - held.keys()

@@ -144,7 +144,8 @@ class Holdings:
         self.machines: Listing[Sequence[wire.Instance]] = Listing(self._read_machines, clock=clock)
 
     async def _read_machines(self) -> Sequence[wire.Instance]:
-        found = await self._cloud.instances(tag=tags.tag(tags.CLUSTER, self._cluster))
+        # By the value alone, as the tag may be written with either separator.
+        found = await self._cloud.instances(tagged=tags.fitted(tags.CLUSTER, self._cluster))
         return [each for each in found if self.is_ours(each)]
 
     def is_at_home(self, instance: wire.Instance) -> bool:

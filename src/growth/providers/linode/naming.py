@@ -37,10 +37,13 @@ class Naming:
         """Another claim that names the machine, which has this one's tags."""
         return another(await self.claims(), machine, claim)
 
-    async def owners(self) -> dict[int, str]:
-        """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it."""
-        found: dict[int, str] = {}
-        for claim in await self.claims():
+    async def owners(self, machines: Iterable[wire.Instance] = ()) -> dict[int, str]:
+        """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it; and by those of
+        these machines that have their tags.
+        """
+        claims = await self.claims()
+        found = {each.id: claim.metadata.uid for each in machines for claim in claims if is_tagged_for(each, claim)}
+        for claim in claims:
             uid = claim.metadata.uid
             number = tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(uid)
             if number is not None:
@@ -81,6 +84,12 @@ class Naming:
 def another(claims: Iterable[NodeClaim], machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
     """The first of the claims that names the machine and is not this one."""
     return next((each for each in claims if each.metadata.uid != claim.metadata.uid and names(each, machine)), None)
+
+
+def is_tagged_for(machine: wire.Instance, claim: NodeClaim) -> bool:
+    """By name and UID; by name alone where it has no UID's tag."""
+    by_name = tags.has(machine.tags, tags.CLAIM, claim.metadata.name)
+    return tags.holds(machine.tags, claim) or (by_name and not tags.uid_of(machine.tags))
 
 
 def names(claim: NodeClaim, machine: wire.Instance) -> bool:
