@@ -232,7 +232,7 @@ class Endings:
             await self._env.provider.get(provider_id)
         except MachineNotFound:
             return not (await self._env.api.get(NODE, node.metadata.name)).is_ready
-        except CloudUnavailable:
+        except CloudError:
             return False  # not known, which is not gone: drain as usual
         return False
 

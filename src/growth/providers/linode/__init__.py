@@ -19,6 +19,7 @@ May import what `growth.providers` may. From the pure to the thin shell:
     inheriting  what the process before left, which is known before anything is bought
     claiming    how a claim gets its machine: claim or scale
     settling    two machines of one claim: which it keeps
+    leaving     the Nodes of machines that nobody claims: pods leave before the machine goes
     ending      deletion of one node, and of capacity that nobody claims
     direct      the same for instances that are no nodes of LKE
     readiness   what keeps machines of a node class from being made

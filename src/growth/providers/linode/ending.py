@@ -1,7 +1,7 @@
 """The end of machines: one node of its pool, under the key's lock, after a fresh look; and of what nobody claims."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
@@ -11,6 +11,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.naming import Naming, another
 from growth.providers.linode.pools import Members, Pools
 from growth.providers.linode.settling import Settling
@@ -29,6 +30,7 @@ class Ending(Finding):
         buying: Finding,
         naming: Naming,
         *,
+        leaving: Leaving,
         inheriting: Inheriting,
         home: Home,
         clock: Clock,
@@ -36,6 +38,7 @@ class Ending(Finding):
     ) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
+        self._leaving = leaving
         self._inheriting = inheriting
         self._naming = naming
         self._settling = Settling(pools, buying, naming, clock=clock)
@@ -155,23 +158,32 @@ class Ending(Finding):
         if pool is None or pool.id != number or pool.autoscaler.enabled or self._pools.doubts.holds(key, pool):
             return 0
         members = await self._pools.members(pool, key)
-        unclaimed = await self._unclaimed(pool, key, members)
+        stuck, unclaimed = await self._unclaimed(pool, key, members)
         found = sum(self._pools.remembered.is_claimed(each) for each in (*members.open, *members.odd))
         spare = pool.count - members.claimed - found - self._pools.reservations.count(key)
-        removed = 0
-        for node in unclaimed:
-            if removed >= spare or pool is None:
+        standing = await self._leaving.standing() if unclaimed else {}
+        removed = waiting = 0
+        for node in (*stuck, *unclaimed):
+            if removed + waiting >= spare or pool is None:
                 break
-            if await self._pools.remove_node(pool, node, key):
+            machine = node.instance_id or 0
+            if node in unclaimed and machine in standing:
+                waiting += 1
+                self._pools.remembered.leaves(machine)
+                await self._leaving.let_go(machine, standing[machine], node_class=tags.value(pool.tags, tags.NODE_CLASS))
+            elif await self._pools.remove_node(pool, node, key):
                 removed += 1
+                self._leaving.gone(machine)
                 _log.info("removed capacity that nobody claimed", pool=number, node=node.id, key=str(key))
                 pool = await self._pools.fresh(number)
         if pool is not None:
-            removed += await self._lower(pool, key, spare - removed)
+            removed += await self._lower(pool, key, spare - removed - waiting)
         return removed
 
-    async def _unclaimed(self, pool: wire.Pool, key: Key, members: Members) -> list[wire.Node]:
-        """Nodes without a machine for too long, then those whose machines are old enough. Each is looked at just now."""
+    async def _unclaimed(
+        self, pool: wire.Pool, key: Key, members: Members
+    ) -> tuple[Sequence[wire.Node], Sequence[wire.Node]]:
+        """Nodes without a machine for too long, and those whose machines are old enough. Each is looked at just now."""
         numbers = {*members.open, *members.odd}
         looks = {each: await self._pools.instance(each) for node in pool.nodes if (each := node.instance_id) in numbers}
         gone = {number for number, instance in looks.items() if instance is None}
@@ -182,7 +194,7 @@ class Ending(Finding):
         )
         self._pools.lost(pool, gone | nobodys.intersection(members.odd))
         stuck = [node for node in self._pools.stuck_nodes(pool) if not node.instance_id or node.instance_id in gone]
-        return [*stuck, *(node for node in pool.nodes if node.instance_id in nobodys & old)]
+        return stuck, [node for node in pool.nodes if node.instance_id in nobodys & old]
 
     async def _nobodys(self, machines: Mapping[int, wire.Instance], key: Key) -> set[int]:
         """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say.

@@ -58,6 +58,7 @@ class Remembered:
         self._doubted: dict[int, tuple[str, float]] = {}
         self._answers: dict[str, int] = {}
         self._sent: dict[str, float] = {}
+        self._leaving: set[int] = set()
 
     def doubted(self, number: int, claim: str) -> None:
         """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
@@ -80,6 +81,13 @@ class Remembered:
         self._forget()
         return claim in self._sent
 
+    def leaves(self, number: int) -> None:
+        """Nobody claimed it, and its pods are on their way out: until it is gone it is nobody's to claim."""
+        self._leaving.add(number)
+
+    def is_leaving(self, number: int) -> bool:
+        return number in self._leaving
+
     def claimed(self, number: int, claim: str, key: Key) -> None:
         self._claims[number] = (claim, key, self._clock.monotonic())
 
@@ -97,10 +105,12 @@ class Remembered:
     def ended(self, number: int, claim: str = "") -> None:
         """Its deletion was accepted. It stays the claim's until it is gone."""
         self.unclaimed(number)
+        self._leaving.discard(number)
         self._ended[number] = (claim, self._clock.monotonic())
 
     def gone(self, number: int) -> None:
         self.unclaimed(number)
+        self._leaving.discard(number)
         self._ended.pop(number, None)
 
     def is_ended(self, number: int) -> bool:

@@ -155,10 +155,14 @@ class Pools(Holdings):
         taken = [
             each
             for each in numbers
-            if each in claimed or self.remembered.is_claimed(each) or self.remembered.is_anothers(each, claim)
+            if each in claimed or self.remembered.is_claimed(each) or self._is_kept_from(each, claim)
         ]
         free = [each for each in numbers if each not in taken and not self.remembered.is_ended(each)]
         return self._members(pool, claimed=len(taken), free=free, shown=len(pool.nodes))
+
+    def _is_kept_from(self, number: int, claim: str) -> bool:
+        """Whether the claim cannot have the machine, whatever its tags say. `claim` empty: who looks wants none."""
+        return self.remembered.is_anothers(number, claim) or (bool(claim) and self.remembered.is_leaving(number))
 
     def _check(self, pool: wire.Pool, listed: Sequence[wire.Instance]) -> None:
         """That none of its machines has two claims, and no claim two of them."""
@@ -183,7 +187,7 @@ class Pools(Holdings):
             and not self.remembered.is_ended(each.id)
         ]
         remembered = self.remembered.of_key(key)
-        doubted = {each.id for each in inside if self.remembered.is_anothers(each.id, claim)}
+        doubted = {each.id for each in inside if self._is_kept_from(each.id, claim)}
         taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered | doubted
         free = [each.id for each in inside if each.id not in taken]
         odd = [
@@ -193,7 +197,7 @@ class Pools(Holdings):
             and node.instance_id not in taken
             and node.instance_id not in free
             and not self.remembered.is_ended(node.instance_id)
-            and not self.remembered.is_anothers(node.instance_id, claim)
+            and not self._is_kept_from(node.instance_id, claim)
         ]
         shown = max(len(pool.nodes), len(taken) + len(free))
         return self._members(pool, claimed=len(taken), free=free, odd=odd, shown=shown)

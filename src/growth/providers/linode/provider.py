@@ -43,6 +43,7 @@ from growth.providers.linode.failures import Meaning, in_words, meaning
 from growth.providers.linode.finding import PROVISIONING, Order
 from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.listing import Listing
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
@@ -165,7 +166,16 @@ class LinodeProvider:
             clock=clock,
             within_seconds=self._create_seconds,
         )
-        ending = Ending(pools, claiming, naming, inheriting=inheriting, home=home, clock=clock, ttl_seconds=ttl)
+        ending = Ending(
+            pools,
+            claiming,
+            naming,
+            leaving=Leaving(self._api),
+            inheriting=inheriting,
+            home=home,
+            clock=clock,
+            ttl_seconds=ttl,
+        )
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts

@@ -1,0 +1,148 @@
+"""A machine that nobody claims and that joined by itself: its pods leave in order before it goes."""
+
+import asyncio
+
+import pytest
+
+from growth.api import names
+from growth.api.kinds import Json
+from growth.api.nodes import NODE, Node
+from growth.api.pods import POD
+from growth.sim.clouds.linode.objects import Instance
+from growth.sim.scenario.oddities import claim
+from growth.sim.world.world import World
+from tests.conformance.providers.stages import LkeStage, on
+from tests.simulation.test_linode_lost_machines import PERIOD_SECONDS, TTL_SECONDS, collecting, spare
+from tests.simulation.test_linode_pools import CLAIM, TIERS, in_node, made, wanted_of
+from tests.simulation.vendors import in_world
+
+CLASS_LABEL = "karpenter.k8s.linode/linodenodeclass"
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def node_of(machine: Instance) -> Json:
+    return {
+        "metadata": {"name": machine.label},
+        "spec": {"providerID": f"linode://{machine.id}"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+async def joined(stage: LkeStage, machine: Instance) -> Node:
+    await stage.admin.create(NODE, node_of(machine))
+    return await stage.admin.get(NODE, machine.label)
+
+
+async def drained(stage: LkeStage, machine: Instance) -> None:
+    """As `termination` does, once its pods are gone."""
+    await stage.admin.patch(NODE, machine.label, {"metadata": {"finalizers": None}})
+
+
+def test_its_node_goes_first_and_is_drained(tier: str) -> None:
+    """It has the finalizer and the label of Nodes that Growth drains; the machine stays for as long as the Node does."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        machine = in_node(stage, pool, 1)
+        await joined(stage, machine)
+        assert await collecting(provider, 2 * TTL_SECONDS) == 0
+        node = await stage.admin.get(NODE, machine.label)
+        assert node.metadata.deletion_timestamp is not None
+        assert names.TERMINATION_FINALIZER in node.metadata.finalizers
+        assert node.metadata.labels[CLASS_LABEL] == "default"
+        assert pool.count == 2
+        await drained(stage, machine)
+        assert await collecting(provider, 2 * PERIOD_SECONDS) == 1
+        assert pool.count == 1
+        assert await stage.held() == ["uid-of-stays"]
+
+    on(tier, body)
+
+
+def test_nobody_claims_it_meanwhile(tier: str) -> None:
+    """The pool grows for who waits."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        machine = in_node(stage, pool, 1)
+        await joined(stage, machine)
+        await collecting(provider, TTL_SECONDS)
+        other = await made(provider, wanted_of(stage, "other"))
+        assert other.provider_id != f"linode://{machine.id}"
+        await drained(stage, machine)
+        assert await collecting(provider, 2 * PERIOD_SECONDS) == 1
+        assert pool.count == 2
+        assert await stage.held() == ["uid-of-other", "uid-of-stays"]
+
+    on(tier, body)
+
+
+def test_a_node_that_comes_again_does_not_hold_it(tier: str) -> None:
+    """A kubelet that registers anew would keep its machine for ever."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        machine = in_node(stage, pool, 1)
+        await joined(stage, machine)
+        await collecting(provider, TTL_SECONDS)
+        await drained(stage, machine)
+        await joined(stage, machine)
+        assert await collecting(provider, 2 * PERIOD_SECONDS) == 1
+        assert pool.count == 1
+
+    on(tier, body)
+
+
+def test_no_more_nodes_are_drained_than_go(tier: str) -> None:
+    """A purchase counts on one of two: which is its own is not known yet, and one stays as it is."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        stage.fake.account.scale(pool, 3)
+        await asyncio.sleep(TTL_SECONDS + 70)
+        stage.fake.advance()
+        machines = [in_node(stage, pool, index) for index in (1, 2)]
+        for machine in machines:
+            await joined(stage, machine)
+        held = (await provider.parts()).held
+        held.reservations.take(held.key_of(next(iter(await held.pools.since(stage.clock.monotonic())))), "uid")
+        await collecting(provider, 4 * PERIOD_SECONDS)
+        nodes = [await stage.admin.get(NODE, machine.label) for machine in machines]
+        assert [node.metadata.deletion_timestamp is None for node in nodes].count(True) == 1
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", ["standard", "enterprise"])
+def test_its_pods_are_evicted(tier: str) -> None:
+    """In a whole world: they are gone before their machine is."""
+
+    async def body(world: World) -> None:
+        half = world.linode
+        assert half is not None
+        account = half.fake.account
+        await asyncio.sleep(120)
+        (ours,) = account.pools.values()
+        account.scale(ours, 2)
+        await asyncio.sleep(120)
+        (machine,) = [each for each in half.fake.machines() if not any(CLAIM in tag for tag in each.tags)]
+        await world.admin.create(NODE, node_of(machine))
+        pod = {"nodeName": machine.label, "containers": [{"name": "main", "image": "none"}]}
+        meta = {"name": "web", "namespace": "default"}
+        await world.admin.create(POD, {"metadata": meta, "spec": pod}, namespace="default")
+        left = 1
+        while machine in half.fake.machines():
+            left = len((await world.admin.list(POD)).items)
+            await asyncio.sleep(1)
+        assert left == 0
+        assert len(half.fake.machines()) == 1
+
+    in_world("linode", body, claim("alone"), linodeCluster=tier)
