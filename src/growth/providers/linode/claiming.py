@@ -25,7 +25,7 @@ from growth.providers.linode import making, tags, wire
 from growth.providers.linode.booking import Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
-from growth.providers.linode.finding import PROVISIONING, Finding, Order
+from growth.providers.linode.finding import PROVISIONING, Finding, Order, Undelivered
 from growth.providers.linode.holdings import DOUBT_SECONDS, REMEMBERED_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.naming import Naming
@@ -92,6 +92,9 @@ class Claiming(Finding):
             self._pools.remembered.unclaimed(own.id)
         return own, other
 
+    def avoids(self, type_: str) -> bool:
+        return self._pools.is_undelivered(type_)
+
     # -- claim or scale -------------------------------------------------------------------------------------------
 
     async def buy(self, order: Order) -> wire.Instance:
@@ -126,9 +129,16 @@ class Claiming(Finding):
             raise self._late(order) from None
 
     def _late(self, order: Order) -> CreateError:
-        return CreateError(
-            f"no machine for claim {order.name} after {self._within:.0f} s: the node of pool {order.key} is on its way",
-            reason=PROVISIONING,
+        return CreateError(self._words(order), reason=PROVISIONING)
+
+    def _words(self, order: Order) -> str:
+        if self.avoids(order.key.type):
+            return (
+                f"no machine for claim {order.name}: LKE took a count for pool {order.key} and has not come up with the node;"
+                " another type that the claim allows is tried first, and this one is asked for again where there is none"
+            )
+        return (
+            f"no machine for claim {order.name} after {self._within:.0f} s: the node of pool {order.key} is on its way"
         )
 
     async def _pass(self, order: Order, *, since: float) -> wire.Instance | None:
@@ -156,6 +166,7 @@ class Claiming(Finding):
             return own
         if pool is None or members is None:
             if not self._pools.doubts.holds(key, None):
+                self._check_delivered(order)
                 await self._make_pool(order)
             return None
         surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
@@ -163,8 +174,14 @@ class Claiming(Finding):
             reservations.take(key, order.uid)
             told = self._home.enterprise and pool.id not in self._pools.unchanged
             return await self._first_open(making.as_made(order, pool, enterprise=told), members.open)
+        self._check_delivered(order)
         await self._scale(order, pool)
         return None
+
+    def _check_delivered(self, order: Order) -> None:
+        """`Undelivered` where a node of another type is more likely to come."""
+        if not order.last and self.avoids(order.key.type):
+            raise Undelivered(self._words(order), reason=PROVISIONING)
 
     async def _members(self, order: Order, pool: wire.Pool) -> Members | None:
         """None where the pool must be left as it is for a while."""

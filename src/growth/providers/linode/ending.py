@@ -170,7 +170,9 @@ class Ending(Finding):
             if node in unclaimed and machine in standing:
                 waiting += 1
                 self._pools.remembered.leaves(machine)
-                await self._leaving.let_go(machine, standing[machine], node_class=tags.value(pool.tags, tags.NODE_CLASS))
+                await self._leaving.let_go(
+                    machine, standing[machine], node_class=tags.value(pool.tags, tags.NODE_CLASS)
+                )
             elif await self._pools.remove_node(pool, node, key):
                 removed += 1
                 self._leaving.gone(machine)

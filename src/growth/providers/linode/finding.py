@@ -15,17 +15,22 @@ from growth.providers.linode.tags import Key
 PROVISIONING: Final = "NodePoolProvisioning"
 
 
+class Undelivered(CreateError):
+    """LKE accepted a count and has not come up with the nodes for long: a machine of another type is asked for instead."""
+
+
 class Anothers(InvariantViolation):
     """A claim names a machine that has the tags of another."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is bought for a claim."""
+    """What is bought for a claim. `last`: another type cannot be had instead."""
 
     claim: NodeClaim
     node_class: LinodeNodeClass
     key: Key
+    last: bool = True
 
     @property
     def uid(self) -> str:
@@ -66,6 +71,10 @@ class Finding:
         if any(tags.holds(each.tags, claim) for each in found):
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
         return None
+
+    def avoids(self, type_: str) -> bool:  # noqa: ARG002 - a vendor that refuses at once need not be waited for
+        """Whether a type that was asked for did not come lately: others are tried first."""
+        return False
 
     async def _tagged(self, claim: NodeClaim, since: float | None = None) -> list[wire.Instance]:
         """What a list shows under the claim's name, and what this process wrote for it, each as it is now."""

@@ -28,6 +28,8 @@ _log = logger("linode")
 
 # Unclaimed capacity is let stand for so long.
 ORPHAN_SECONDS: Final = 300.0
+# A type of which a node has been missing for too long comes after others for so long: each try costs a claim that time again.
+UNDELIVERED_SECONDS: Final = 900.0
 # How old a list of instances may be in which members are looked for: each is looked at again before it is claimed.
 MEMBERS_SECONDS: Final = 1.0
 
@@ -62,6 +64,8 @@ class Pools(Holdings):
         self._known: dict[Key, int] = {}
         # By pool: instances of its nodes that nobody can claim, as they were looked at last.
         self._lost: dict[int, frozenset[int]] = {}
+        # By type: until when (monotonic) others come before it.
+        self._undelivered: dict[str, float] = {}
         # Pools that do not become what was asked for: their machines are as good as they get.
         self.unchanged: set[int] = set()
 
@@ -206,6 +210,8 @@ class Pools(Holdings):
         self, pool: wire.Pool, *, claimed: int, free: Sequence[int], odd: Sequence[int] = (), shown: int
     ) -> Members:
         overdue = len(self.stuck_nodes(pool)) + self.excess(pool, shown=shown)
+        if overdue:
+            self._undelivered[pool.type] = self._clock.monotonic() + UNDELIVERED_SECONDS
         return Members(claimed=claimed, open=tuple(free), odd=tuple(odd), shown=shown, overdue=overdue)
 
     def lost(self, pool: wire.Pool, numbers: Collection[int]) -> None:
@@ -226,6 +232,10 @@ class Pools(Holdings):
         missing = pool.count - shown
         late = sum(each >= self._ttl for each in self._overdue.seen((pool.id, ""), missing))
         return self._asked.lost(pool.id, missing=missing, late=late)
+
+    def is_undelivered(self, type_: str) -> bool:
+        """Whether LKE took a count for that type lately and did not come up with the node."""
+        return self._undelivered.get(type_, 0.0) > self._clock.monotonic()
 
     # -- changes --------------------------------------------------------------------------------------------------
 

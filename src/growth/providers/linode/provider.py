@@ -40,7 +40,7 @@ from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
 from growth.providers.linode.failures import Meaning, in_words, meaning
-from growth.providers.linode.finding import PROVISIONING, Order
+from growth.providers.linode.finding import PROVISIONING, Order, Undelivered
 from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
@@ -255,13 +255,17 @@ class LinodeProvider:
     async def _buy(
         self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
     ) -> wire.Instance:
-        options = self._options(claim, sold)
-        full: Refused | None = None
+        options = self._options(claim, sold, buying)
+        full: Refused | Undelivered | None = None
         for option in options:
             self._types[claim.metadata.uid] = option.type.name
-            order = Order(claim=claim, node_class=node_class, key=tags.key_of(claim, option.type.name))
+            key, last = tags.key_of(claim, option.type.name), option is options[-1]
             try:
-                return await buying.buy(order)
+                return await buying.buy(Order(claim=claim, node_class=node_class, key=key, last=last))
+            except Undelivered as error:
+                _log.info("LKE does not come up with a node", offering=str(option), NodeClaim=claim.metadata.name)
+                full = error  # of another type one may come
+                self._types.pop(claim.metadata.uid, None)
             except Refused as error:
                 match await self._blamed(error, option):
                     case Meaning.CAPACITY:
@@ -288,8 +292,9 @@ class LinodeProvider:
         _log.warning("a purchase was refused in words that nobody knows", offering=str(option), error=in_words(error))
         return Meaning.CAPACITY if lacks else Meaning.CONFIG
 
-    def _options(self, claim: NodeClaim, sold: Catalogue) -> Sequence[Choice]:
-        """Cheapest first; what a purchase began with comes before all, so that a retry waits for the same node.
+    def _options(self, claim: NodeClaim, sold: Catalogue, buying: Claiming | Direct) -> Sequence[Choice]:
+        """Cheapest first, but types of which no node came lately last; what a purchase began with comes before all, so that a
+        retry waits for the same node.
 
         Also where others were refused that type, or it is sold out by now: the node may be on its way.
         """
@@ -297,7 +302,7 @@ class LinodeProvider:
         allowed, now = of_claim(claim, sold), to_be_had(claim, sold, self._shortages)
         return [
             *(each for each in allowed if each.type.name == begun),
-            *(each for each in now if each.type.name != begun),
+            *sorted((each for each in now if each.type.name != begun), key=lambda each: buying.avoids(each.type.name)),
         ]
 
     # Ending.
