@@ -56,6 +56,15 @@ ODD: Final[Mapping[str, Sequence[PoolView | NodeView | Sequence[Pod]]]] = {
         pool("default", kind("h", 4_000_000, "4Ei", price=1e3, pods=100_000)),
         pods(99, memory="1Ei"),
     ],
+    "more of a device than is sold anywhere": [
+        pool("default", SMALL),
+        node("n", room={"example.com/token": "9223372036854775807"}),
+        [pod("much", extended={"example.com/token": "4E"}), pod("little", extended={"example.com/token": "1"})],
+    ],
+    "more of a device than anybody asks for": [
+        pool("default", kind("d", 4, price=0.2, extended={"example.com/token": (1 << 63) - 1}), SMALL),
+        pods(9, extended={"example.com/token": "1"}),
+    ],
     "a type without any room": [pool("default", BARE, SMALL), pods(20)],
     "many types": [pool("default", *MANY), pods(30), pods(30, "thin", cpu="3300m", memory="500Mi")],
     "only spot": [pool("default", kind("s", 4, offerings=[offering("a", 0.1, "spot")])), pods(40)],

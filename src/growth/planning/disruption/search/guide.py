@@ -6,12 +6,16 @@ what they hold. The program is a guide for the order of the search and proves no
 """
 
 import dataclasses
+from typing import Final
 
 import highspy
 import numpy as np
 
 from growth.planning.bound import solver
 from growth.planning.market import Floats
+
+# HiGHS refuses a row with a coefficient of 10¹⁵. Nodes may say that they have any amount of anything.
+MOST_PARTS: Final = 1e15 - 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +38,8 @@ def guide(rooms: Floats, prices: Floats, load: Floats, *, sold_rooms: Floats, so
         return Guide(worth)
     every, costs = np.concatenate([rooms, sold_rooms])[:, asked], np.concatenate([prices, sold_prices])
     # In parts of the whole load and of the dearest machine, so that bytes, millicores and money are of a size.
-    parts, money = np.maximum(every / load[asked], 0.0), max(1.0, float(costs.max(initial=1.0)))
+    parts = np.clip(every / load[asked], 0.0, MOST_PARTS)
+    money = max(1.0, float(costs.max(initial=1.0)))
     upper = np.concatenate([np.ones(len(rooms)), np.full(len(sold_rooms), highspy.kHighsInf)])
     program = solver()
     number = len(costs)
@@ -44,8 +49,9 @@ def guide(rooms: Floats, prices: Floats, load: Floats, *, sold_rooms: Floats, so
     for resource in range(len(asked)):
         program.addRow(1.0, highspy.kHighsInf, number, columns, np.ascontiguousarray(parts[:, resource]))
     program.run()
-    if program.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-        duals = np.maximum(np.array(program.getSolution().row_dual), 0.0)
+    duals = np.maximum(np.array(program.getSolution().row_dual, dtype=np.float64), 0.0)
+    # A row that the solver did not take leaves it with the answer to another question.
+    if program.getModelStatus() == highspy.HighsModelStatus.kOptimal and len(duals) == len(asked):
         worth[asked] = duals * money / load[asked]
     if not worth.any():
         # Nothing is for sale that holds everything: each resource is worth the same share of what machines cost.
