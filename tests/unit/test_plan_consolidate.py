@@ -110,6 +110,25 @@ def test_drift_shows_what_replaces_it_even_where_that_saves_nothing(asked: Asked
     assert [each["instanceType"] for each in move["replacements"]] == [LARGE]
 
 
+@pytest.mark.parametrize(
+    ("reason", "counts"),
+    [
+        (names.NODE_POOL_DRIFTED, False),
+        (names.REQUIREMENTS_DRIFTED, False),
+        (names.INSTANCE_TYPE_NOT_FOUND, True),
+        ("ImageDrifted", True),
+    ],
+)
+def test_of_drift_that_the_objects_can_tell_a_condition_is_no_proof(asked: Asked, *, reason: str, counts: bool) -> None:
+    """It may be older than the pool beside it. What only the cloud knows of its machines is believed."""
+    of = pool(disruption={"consolidateAfter": "Never"})
+    claim, node = old("a", of=of)
+    told = claim["status"]["conditions"]
+    told.append({**told[0], "type": names.DRIFTED, "reason": reason})
+    found = asked.json(of, claim, node, pods(15, on="a"))
+    assert [move["reason"] for move in found["disruptions"]] == (["Drifted"] if counts else [])
+
+
 def test_nodes_without_a_known_price_are_listed_and_never_moved(asked: Asked) -> None:
     """Not even when they are empty: nobody could say what that saves."""
     found = asked.json(pool(), old("empty", "no-such-type"), old("used", "no-such-type"), pods(1, on="used"))

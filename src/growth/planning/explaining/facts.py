@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import since
+from growth.api.conditions import find, since
 from growth.api.karpenter import NodeClaim
 from growth.cluster.assemble import Objects, Picture
 from growth.cluster.machines import doubt
@@ -58,7 +58,7 @@ def facts_of(
         drift: str | None = None  # as the condition says, which may know what only the cloud does
         if pool is not None:
             types = by_name(market.types_for(pool.spec.template.spec.node_class_ref))
-            drift = drifted(claim, pool, types, picture.now) or None
+            drift = drifted(claim, pool, types, picture.now) or ("" if _outdated(claim) else None)
         facts[name] = Facts(
             quiet_seconds=quiet_seconds(claim, pods.get(name, ()), picture.now),
             nominated=name in nominated,
@@ -67,6 +67,12 @@ def facts_of(
             drifted=drift,
         )
     return facts
+
+
+def _outdated(claim: NodeClaim) -> bool:
+    """Whether its condition says of the pool what the objects, which are newer, do not say."""
+    told = find(claim.status.conditions, names.DRIFTED)
+    return told is not None and told.reason in {names.NODE_POOL_DRIFTED, names.REQUIREMENTS_DRIFTED}
 
 
 def last_event(claim: NodeClaim, pods: Sequence[CachedPod]) -> dt.datetime | None:
