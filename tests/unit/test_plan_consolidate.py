@@ -8,6 +8,7 @@ import pytest
 
 from growth.api import names
 from growth.api.kinds import Json
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.cli.entry import run
 from growth.controllers.settings import ControllerSettings
 from growth.planning.disruption.search import SearchOptions
@@ -240,6 +241,60 @@ def test_without_the_option_files_are_planned_as_ever(asked: Asked) -> None:
     """Only a cluster is looked at for what could go without being asked."""
     assert "To disrupt" not in asked.text(pool(), old("a"), arguments=())
     assert "No node would be disrupted now." in asked.text(pool(disruption={"consolidateAfter": "Never"}), old("a"))
+
+
+# --- whose machines they are
+
+EC2: Json = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+
+def of_others(name: str = "others", **spec: Any) -> Json:
+    return pool(name, template={"nodeClassRef": EC2}, **spec)
+
+
+def theirs(name: str, of: str = "others") -> list[Json]:
+    return old(name, of=of, nodeClassRef=EC2)
+
+
+def test_machines_of_another_provider_are_left_alone(asked: Asked) -> None:
+    """As `growth run` leaves them, whatever they hold: neither removed nor replaced nor too many."""
+    few = of_others(limits={"nodes": "1"})
+    found = asked.json(pool(), old("a"), few, theirs("empty"), theirs("used"), pods(1, on="used"))
+    assert [move["nodes"] for move in found["disruptions"]] == [["a"]]
+    assert kept(found) == {"empty": "Unmanaged", "used": "Unmanaged"}
+    told = {each["node"]: each["message"] for each in found["kept"]}
+    assert told["used"] == "its node class is a EC2NodeClass of karpenter.k8s.aws, which another provider serves"
+    assert [move["nodes"] for move in found["reachable"]["moves"]] == [["a"]]
+
+
+def test_nothing_is_bought_in_a_pool_of_another_provider(
+    asked: Asked, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    """For pods that wait and for pods that move alike, whatever weight it has; and it is told."""
+    objects = flat(pool(), of_others(weight=100), old("a"), pods(15, on="a"), manifests.pod("pending", cpu=3))
+    assert [each["nodePool"] for each in asked.json(*objects)["nodeClaims"]] == ["default"]
+    (move,) = asked.json(pool(types=(LARGE,)), of_others(weight=100), old("a"), pods(1, on="a"))["kept"]
+    assert move["reason"] == "InUse"
+    assert run(["plan", "-f", written(tmp_path, *objects)]) == 0
+    assert "NodePool others is left alone: its node class is a EC2NodeClass" in capsys.readouterr().err
+
+
+def test_a_cluster_of_another_provider_alone_is_planned_as_if_it_were_ours(asked: Asked) -> None:
+    """A dump of Karpenter on a cloud that we do not know is looked at with the list that is given."""
+    found = asked.json(of_others(), theirs("a"), pods(1, on="a"), manifests.pod("pending", cpu=15))
+    assert [each["nodePool"] for each in found["nodeClaims"]] == ["others"]
+    assert [move["nodes"] for move in found["disruptions"]] == [["a"]]
+
+
+def test_with_a_chosen_provider_the_pools_of_its_cloud_count(asked: Asked) -> None:
+    """Where pools mean several; where none means the chosen one, all do."""
+    hetzner = {"group": HETZNER_NODE_CLASS.group, "kind": HETZNER_NODE_CLASS.kind, "name": "default"}
+    other = pool("other", template={"nodeClassRef": hetzner}, weight=100)
+    pending = manifests.pod("pending", cpu=1)
+    found = asked.json(pool(), other, pending, arguments=("--provider", "kwok"))
+    assert [each["nodePool"] for each in found["nodeClaims"]] == ["default"]
+    found = asked.json(other, pending, arguments=("--provider", "kwok"))
+    assert [each["nodePool"] for each in found["nodeClaims"]] == ["other"]
 
 
 # --- as `growth run` decides

@@ -7,16 +7,15 @@ from typing import Final
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodePool
+from growth.api.linodeclasses import LINODE_NODE_CLASS
+from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.cli.errors import UsageError
 from growth.cluster.assemble import Objects
 from growth.providers.catalogues import builtin, currency_of, hetzner, kwok, linode
 from growth.providers.catalogues.file import CatalogueError, load
 
-_CLASS_KINDS: Final = {
-    "HetznerNodeClass": hetzner.CLOUD,
-    "LinodeNodeClass": linode.CLOUD,
-    "KWOKNodeClass": kwok.CLOUD,
-}
+_CLASSES: Final = {HETZNER_NODE_CLASS: hetzner.CLOUD, LINODE_NODE_CLASS: linode.CLOUD, KWOK_NODE_CLASS: kwok.CLOUD}
+_CLASS_KINDS: Final = {kind.kind: cloud for kind, cloud in _CLASSES.items()}
 # The clouds whose machines KWOK can play, its own first.
 _PLAYED: Final = (kwok.CLOUD, hetzner.CLOUD, linode.CLOUD)
 _PROVISIONERS: Final = {hetzner.CLOUD: "csi.hetzner.cloud", linode.CLOUD: "linodebs.csi.linode.com"}
@@ -58,6 +57,21 @@ def cloud_seen(pools: Iterable[NodePool], growth_pools: Iterable[GrowthPool], ty
         return said
     known = {cloud: seen & {kind.name.lower() for kind in builtin(cloud, dedicated=True).types} for cloud in _PLAYED}
     return max(_PLAYED, key=lambda cloud: len(known[cloud]))
+
+
+def served_by(cloud: str, objects: Objects) -> frozenset[tuple[str, str]]:
+    """The (group, kind) of node classes that a plan with the cloud's catalogue is about, as `growth run` serves its own only.
+
+    A catalogue may be tried on another cloud's pools: where none is of its own kind, all kinds that we know count. Where none
+    is of any of them, the cluster is Karpenter's on a cloud that we do not know, and planned as if it were ours: none.
+    """
+    uses = [pool.spec.template.spec.node_class_ref for pool in objects.pools]
+    uses += [each.spec.node_class_ref for each in objects.growth_pools if each.spec.node_class_ref is not None]
+    known = {(kind.group, kind.kind): own for kind, own in _CLASSES.items()}
+    clouds = {known[each.group, each.kind] for each in uses if (each.group, each.kind) in known}
+    if cloud in clouds:
+        return frozenset(kind for kind, own in known.items() if own == cloud)
+    return frozenset(known) if clouds or objects.growth_pools else frozenset()
 
 
 def _cloud_by_types(pool: GrowthPool) -> str | None:

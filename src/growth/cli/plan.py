@@ -154,6 +154,8 @@ def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOpti
         note(told)
     for problem in scene.overlay_problems:
         note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
+    for ref, why in scene.foreign_pools.items():
+        note(f"NodePool {ref} is left alone: {why}")
     if sys.stderr.isatty():
         note(f"planning {len(scene.demands):,} pods …")
     capped = billed_hours(catalogue.cloud)

@@ -2,6 +2,7 @@
 
 from growth.api.instance_types import Catalogue
 from growth.api.pools import PoolRef
+from growth.cli.catalogue import served_by
 from growth.cli.manifests.collection import Collected
 from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.explaining.scene import Scene
@@ -24,6 +25,7 @@ def scene_of(
         overlays=collected.overlays,
         disruption_budgets=collected.disruption_budgets,
         buffered=collected.buffered,
+        served=served_by(catalogue.cloud, collected.objects),
         planning=planning,
         deciding=deciding,
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue
-from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool
 from growth.api.meta import ObjectMeta
 from growth.api.nodes import Node
 from growth.api.overlays import NodeOverlay
@@ -43,7 +43,9 @@ from growth.units import TimestampError, parse_time
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What is known of a cluster at `now`. `buffered` are the pods that CapacityBuffers stand for."""
+    """What is known of a cluster at `now`. `buffered` are the pods that CapacityBuffers stand for. `served` are the (group,
+    kind) of node classes that the cloud makes machines of, and other kinds are left alone; where there are none, all count.
+    """
 
     objects: Objects
     catalogue: Catalogue
@@ -51,6 +53,7 @@ class Scene:
     overlays: tuple[NodeOverlay, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     buffered: tuple[Demand, ...] = ()
+    served: frozenset[tuple[str, str]] = frozenset()
     planning: Options = Options()  # noqa: RUF009 - frozen
     deciding: Deciding = Deciding()  # noqa: RUF009 - frozen
 
@@ -66,7 +69,8 @@ class Scene:
 
     @functools.cached_property
     def _laid(self) -> tuple[Snapshot, tuple[OverlayProblem, ...]]:
-        return overlaid(self.assembled.snapshot, self.overlays)
+        snapshot, problems = overlaid(self.assembled.snapshot, self.overlays)
+        return self._without_foreign(snapshot), problems
 
     @property
     def snapshot(self) -> Snapshot:
@@ -104,13 +108,49 @@ class Scene:
 
     def _situated(self, going: Set[str]) -> Situation:
         facts = facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on)
-        return situated(
+        found = situated(
             self.picture,
-            facts={name: dataclasses.replace(each, acting=name in going) for name, each in facts.items()},
+            facts={
+                name: dataclasses.replace(
+                    each, acting=name in going, foreign=self._whose(self.picture.counted[name].machine)
+                )
+                for name, each in facts.items()
+            },
             pods=self.pods_on,
             disruption_budgets=self.disruption_budgets,
             buffered=self.buffered,
         )
+        return dataclasses.replace(found, snapshot=self._without_foreign(found.snapshot))
+
+    @functools.cached_property
+    def foreign_pools(self) -> Mapping[PoolRef, str]:
+        """The pools that are left alone because another provider serves them, and how that is known."""
+        uses = {
+            PoolRef.karpenter(each.metadata.name): each.spec.template.spec.node_class_ref for each in self.objects.pools
+        }
+        named = {PoolRef.growth(each.metadata.name): each.spec.node_class_ref for each in self.objects.growth_pools}
+        found = {ref: self._foreign(each) for ref, each in (uses | named).items()}
+        return {ref: told for ref, told in found.items() if told}
+
+    def _without_foreign(self, snapshot: Snapshot) -> Snapshot:
+        """With pools of others as such where nothing can be bought; their nodes have the room that they have."""
+        told = self.foreign_pools
+        if not told:
+            return snapshot
+        pools = (
+            dataclasses.replace(view, problem=told[view.ref]) if view.ref in told and not view.problem else view
+            for view in snapshot.pools
+        )
+        return dataclasses.replace(snapshot, pools=tuple(pools))
+
+    def _whose(self, machine: Machine) -> str:
+        return self._foreign(machine.claim.spec.node_class_ref) if machine.claim is not None else ""
+
+    def _foreign(self, uses: NodeClassReference | None) -> str:
+        """Whose the machines of the class are, where they are not ours; without a class they are."""
+        if uses is None or not uses.kind or not self.served or (uses.group, uses.kind) in self.served:
+            return ""
+        return f"its node class is a {uses.kind} of {uses.group or 'the core group'}, which another provider serves"
 
     @functools.cached_property
     def decided(self) -> Decided:
@@ -132,7 +172,7 @@ class Scene:
             machine = counted.machine
             if machine.node is None or machine.claim is None or machine.pool is None or not machine.initialized:
                 continue
-            if machine.pool.group != names.GROWTH:
+            if machine.pool.group != names.GROWTH or self._whose(machine):
                 continue
             annotations = machine.node.metadata.annotations
             due = annotations.get(names.SCALE_DOWN_AT_ANNOTATION, "")
@@ -185,6 +225,8 @@ class Scene:
         """
         bound = most(pool)
         if bound is None or pool.metadata.deletion_timestamp is not None or _paused(pool.metadata):
+            return ()
+        if PoolRef.karpenter(pool.metadata.name) in self.foreign_pools:
             return ()
         own = {
             each.machine.claim.metadata.name: each.machine
