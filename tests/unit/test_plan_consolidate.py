@@ -70,7 +70,7 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
         "complete",
         "reachable",
     ]
-    assert list(found["reachable"]) == ["today", "toBuy", "hourly", "moves", "complete"]
+    assert list(found["reachable"]) == ["today", "toBuy", "hourly", "moves", "unschedulable", "complete"]
     assert (found["complete"], found["reachable"]["complete"]) == (True, True)
     assert found["disruptions"] == [
         {
@@ -371,6 +371,82 @@ def test_what_is_decided_besides_leaves_those_pods_their_places(asked: Asked) ->
     found = asked.json(*tight)
     assert [(move["reason"], move["nodes"]) for move in found["disruptions"]] == [("Overprovisioned", ["a"])]
     assert set(kept(found)) == {"b", "c"}
+
+
+def sums(found: Any) -> None:
+    """What is paid today, what must be bought and what is saved make what is reached."""
+    reach = found["reachable"]
+    saved = sum(each["savings"] or 0 for each in reach["moves"])
+    assert reach["hourly"] == pytest.approx(reach["today"] + reach["toBuy"] - saved)
+
+
+def test_what_is_bought_for_pods_of_what_is_too_many_is_no_saving(asked: Asked) -> None:
+    """They wait as new pods do, and another pool buys for them."""
+    nodes = flat(*(each for at in ("a1", "a2") for each in (old(at), pods(15, on=at))))
+    found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), nodes)
+    (move,) = found["disruptions"]
+    assert (move["reason"], move["nodes"], move["evictions"]) == ("Overprovisioned", ["a1"], 15)
+    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE]}]
+    assert move["savings"] == pytest.approx(0.0)
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == []
+    sums(found)
+
+
+def test_pods_of_what_is_too_many_share_with_those_that_wait(asked: Asked) -> None:
+    """What is bought for these in any case is bought once."""
+    nodes = flat(old("a", SMALL), pods(1, on="a"), old("b"), pods(15, on="b"))
+    pending = manifests.pod("pending", cpu=14)
+    found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), nodes, pending)
+    assert [each["instanceType"] for each in found["nodeClaims"]] == [LARGE]
+    (move,) = found["disruptions"]
+    assert (move["nodes"], move["replacements"], move["savings"]) == (["a"], [], pytest.approx(PRICE[SMALL]))
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    sums(found)
+
+
+def test_pods_of_what_is_too_many_without_a_place_are_named(asked: Asked) -> None:
+    """In the JSON and in the table: what is saved is saved at their expense."""
+    objects = flat(pool(limits={"nodes": "1"}), *(each for at in "ab" for each in (old(at), pods(15, on=at))))
+    found = asked.json(*objects)
+    assert sorted(found["reachable"]["unschedulable"]) == sorted(f"default/a-{at}" for at in range(15))
+    assert "15 pods would have no place then: default/a-0, default/a-1" in asked.text(*objects)
+    sums(found)
+
+
+def test_a_machine_without_a_known_price_costs_what_is_bought_for_its_pods(asked: Asked) -> None:
+    """Nobody knows what its end saves; what comes is paid for."""
+    nodes = flat(old("a", "no-such-type"), pods(1, on="a", cpu=2), old("b"), pods(15, on="b"))
+    found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), nodes)
+    (move,) = found["disruptions"]
+    assert (move["nodes"], move["savings"], len(move["replacements"])) == (["a"], None, 1)
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    sums(found)
+
+
+def test_a_pod_that_only_the_end_of_its_nodes_grace_makes_leave_costs_what_it_will_need(asked: Asked) -> None:
+    """Nothing is bought in advance for it, and it does not vanish."""
+    before = pool()
+    after = pool()
+    after["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    held = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "default"}}
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "a"}}}
+    nodes = flat(old("a", of=before, terminationGracePeriod="1h"), pods(1, on="a"))
+    found = asked.json(after, nodes, {**held, "spec": spec})
+    (move,) = found["reachable"]["moves"]
+    assert (move["reason"], move["replacements"], move["savings"]) == ("Drifted", [], pytest.approx(PRICE[LARGE]))
+    assert found["reachable"]["toBuy"] == pytest.approx(PRICE[SMALL])
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[SMALL])
+    sums(found)
+
+
+def test_pods_that_cost_nothing_to_lose_need_a_place_all_the_same(asked: Asked) -> None:
+    """Their node is as good as empty; they are made again."""
+    free = pods(1, on="a", annotations={names.POD_DELETION_COST_ANNOTATION: "-2147483648"})
+    found = asked.json(pool(), old("a"), free)
+    assert [move["reason"] for move in found["reachable"]["moves"]] == ["Empty"]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[SMALL])
+    sums(found)
 
 
 # --- room that is kept

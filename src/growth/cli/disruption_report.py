@@ -36,6 +36,7 @@ class Disruptions:
                 "toBuy": self.reach.to_buy / NANO,
                 "hourly": self.reach.reachable / NANO,
                 "moves": [_move(move) for move in self.reach.moves],
+                "unschedulable": list(self.reach.unplaced),
                 "complete": self.reach.complete,
             },
         }
@@ -72,6 +73,8 @@ class Disruptions:
                 else f": {self._month(abs(move.savings))} {'less' if move.savings >= 0 else 'more'}"
             )
             yield f"  {at}. {what} ({move.reason}{pods}){saves}"
+        if reach.unplaced:
+            yield f"{_count(len(reach.unplaced), 'pod')} would have no place then: {_some(reach.unplaced)}."
 
     def _month(self, nano: int) -> str:
         hourly = Money(nano, self.currency)

@@ -5,14 +5,21 @@ holds. What is reached is one decision of the search, not a bound: `Plan.lower_b
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import msgspec
 
 from growth.api import names
 from growth.api.karpenter import Budget, NodePool
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Demand
+from growth.cluster.wanting import key_of, movable
+from growth.planning import occupants
+from growth.planning.disruption.consequences import after, closed
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Move, OwnedNode, Situation
 from growth.planning.explaining.scene import Scene
+from growth.planning.solve import solve
 
 # For nodes as quiet as any rule could want it.
 _QUIET_SECONDS = 10.0**9
@@ -22,7 +29,9 @@ _QUIET_SECONDS = 10.0**9
 class Reachable:
     """Money in billionths an hour. `today` is what the nodes cost whose price is known; `unpriced` are the others.
 
-    `to_buy` is what pods that wait will cost in any case; `reachable` is the cost after that and after the moves.
+    `to_buy` is what pods that wait will cost in any case, and those that wait when their node's grace is over or that cost
+    nothing to lose: no move buys for them in advance. `reachable` is the cost after that and after the moves. `unplaced` are
+    pods of nodes that go for which there is no place.
     """
 
     today: int
@@ -30,6 +39,7 @@ class Reachable:
     reachable: int
     moves: tuple[Move, ...]
     unpriced: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
     complete: bool = True
 
 
@@ -39,16 +49,46 @@ def reachable(scene: Scene) -> Reachable:
     today = sum(node.price or 0 for node in nodes)
     situation = _unpaced(scene.relieved)
     decided = decide(situation, scene.deciding)
-    moves = (*_of_growth(scene), *scene.overprovisioned, *decided.moves)
-    saved = sum(move.savings or 0 for move in moves)
+    moves = (*_of_growth(scene), *scene.lowering.moves, *decided.moves)
+    later, homeless = _afterwards(scene, situation, decided.moves)
+    # What is bought for nodes that nobody knows the price of is in no saving.
+    unweighed = [each for move in moves if move.savings is None for each in move.replacements]
+    to_buy = scene.plan.hourly + later + sum(each.planned.price for each in unweighed)
     return Reachable(
         today=today,
-        to_buy=scene.plan.hourly,
-        reachable=today + scene.plan.hourly - saved,
+        to_buy=to_buy,
+        reachable=today + to_buy - sum(move.savings or 0 for move in moves),
         moves=moves,
         unpriced=tuple(sorted(node.name for node in nodes if node.price is None)),
+        unplaced=(*scene.lowering.unplaced, *homeless),
         complete=decided.complete,
     )
+
+
+def _afterwards(scene: Scene, situation: Situation, moves: Sequence[Move]) -> tuple[int, tuple[str, ...]]:
+    """What those pods of the moves' nodes will cost that nothing is bought for in advance, and who of them has no place: such
+    as nobody can make leave before the grace of their node is over, and such as cost nothing to lose. Nobody knows what room
+    is left by then where others are moved to or come: none.
+    """
+    going = {name: move.reason for move in moves for name in move.nodes}
+    left = [
+        Demand(key_of(pod), pod.shape)
+        for node in situation.nodes
+        for pod in node.pods
+        if node.name in going and _comes_again(pod, situation, going[node.name])
+    ]
+    if not left:
+        return 0, ()
+    taken = {filled.name for filled in scene.plan.filled}
+    snapshot = closed(after(situation, moves), taken).snapshot
+    plan = solve(snapshot, left, scene.planning)
+    return plan.hourly, tuple(each.pod for each in plan.unplaced)
+
+
+def _comes_again(pod: CachedPod, situation: Situation, reason: str) -> bool:
+    if not occupants.reschedulable(pod) or not movable(pod):
+        return False
+    return reason == names.EMPTY or occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
 
 
 def _unpaced(situation: Situation) -> Situation:

@@ -23,17 +23,17 @@ from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import key_of
-from growth.planning import occupants
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.disruption.decide import decide
-from growth.planning.disruption.model import Decided, Kept, Move, Situation
+from growth.planning.disruption.model import Decided, Kept, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import situated
 from growth.planning.disruption.surplus import Held, excess, most, standing
 from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
+from growth.planning.explaining.lowering import Lowering, lowered
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
@@ -88,12 +88,18 @@ class Scene:
 
     @functools.cached_property
     def plan(self) -> Plan:
+        return self._planned_without(frozenset(), ())
+
+    def _planned_without(self, gone: Set[str], moving: Sequence[Demand]) -> Plan:
+        """The plan when some nodes are gone and their pods wait beside those that do."""
+        nodes = tuple(node for node in self.snapshot.nodes if node.name not in gone)
+        leaving = {key_of(pod) for each in self.picture.counted.values() for pod in each.moving}
         return for_no_wish(
             solve,
-            self.snapshot,
-            self.demands,
+            dataclasses.replace(self.snapshot, nodes=nodes) if gone else self.snapshot,
+            (*self.demands, *moving),
             self.planning,
-            leaving={key_of(pod) for each in self.picture.counted.values() for pod in each.moving},
+            leaving=leaving | {each.key for each in moving},
             virtual={each.key for each in self.buffered},
         )
 
@@ -158,7 +164,7 @@ class Scene:
         found = decide(self.relieved, self.deciding)
         return dataclasses.replace(
             found,
-            moves=(*self.overprovisioned, *found.moves),
+            moves=(*self.lowering.moves, *found.moves),
             kept=tuple(each for each in found.kept if each.node not in self.surplus),
         )
 
@@ -199,24 +205,17 @@ class Scene:
         return frozenset(name for pool in self.objects.pools for name in self.too_many(pool))
 
     @functools.cached_property
-    def overprovisioned(self) -> tuple[Move, ...]:
-        """The same as moves, one a pool; nothing holds them but what holds a drain."""
-        prices = {node.name: node.price for node in self.snapshot.nodes}
-        found = []
-        for pool in self.objects.pools:
-            if going := self.too_many(pool):
-                paid = [prices.get(name) for name in going]
-                pods = (pod for name in going for pod in self.pods_on.get(name, ()))
-                found.append(
-                    Move(
-                        reason=names.OVERPROVISIONED,
-                        nodes=going,
-                        pools=(str(PoolRef.karpenter(pool.metadata.name)),),
-                        savings=None if None in paid else sum(price or 0 for price in paid),
-                        evictions=sum(map(occupants.reschedulable, pods)),
-                    )
-                )
-        return tuple(found)
+    def lowering(self) -> Lowering:
+        """The same as moves, one a pool; nothing holds them but what holds a drain. What is bought for their pods counts."""
+        going = {PoolRef.karpenter(pool.metadata.name): self.too_many(pool) for pool in self.objects.pools}
+        return lowered(
+            {pool: nodes for pool, nodes in going.items() if nodes},
+            self.plan,
+            planned=self._planned_without,
+            pods=self.pods_on,
+            prices={node.name: node.price for node in self.snapshot.nodes},
+            flexibility=self.planning.flexibility,
+        )
 
     def too_many(self, pool: NodePool) -> tuple[str, ...]:
         """The machines that a pool has more than it may have, in the order in which they go.
