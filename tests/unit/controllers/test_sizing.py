@@ -9,8 +9,8 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.kinds import Json
 from growth.cluster.replacing import being_replaced
 from growth.controllers.sizing import decide
-from growth.controllers.sizing.decide import Renewal
-from growth.planning.disruption import surplus
+from growth.planning.disruption import static, surplus
+from growth.planning.disruption.static import Renewal
 from growth.planning.disruption.surplus import limit_of, standing
 from tests.manifests import claim, node_pool
 
@@ -109,7 +109,7 @@ def test_what_is_lacking_and_what_is_too_many(
 def renewal(asked: NodePool, *claims: NodeClaim, budget: int | None = None) -> tuple[list[str], str]:
     found = standing(asked, claims, frozenset())
     drifted = [each for each in found.staying if any(told.type == names.DRIFTED for told in each.status.conditions)]
-    chosen: Renewal = decide.renewal(asked, found, drifted, budget=budget)
+    chosen: Renewal = static.renewal(asked, found, drifted, budget=budget)
     return named(chosen.first), chosen.gone.metadata.name if chosen.gone is not None else ""
 
 

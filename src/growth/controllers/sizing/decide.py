@@ -1,21 +1,12 @@
-"""What a pool lacks, and which of its drifted machines are replaced now. Pure.
+"""What a static pool lacks, and how what it buys is called. Pure. What it replaces is `planning.disruption.static`'s."""
 
-A static pool keeps `replicas` machines, as far as `limits.nodes` allows. Drifted ones are replaced within the budget: the
-new machine first, where the limit leaves room or is Soft. Where a Hard limit leaves none, one is deleted, and only when
-its machine is gone another is bought: one at a time, and never while the pool lacks a machine for another reason.
-"""
-
-import dataclasses
 import hashlib
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import Final
 
-from growth.api import names
-from growth.api.conditions import is_true
 from growth.api.karpenter import NodeClaim, NodePool
-from growth.api.pools import SOFT, node_limit_mode
-from growth.cluster.replacing import excused
-from growth.planning.disruption.surplus import Standing, limit_of, most
+from growth.planning.disruption.static import in_place
+from growth.planning.disruption.surplus import Standing, limit_of
 
 # As the API server's own random names: no vowels, no digits that look like letters.
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -33,17 +24,6 @@ def missing(pool: NodePool, found: Standing) -> int:
     return max(0, lacks if limit is None else min(lacks, limit - found.count))
 
 
-def in_place(pool: NodePool) -> bool:
-    """Whether drifted machines of a static pool are deleted before others are bought: its limit leaves no room beside."""
-    limit = limit_of(pool)
-    return (
-        pool.spec.replicas is not None
-        and limit is not None
-        and limit <= pool.spec.replicas
-        and node_limit_mode(pool) != SOFT
-    )
-
-
 def why_in_place(pool: NodePool) -> str:
     """What people are told of that; empty where replacements come first."""
     if not in_place(pool):
@@ -55,50 +35,6 @@ def why_in_place(pool: NodePool) -> str:
         " is deleted, and another bought when it is gone, one at a time; raise limits.nodes or set nodeLimitMode: Soft to"
         " replace first"
     )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Renewal:
-    """Drifted machines to replace now: `first` are bought for before they go, `gone` goes before another is bought."""
-
-    first: tuple[NodeClaim, ...] = ()
-    gone: NodeClaim | None = None
-
-
-def renewal(pool: NodePool, found: Standing, drifted: Sequence[NodeClaim], *, budget: int | None) -> Renewal:
-    """`drifted` are staying ones that may go, in order; `budget` is what the pool's budgets leave, None for any number."""
-    if pool.spec.replicas is None or len(found.staying) != most(pool) or budget == 0 or not drifted:
-        return Renewal()  # a pool that grows or shrinks does that first
-    number = len(drifted) if budget is None else min(budget, len(drifted))
-    limit = limit_of(pool)
-    if limit is None:
-        return Renewal(first=tuple(drifted[:number]))
-    if node_limit_mode(pool) == SOFT:
-        return Renewal(first=_beside(found, drifted, limit)[:number])
-    room = limit - found.count
-    if room > 0:
-        return Renewal(first=tuple(drifted[: min(number, room)]))
-    settled = all(is_true(claim.status.conditions, names.INITIALIZED) for claim in found.staying)
-    if found.leaving or found.replaced or not settled or not in_place(pool):
-        return Renewal()
-    return Renewal(gone=drifted[0])
-
-
-def _beside(found: Standing, drifted: Sequence[NodeClaim], limit: int) -> tuple[NodeClaim, ...]:
-    """Those for which others may come beside a Soft limit: what goes does not count, but for one machine only.
-
-    Where a replacement failed and is still there, the next one counts.
-    """
-    claims = (*found.staying, *found.replaced, *found.leaving)
-    going = excused(claims)
-    room = limit - (len(claims) - len(going))
-    chosen: list[NodeClaim] = []
-    for claim in drifted:
-        free = claim.metadata.name not in going
-        if free or room > 0:
-            chosen.append(claim)
-            room -= not free
-    return tuple(chosen)
 
 
 def refill_names(

@@ -1,4 +1,4 @@
-"""Replaces drifted machines of static pools, within the budget for drift; `decide` says which, and which way round.
+"""Replaces drifted machines of static pools, within the budget for drift; `static` says which, and which way round.
 
 The replacement names what it replaces, so that any process can finish what another began: once it is initialised its
 predecessor is tainted, looked at again, and deleted. What protects the predecessor is asked first: a node that must stay is
@@ -33,6 +33,7 @@ from growth.planning.budgets import allowance
 from growth.planning.disruption import room
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
+from growth.planning.disruption.static import renewal
 from growth.planning.disruption.surplus import Standing, standing
 
 # After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
@@ -106,7 +107,7 @@ class Renewing:
             env.events.event(regarding(NODE_POOL, pool.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
             return AGAIN_SECONDS
         free = [claim for claim in drifted if not self._why_not_now(pool, claim)]
-        chosen = decide.renewal(pool, found, sorted(free, key=self._rank), budget=budget)
+        chosen = renewal(pool, found, sorted(free, key=self._rank), budget=budget)
         if not chosen.first and chosen.gone is None:
             return AGAIN_SECONDS
         offer = await self._filling.offer(pool)
@@ -249,7 +250,7 @@ class Renewing:
         told = next((each for each in claims if each.metadata.name == claim.metadata.name), None)
         if told is None or find(told.status.conditions, names.DRIFTED) is None:
             return "it has not drifted any more"
-        chosen = decide.renewal(now, standing(now, claims, frozenset()), (told,), budget=1)
+        chosen = renewal(now, standing(now, claims, frozenset()), (told,), budget=1)
         return "" if chosen.gone is not None else "another machine of the pool goes or comes"
 
 
