@@ -449,6 +449,78 @@ def test_pods_that_cost_nothing_to_lose_need_a_place_all_the_same(asked: Asked) 
     sums(found)
 
 
+# --- what static pools replace
+
+
+def changed(**spec: Any) -> tuple[Json, Json]:
+    """A static pool of large machines before and after its template was changed."""
+    before, after = (pool(types=(LARGE,), **spec) for _ in range(2))
+    after["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    return before, after
+
+
+def statically(asked: Asked, *nodes: str, **spec: Any) -> Any:
+    before, after = changed(replicas=len(nodes), **spec)
+    return asked.json(after, *(each for at in nodes for each in (old(at, of=before), pods(1, on=at))))
+
+
+def test_a_static_pool_replaces_what_drifted_within_its_budget(asked: Asked) -> None:
+    """As its controller would: the oldest, or the first by name, by what its template allows."""
+    found = statically(asked, "a", "b", "c", disruption={"budgets": [{"nodes": "1"}]})
+    assert found["disruptions"] == [
+        {
+            "reason": "Drifted",
+            "nodePool": "default",
+            "nodes": ["a"],
+            "replacements": [{"instanceType": LARGE, "price": PRICE[LARGE]}],
+            "savings": 0,
+            "evictions": 1,
+        }
+    ]
+    assert kept(found) == {"b": "DriftedWaits", "c": "DriftedWaits"}
+    assert [move["nodes"] for move in found["reachable"]["moves"]] == [["a"], ["b"], ["c"]]
+    sums(found)
+
+
+@pytest.mark.parametrize(
+    ("spec", "going"),
+    [
+        ({"limits": {"nodes": "3"}}, ["a"]),
+        ({"limits": {"nodes": "4"}}, ["a"]),
+        ({"limits": {"nodes": "5"}}, ["a", "b"]),
+        ({"limits": {"nodes": "3"}, "disruption": {"nodeLimitMode": "Soft"}}, ["a", "b", "c"]),
+        ({}, ["a", "b", "c"]),
+    ],
+)
+def test_a_static_pool_keeps_its_limit_while_it_replaces(asked: Asked, spec: Json, going: list[str]) -> None:
+    """A Hard one leaves room beside it, or has one deleted first; a Soft one may be passed."""
+    found = statically(asked, "a", "b", "c", **spec)
+    assert [name for move in found["disruptions"] for name in move["nodes"]] == going
+    assert set(kept(found)) == {"a", "b", "c"} - set(going)
+
+
+def test_drifted_nodes_of_a_static_pool_say_what_keeps_them(asked: Asked) -> None:
+    """A budget of nothing, an annotation, or nothing that could be bought."""
+    assert kept(statically(asked, "a", disruption={"budgets": [{"nodes": "0"}]})) == {"a": "Budget"}
+    before, after = changed(replicas=1)
+    held = old("a", of=before, annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    assert kept(asked.json(after, held)) == {"a": "DoNotDisrupt"}
+    needs = after["spec"]["template"]["spec"]["requirements"]
+    needs.append(manifests.need(names.ZONE_LABEL, "In", "nowhere"))
+    found = asked.json(after, old("a", of=before))
+    assert kept(found) == {"a": "StaticNodePool"}
+    assert "nothing can be bought in its place" in found["kept"][0]["message"]
+
+
+def test_a_static_pool_comes_to_its_number_before_it_replaces(asked: Asked) -> None:
+    """What is too many goes first, and what is missing comes first."""
+    before, after = changed(replicas=2)
+    nodes = [old(at, of=before) for at in "abc"]
+    found = asked.json(after, *nodes)
+    assert [move["reason"] for move in found["disruptions"]] == ["Overprovisioned"]
+    assert kept(asked.json(after, nodes[0])) == {"a": "DriftedWaits"}
+
+
 # --- room that is kept
 
 

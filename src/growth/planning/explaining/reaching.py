@@ -49,7 +49,7 @@ def reachable(scene: Scene) -> Reachable:
     today = sum(node.price or 0 for node in nodes)
     situation = _unpaced(scene.relieved)
     decided = decide(situation, scene.deciding)
-    moves = (*_of_growth(scene), *scene.lowering.moves, *decided.moves)
+    moves = (*_of_growth(scene), *scene.lowering.moves, *scene.renewed(situation).moves, *decided.moves)
     later, homeless = _afterwards(scene, situation, decided.moves)
     # What is bought for nodes that nobody knows the price of is in no saving.
     unweighed = [each for move in moves if move.savings is None for each in move.replacements]

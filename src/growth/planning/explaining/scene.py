@@ -29,11 +29,13 @@ from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Decided, Kept, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.situating import situated
+from growth.planning.disruption.static import sold
 from growth.planning.disruption.surplus import Held, excess, most, standing
 from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.explaining.lowering import Lowering, lowered
+from growth.planning.explaining.renewing import Renewed, renewed
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
@@ -160,12 +162,32 @@ class Scene:
 
     @functools.cached_property
     def decided(self) -> Decided:
-        """What goes now: what pools have too many of, and what disruption takes besides."""
-        found = decide(self.relieved, self.deciding)
+        """What goes now: what pools have too many of, what static pools replace, and what disruption takes besides."""
+        found, static = decide(self.relieved, self.deciding), self.renewed(self.relieved)
+        gone = self.surplus | {name for move in static.moves for name in move.nodes}
+        told = {each.node: each for each in static.kept}
         return dataclasses.replace(
             found,
-            moves=(*self.lowering.moves, *found.moves),
-            kept=tuple(each for each in found.kept if each.node not in self.surplus),
+            moves=(*self.lowering.moves, *static.moves, *found.moves),
+            kept=tuple(told.get(each.node, each) for each in found.kept if each.node not in gone),
+        )
+
+    def renewed(self, situation: Situation) -> Renewed:
+        """Of the drifted machines of static pools those that go; one that has too many comes down first."""
+        found = [
+            renewed(
+                situation.pools[pool.metadata.name],
+                standing(pool, *self._claims_of(pool)),
+                situation,
+                sold=functools.partial(sold, self.picture, pool, self.planning),
+                flexibility=self.planning.flexibility,
+                priced=self.deciding.priced,
+            )
+            for pool in self.objects.pools
+            if pool.spec.replicas is not None and self._resizes(pool) and not self.too_many(pool)
+        ]
+        return Renewed(
+            tuple(move for each in found for move in each.moves), tuple(kept for each in found for kept in each.kept)
         )
 
     @functools.cached_property
@@ -223,24 +245,36 @@ class Scene:
         What is paused counts, and does not go.
         """
         bound = most(pool)
-        if bound is None or pool.metadata.deletion_timestamp is not None or _paused(pool.metadata):
+        if bound is None or not self._resizes(pool):
             return ()
-        if PoolRef.karpenter(pool.metadata.name) in self.foreign_pools:
-            return ()
-        own = {
-            each.machine.claim.metadata.name: each.machine
-            for each in self.picture.counted.values()
-            if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
-        }
-        claims = [machine.claim for machine in own.values() if machine.claim is not None]
-        marked = {name for name, machine in own.items() if machine.node is not None and _disrupted(machine.node)}
-        staying = [claim.metadata.name for claim in standing(pool, claims, marked).staying]
+        own = self._machines_of(pool)
+        staying = [claim.metadata.name for claim in standing(pool, *self._claims_of(pool)).staying]
         free = [name for name in staying if not _held_fast(own[name])]
         ranked = [
             dataclasses.replace(held(own[name], self.pods_on.get(own[name].name, ())), name=name) for name in free
         ]
         chosen = excess(ranked, most=max(0, bound - (len(staying) - len(free))), now=self.now)
         return tuple(own[name].name for name in chosen)
+
+    def _resizes(self, pool: NodePool) -> bool:
+        """Whether anybody sees to the pool's number of machines."""
+        if pool.metadata.deletion_timestamp is not None or _paused(pool.metadata):
+            return False
+        return PoolRef.karpenter(pool.metadata.name) not in self.foreign_pools
+
+    def _machines_of(self, pool: NodePool) -> dict[str, Machine]:
+        """By claim."""
+        return {
+            each.machine.claim.metadata.name: each.machine
+            for each in self.picture.counted.values()
+            if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
+        }
+
+    def _claims_of(self, pool: NodePool) -> tuple[list[NodeClaim], set[str]]:
+        """The pool's claims, and the names of those that somebody is disrupting."""
+        own = self._machines_of(pool)
+        marked = {name for name, machine in own.items() if machine.node is not None and _disrupted(machine.node)}
+        return [machine.claim for machine in own.values() if machine.claim is not None], marked
 
     def standing(self) -> Mapping[str, Kept]:
         """Why nodes are kept by what protects them, by budgets or by whose they are; without any search, so that it takes
