@@ -114,7 +114,10 @@ def protection(pod: CachedPod, now: dt.datetime) -> Protection:
         return Protection(holds=False, fault=f"the duration {value!r} must be positive")
     if pod.started is None:
         return Protection(holds=True)
-    until = pod.started + period.timedelta
+    try:
+        until = pod.started + period.timedelta
+    except OverflowError:
+        return Protection(holds=True)  # for longer than there are years to tell it in
     return Protection(holds=now < until, until=until)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api import names
@@ -46,6 +47,14 @@ def test_a_protection_that_ends_says_when() -> None:
     assert found is not None
     assert found.waits
     assert found.message == f"pod default/p has the annotation {DO_NOT} until 2030-01-07T13:00:00Z"
+
+
+def test_a_protection_that_ends_after_all_years_holds() -> None:
+    """A start and a duration are read as they stand; what both make together may be past what there are dates for."""
+    far = msgspec.structs.replace(pod(annotations={DO_NOT: "2562047h"}), started=dt.datetime(9990, 1, 1, tzinfo=dt.UTC))
+    found = kept(node("a", pods=[far]))
+    assert found is not None
+    assert (found.reason, found.waits) == (words.DO_NOT_DISRUPT, False)
 
 
 @pytest.mark.parametrize("state", [{"phase": "Succeeded"}, {"phase": "Failed"}, {"deleting": 5}])
