@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -393,6 +393,33 @@ def test_pods_to_be_named_by_the_server_get_names() -> None:
 def test_a_pod_that_makes_no_sense_is_refused(spec: Json, told: str) -> None:
     """With the field, rather than planned around."""
     assert told in refusal(pod("p", **spec))
+
+
+HUGE: Final = 10**30
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"cpu": HUGE}, "spec.containers[0].resources.requests.cpu"),
+        ({"memory": -HUGE}, "spec.containers[0].resources.requests.memory"),
+        ({"cpu": 1 << 63}, "spec.containers[0].resources.requests.cpu"),
+        ({"overhead": {"cpu": HUGE}}, "spec.overhead.cpu"),
+        ({"priority": HUGE}, "spec.priority"),
+        ({"tolerations": [{"operator": "Exists", "tolerationSeconds": HUGE}]}, "spec.tolerations[0].tolerationSeconds"),
+    ],
+)
+def test_a_number_that_no_server_takes_is_refused(spec: Json, field: str) -> None:
+    """In a pod and in a template alike, with the field."""
+    told = f"{field}: is more than 64 bits hold"
+    assert told in refusal(pod("p", **spec))
+    for kind in ("Deployment", "DaemonSet"):
+        assert f"spec.template.{told}" in refusal(workload(kind, "web", template=pod_spec(**spec)))
+
+
+def test_a_priority_that_no_server_takes_is_refused() -> None:
+    """Whether or not a pod has it."""
+    assert "value: is more than 64 bits hold" in refusal(priority_class("urgent", HUGE))
 
 
 def test_a_request_above_its_limit_is_refused() -> None:

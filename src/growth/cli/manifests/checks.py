@@ -4,6 +4,8 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from growth.api.crds.structural import root_schema
 from growth.api.kinds import Json, Kind
 from growth.api.meta import ResourceList
@@ -17,6 +19,8 @@ from growth.units.resources import amount_of
 # How many faults one error names; the rest follows when these are mended.
 SHOWN: Final = 3
 
+# No field of a server's is wider.
+_LARGEST: Final = (1 << 63) - 1
 _SELECTORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -42,6 +46,23 @@ def unknown_fields(kind: Kind[Any], body: Json) -> list[str]:
     dropped: list[str] = []
     _schema(kind).prune(body, "", dropped)
     return dropped
+
+
+def number_faults(given: object, path: str) -> Iterator[tuple[str, str]]:
+    """(field, reason) for every number that is larger than any that a server takes."""
+    match given:
+        case dict():
+            for name, each in given.items():
+                yield from number_faults(each, f"{path}.{name}")
+        case list() | tuple():
+            for index, each in enumerate(given):
+                yield from number_faults(each, f"{path}[{index}]")
+        case int() if not -_LARGEST <= given <= _LARGEST:
+            yield path, "is more than 64 bits hold"
+        case msgspec.Struct():
+            yield from number_faults(msgspec.to_builtins(given), path)
+        case _:
+            return
 
 
 def spec_faults(spec: PodSpec, path: str) -> Iterator[tuple[str, str]]:

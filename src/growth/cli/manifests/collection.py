@@ -46,7 +46,14 @@ from growth.api.workloads import (
     StatefulSet,
 )
 from growth.cli.errors import UsageError
-from growth.cli.manifests.checks import SHOWN, faults_of, quantity_faults, spec_faults, unknown_fields
+from growth.cli.manifests.checks import (
+    SHOWN,
+    faults_of,
+    number_faults,
+    quantity_faults,
+    spec_faults,
+    unknown_fields,
+)
 from growth.cli.manifests.documents import Document
 from growth.cli.manifests.marks import completed
 from growth.cli.manifests.spelling import SPELLINGS, respelled
@@ -170,9 +177,14 @@ class Collection:
             self._refusals[kind, *key] = refuse
 
     def _take_pod(self, pod: Pod, path: str, refuse: Refuse) -> None:
-        kept = self._shapes.keep(pod)
+        try:
+            kept = self._shapes.keep(pod)
+        except OverflowError as error:
+            for field, reason in number_faults(pod.spec, path):
+                raise refuse(field, reason) from error
+            raise
         if kept.shape not in self._first:
-            for field, reason in spec_faults(pod.spec, path):
+            for field, reason in (*number_faults(pod.spec, path), *spec_faults(pod.spec, path)):
                 raise refuse(field, reason)
             self._first[kept.shape] = (refuse, path)
         key = (kept.namespace, kept.name)
@@ -351,10 +363,13 @@ def _objects(number: int) -> str:
 
 def _item_faults(kind: Kind[Any], item: Any) -> Iterator[tuple[str, str]]:
     if kind in TEMPLATED:
+        yield from number_faults(item.spec, "spec")
         yield from spec_faults(item.spec.template.spec, "spec.template.spec")
         replicas = getattr(item.spec, "replicas", 0)
         if replicas < 0:
             yield "spec.replicas", f"{replicas} is less than nothing"
+    elif kind is PRIORITY_CLASS:
+        yield from number_faults(item.value, "value")
     elif kind is NODE:
         yield from quantity_faults(
             {"status.allocatable": item.status.allocatable, "status.capacity": item.status.capacity}
