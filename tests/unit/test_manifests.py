@@ -360,6 +360,33 @@ def test_pods_to_be_named_by_the_server_get_names() -> None:
     assert pods(unnamed, unnamed) == ["default/run-1", "default/run-2"]
 
 
+# --- budgets of pods
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        (
+            {"key": "a", "operator": "Is", "values": ["b"]},
+            "spec.selector.matchExpressions[0].operator: Is is none of In, NotIn, Exists, DoesNotExist",
+        ),
+        (
+            {"key": "a", "operator": "In"},
+            "spec.selector.matchExpressions[0].values: operator In needs at least one value",
+        ),
+    ],
+)
+def test_a_budget_whose_selector_cannot_be_read_is_refused(expression: Json, told: str) -> None:
+    """As a server refuses it: it would protect nothing, and nobody would know."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchExpressions": [expression]}},
+    }
+    assert told in refusal(budget)
+
+
 # --- pod specs
 
 

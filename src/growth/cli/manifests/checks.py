@@ -8,7 +8,7 @@ import msgspec
 
 from growth.api.crds.structural import root_schema
 from growth.api.kinds import Json, Kind
-from growth.api.meta import ResourceList
+from growth.api.meta import LabelSelector, ResourceList
 from growth.api.placement import NodeSelectorTerm
 from growth.api.pods import Container, PodSpec
 from growth.kube.memory.custom import validation
@@ -21,6 +21,7 @@ SHOWN: Final = 3
 
 # No field of a server's is wider.
 _LARGEST: Final = (1 << 63) - 1
+_LABEL_SELECTORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _SELECTORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
@@ -63,6 +64,16 @@ def number_faults(given: object, path: str) -> Iterator[tuple[str, str]]:
             yield from number_faults(msgspec.to_builtins(given), path)
         case _:
             return
+
+
+def selector_faults(selector: LabelSelector | None, path: str) -> Iterator[tuple[str, str]]:
+    """(field, reason) for what no server takes as a selector of labels."""
+    for index, each in enumerate(selector.match_expressions if selector is not None else ()):
+        below = f"{path}.matchExpressions[{index}]"
+        if each.operator not in _LABEL_SELECTORS:
+            yield f"{below}.operator", f"{each.operator} is none of {', '.join(_LABEL_SELECTORS)}"
+        elif each.operator in {"In", "NotIn"} and not each.values:
+            yield f"{below}.values", f"operator {each.operator} needs at least one value"
 
 
 def spec_faults(spec: PodSpec, path: str) -> Iterator[tuple[str, str]]:

@@ -51,6 +51,7 @@ from growth.cli.manifests.checks import (
     faults_of,
     number_faults,
     quantity_faults,
+    selector_faults,
     spec_faults,
     unknown_fields,
 )
@@ -370,6 +371,8 @@ def _item_faults(kind: Kind[Any], item: Any) -> Iterator[tuple[str, str]]:
             yield "spec.replicas", f"{replicas} is less than nothing"
     elif kind is PRIORITY_CLASS:
         yield from number_faults(item.value, "value")
+    elif kind is POD_DISRUPTION_BUDGET:
+        yield from selector_faults(item.spec.selector, "spec.selector")
     elif kind is NODE:
         yield from quantity_faults(
             {"status.allocatable": item.status.allocatable, "status.capacity": item.status.capacity}
