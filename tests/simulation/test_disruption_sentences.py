@@ -78,8 +78,12 @@ RULES: list[tuple[str, str]] = [
         "simulation.test_liveness::test_a_machine_that_never_registers_is_given_up_after_a_quarter_of_an_hour",
     ),
     (
-        "Drift is a condition of the claim, looked at every five minutes and when something changes.",
+        "Drift is a condition of the claim, looked at when something changes.",
         "simulation.test_drifting::test_a_changed_template_marks_its_machines_and_a_change_back_unmarks_them",
+    ),
+    (
+        "It is looked at every five minutes, too.",
+        "simulation.test_drifting::test_the_clouds_own_reason_is_passed_on",
     ),
     (
         "Expiration deletes at the very age, past budgets.",
@@ -98,13 +102,18 @@ RULES: list[tuple[str, str]] = [
         "simulation.test_repair::test_a_node_that_stays_broken_goes_when_its_cloud_has_lost_patience",
     ),
     (
-        "It is not when more than a fifth of its pool is broken, rounded up.",
-        "simulation.test_repair::test_the_share_is_rounded_up",
+        "It is not when more than a fifth of its pool is broken.",
+        "simulation.test_repair::test_more_than_a_fifth_of_a_pool_is_nobodys_fault",
     ),
+    ("The fifth is rounded up.", "simulation.test_repair::test_the_share_is_rounded_up"),
     ("Pools have hashes, conditions and counts.", "simulation.test_pools::test_a_pool_counts_what_its_machines_have"),
     ("A static pool keeps its replicas.", "simulation.test_static_pools::test_scaling_up_and_down_follows_at_once"),
     (
         "It scales down unlaunched, empty, unprotected, cheapest to disturb.",
+        "unit.planning.test_surplus::test_unlaunched_then_empty_then_cheap_to_disturb_then_protected",
+    ),
+    (
+        "Its controller asks for that order.",
         "simulation.test_static_pools::test_scaling_down_takes_what_costs_least",
     ),
     (
@@ -157,8 +166,16 @@ RULES: list[tuple[str, str]] = [
     ),
     ("DaemonSets' pods can.", "unit.planning.test_candidates::test_whoever_owns_it_a_pod_can_protect_its_node"),
     (
-        "Emptiness and consolidation stop at budgets of pods and do-not-disrupt.",
+        "Emptiness stops at budgets of pods and do-not-disrupt.",
+        "unit.planning.test_deciding_emptiness::test_what_protects_a_pod_keeps_an_empty_node",
+    ),
+    (
+        "Consolidation stops at budgets of pods.",
         "simulation.test_disruption_rules::test_a_budget_of_pods_holds_its_node_until_it_allows_an_eviction",
+    ),
+    (
+        "Consolidation stops at do-not-disrupt.",
+        "unit.planning.test_candidates::test_whoever_owns_it_a_pod_can_protect_its_node",
     ),
     (
         "Drift passes them where the claim has a termination grace period.",
@@ -296,7 +313,7 @@ RULES: list[tuple[str, str]] = [
     # Order.
     (
         "Empty, then drifted, then underutilised nodes.",
-        "unit.planning.test_deciding::test_what_one_method_takes_the_next_has_not",
+        "unit.planning.test_deciding::test_empty_nodes_come_before_drifted_and_drifted_before_such_as_could_be_cheaper",
     ),
     (
         "Drift takes empty nodes first, all of them.",

@@ -161,6 +161,29 @@ def test_what_does_not_come_up_is_given_up_after_ten_minutes() -> None:
     assert on_stage(body).value == ([True, "node-of-web-1"], False, [], [])
 
 
+def test_what_does_not_come_up_in_time_is_not_bought_again_at_once() -> None:
+    """The move is taken back after ten minutes, and the next is begun a minute later at the earliest."""
+
+    async def body(stage: Stage) -> tuple[float, float]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        begun = stage.kernel.time()
+        for _ in range(900):
+            await asyncio.sleep(1)
+            if not await tainted(stage):
+                break
+        back = stage.kernel.time()
+        assert new not in await coming(stage)
+        await until_coming(stage, seconds=600)
+        return back - begun, stage.kernel.time() - back
+
+    lasted, paused = on_stage(body).value
+    assert 540 <= lasted < 630
+    assert 60 <= paused < 120
+
+
 def test_a_replacement_with_pods_stays_when_the_move_is_taken_back() -> None:
     """Somebody's pod is on it: it replaces nobody any more, and is a machine like any other."""
 

@@ -148,6 +148,17 @@ def test_what_one_method_takes_the_next_has_not() -> None:
     assert made.room[names.UNDERUTILIZED, "default"].delete == 1
 
 
+def test_empty_nodes_come_before_drifted_and_drifted_before_such_as_could_be_cheaper() -> None:
+    """A node that is several of these goes for the first of them: empty and drifted for Empty, drifted and too large for
+    Drifted, with a replacement that would be cheaper all the same.
+    """
+    idle = [machine("empty"), machine("large"), pods(1, on="large")]
+    made = decide(cluster(pool(), *idle, facts=drifted("empty", "large")))
+    assert moves(made) == [("Empty", ("empty",), 0), ("Drifted", ("large",), 1)]
+    assert made.moves[1].replacements[0].planned.instance_type == SMALL
+    assert moves(decide(cluster(pool(), *idle))) == [("Empty", ("empty",), 0), ("Underutilized", ("large",), 1)]
+
+
 def test_budgets_by_reason_are_apart() -> None:
     """No empty node may go, but used ones may be replaced."""
     budgets = [{"nodes": "0", "reasons": ["Empty"]}]

@@ -5,7 +5,7 @@ import pytest
 from growth.api import names
 from growth.api.karpenter import NodePool
 from growth.planning.disruption import words
-from tests.unit.planning.disrupting import decided, node, pod, pool, reasons
+from tests.unit.planning.disrupting import decided, node, pdb, pod, pool, reasons
 
 
 def test_empty_nodes_go_and_used_ones_do_not() -> None:
@@ -82,6 +82,25 @@ def test_each_reason_to_stay_is_named() -> None:
 def test_reasons_of_the_pool(of: NodePool, word: str, message: str) -> None:
     """Never, static, paused and an unreadable duration keep every empty node of the pool."""
     assert reasons(decided(node("a"), pools=(of,))) == {"a": (word, message)}
+
+
+def test_what_protects_a_pod_keeps_an_empty_node() -> None:
+    """Its pods need no other place, and may not be asked to leave: a budget that allows no eviction, or an annotation."""
+    free = {names.POD_DELETION_COST_ANNOTATION: str(-(1 << 31))}
+    nodes = [
+        node("a", pods=[pod("a", owner="DaemonSet")]),
+        node("b", pods=[pod("b", annotations=free)]),
+        node("c", pods=[pod("c", annotations={**free, names.DO_NOT_DISRUPT_ANNOTATION: "true"})]),
+    ]
+    made = decided(*nodes, budgets=tuple(pdb(name, app=name) for name in "ab"))
+    assert made.moves == ()
+    assert {name: told[0] for name, told in reasons(made).items()} == {
+        "a": words.POD_BUDGET,
+        "b": words.POD_BUDGET,
+        "c": words.DO_NOT_DISRUPT,
+    }
+    allowed = decided(*nodes[:2], budgets=tuple(pdb(name, app=name, allowed=1) for name in "ab"))
+    assert [move.nodes for move in allowed.moves] == [("a", "b")]
 
 
 def test_a_paused_cluster_keeps_everything() -> None:

@@ -247,7 +247,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ),
     (
         "In mode Hard replacements for consolidation stay within the limit.",
-        "simulation.test_moves::test_a_hard_limit_without_room_blocks_replacing_only",
+        "simulation.test_disruption_rules::test_at_a_hard_limit_deletions_go_on_and_replacements_wait",
     ),
     (
         "In mode Hard replacements for drift stay within the limit.",
@@ -285,7 +285,7 @@ NODE_LIMITS: list[tuple[str, str]] = [
     ),
     (
         "A machine that does not come up in time ends the move and does not go round again at once.",
-        "simulation.test_moves::test_failing_drift_waits_and_blocks_no_other_pool",
+        "simulation.test_moves::test_what_does_not_come_up_in_time_is_not_bought_again_at_once",
     ),
     ("Each pool chooses its mode.", "test_room::test_each_pool_has_its_own_mode"),
     ("The mode is the field spec.disruption.nodeLimitMode.", "test_room::test_a_soft_limit_bounds_no_move"),
