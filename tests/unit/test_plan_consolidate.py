@@ -297,6 +297,51 @@ def test_with_a_chosen_provider_the_pools_of_its_cloud_count(asked: Asked) -> No
     assert [each["nodePool"] for each in found["nodeClaims"]] == ["other"]
 
 
+# --- what is in the way
+
+
+def told(found: Any) -> dict[str, tuple[str, str]]:
+    return {each["node"]: (each["reason"], each["message"]) for each in found["kept"]}
+
+
+def test_a_limit_that_leaves_no_room_for_a_cheaper_machine_is_named(asked: Asked) -> None:
+    """Until the old one is gone both count; without the limit it is replaced."""
+    nodes = flat(old("a"), pods(1, on="a"))
+    word, why = told(asked.json(pool(limits={"cpu": "16"}), nodes))["a"]
+    assert word == "InUse"
+    assert "the limits of NodePool default leave none for a cheaper machine beside it" in why
+    assert len(asked.json(pool(limits={"cpu": "18"}), nodes)["disruptions"]) == 1
+
+
+def test_a_pod_whose_volume_does_not_exist_has_no_place(asked: Asked) -> None:
+    """It runs where it is, and nowhere else."""
+    (pod,) = pods(1, on="a")
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "lost"}}]
+    word, why = told(asked.json(pool(), old("a"), pod))["a"]
+    assert word == "NoPlace"
+    assert why.startswith("pod default/a-0 would have no place: ")
+    assert "lost" in why
+
+
+def test_a_pool_that_buys_nothing_is_named(asked: Asked) -> None:
+    """One that is being deleted, or is not ready."""
+    gone = pool(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/x"]})
+    word, why = told(asked.json(gone, old("a"), pods(1, on="a")))["a"]
+    assert (word, why) == (
+        "InUse",
+        "its pods have no room on other nodes, and NodePool default buys nothing: it is being deleted",
+    )
+
+
+def test_a_node_that_is_well_used_is_said_to_be_whatever_limits_there_are(asked: Asked) -> None:
+    """Nothing is cheaper for it in any case."""
+    found = asked.json(pool(limits={"cpu": "16"}), old("a"), pods(15, on="a"))
+    assert told(found)["a"] == (
+        "InUse",
+        "its pods have no room on other nodes, and no cheaper machine holds them",
+    )
+
+
 # --- as `growth run` decides
 
 

@@ -28,6 +28,7 @@ from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Decided, Kept, Situation
 from growth.planning.disruption.room import rooms
+from growth.planning.disruption.search import told_apart
 from growth.planning.disruption.situating import situated
 from growth.planning.disruption.static import sold
 from growth.planning.disruption.surplus import Held, excess, most, standing
@@ -166,10 +167,11 @@ class Scene:
         found, static = decide(self.relieved, self.deciding), self.renewed(self.relieved)
         gone = self.surplus | {name for move in static.moves for name in move.nodes}
         told = {each.node: each for each in static.kept}
+        kept = told_apart(self.relieved, found, self.deciding.search)
         return dataclasses.replace(
             found,
             moves=(*self.lowering.moves, *static.moves, *found.moves),
-            kept=tuple(told.get(each.node, each) for each in found.kept if each.node not in gone),
+            kept=tuple(told.get(each.node, each) for each in kept if each.node not in gone),
         )
 
     def renewed(self, situation: Situation) -> Renewed:

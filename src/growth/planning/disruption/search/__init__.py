@@ -17,11 +17,13 @@ orders         in which orders they may come back
 besides        machines for those who would have none
 forgone        what node limits keep that would be replaced without them
 consolidating  the search
+hindered       what is in the way where it found nothing, for whoever explains
 replacing      machines for the pods of nodes that go in any case
 """
 
 from growth.planning.disruption.search.consolidating import consolidate
+from growth.planning.disruption.search.hindered import told_apart
 from growth.planning.disruption.search.options import Found, SearchOptions
 from growth.planning.disruption.search.replacing import replaced
 
-__all__ = ["Found", "SearchOptions", "consolidate", "replaced"]
+__all__ = ["Found", "SearchOptions", "consolidate", "replaced", "told_apart"]

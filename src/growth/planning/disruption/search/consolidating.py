@@ -41,6 +41,8 @@ BY_ITSELF: Final = 16
 FEW: Final = TOGETHER[0]
 # A decision that moves more pods than another must leave so many percent less to be paid.
 MORE_PERCENT: Final = 3
+# Why a node stays of which nothing else is known.
+NOTHING_FOUND: Final = "its pods have no room on other nodes, and no cheaper machine holds them"
 
 
 def consolidate(
@@ -315,5 +317,4 @@ def _kept(course: Course, node: OwnedNode, destinations: Collection[str]) -> Kep
         return Kept(node.name, node.pool, words.BUDGET, course.allowance.why_spent(node.pool), waits=True)
     if resting := course.allowance.why_resting(node.pool):
         return Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
-    told = "its pods have no room on other nodes, and no cheaper machine holds them"
-    return Kept(node.name, node.pool, words.IN_USE, told)
+    return Kept(node.name, node.pool, words.IN_USE, NOTHING_FOUND)
