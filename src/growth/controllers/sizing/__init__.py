@@ -1,7 +1,7 @@
 """Keeps pools at their numbers: `spec.replicas` of static pools, and `limits.nodes` of every pool that has more.
 
-decide       what a pool lacks, what it has too many of, and which drifted machines are replaced now; pure
-offer        the machine that a static pool buys, from its template alone; pure
+decide       what a pool lacks, and how what it buys is called; pure
+offer        the machine that a static pool buys, as an order; pure
 filling      buys what a static pool lacks: reserve, then buy
 lowering     takes down what is too many: a fresh look, then delete
 renewing     replaces drifted machines of static pools

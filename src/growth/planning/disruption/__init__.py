@@ -7,6 +7,7 @@ drift         which machines are no longer what their pool asks for
 search        consolidation: fewer or cheaper machines for the same pods
 balanced      whether a move is worth it to pools of that policy
 surplus       which machines go first where a pool has too many
+static        which drifted machines a static pool replaces now, and by what
 turns         which drifted nodes of a pool are tried, where there are too many for one decision
 decide        all of it in Karpenter's order: one `Decided`
 consequences  the situation as moves leave it to those who decide next
