@@ -8,6 +8,8 @@ from growth.api import names
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
+from growth.providers.linode.pools import Pools
+from growth.providers.linode.tags import Key
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.scenario.oddities import claim
 from growth.sim.world.world import World
@@ -113,7 +115,8 @@ def test_no_more_nodes_are_drained_than_go(tier: str) -> None:
         for machine in machines:
             await joined(stage, machine)
         held = (await provider.parts()).held
-        held.reservations.take(held.key_of(next(iter(await held.pools.since(stage.clock.monotonic())))), "uid")
+        assert isinstance(held, Pools)
+        held.reservations.take(Key("karpenter.sh/nodepool", "web", stage.types[0]), "uid")
         await collecting(provider, 4 * PERIOD_SECONDS)
         nodes = [await stage.admin.get(NODE, machine.label) for machine in machines]
         assert [node.metadata.deletion_timestamp is None for node in nodes].count(True) == 1
