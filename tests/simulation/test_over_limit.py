@@ -209,6 +209,24 @@ def test_a_limit_that_is_raised_again_stops_it() -> None:
     assert 6 <= on_stage(body, api=slow).value <= 8
 
 
+def test_a_limit_that_is_raised_again_stops_it_before_the_cache_has_heard() -> None:
+    """The server is asked: machines go with their pods."""
+
+    class SlowAndLate(LateApi, Slow):
+        pass
+
+    async def body(stage: Stage) -> int:
+        await fleet(stage, 10, limits={"nodes": "10"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 0)
+        await asyncio.sleep(22)
+        await limit(stage, 10)
+        await asyncio.sleep(60)
+        return len(await staying(stage))
+
+    assert on_stage(body, api=lambda api: SlowAndLate(api, NODE_POOL)).value == 7
+
+
 def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
     """Between two deletions the pool is counted: nodes that a move has marked since are too many no more."""
 

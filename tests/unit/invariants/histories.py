@@ -67,14 +67,13 @@ class History:
     ) -> None:
         self._steps += 1
         case = self.case
-        case.now = max(at, case.now)
-        case.sent = case.now if sent is None else sent
-        case.books.see(which, key, old, new)
+        now = max(at, case.now)
+        case.sent = now if sent is None else sent
         whole = new or last
         assert whole is not None
         step = Step(
             number=self._steps,
-            at=case.now,
+            at=now,
             revision=self._steps,
             actor=by,
             verb=verb,
@@ -85,6 +84,7 @@ class History:
             new=new,
             last=whole,
         )
+        case.see(step)
         self.said += [each.said for each in self._invariant.step(step, case)]
 
 

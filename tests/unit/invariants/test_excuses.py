@@ -115,6 +115,20 @@ def test_what_comes_up_goes_where_the_cloud_denies_it_twice() -> None:
         assert len(history.said) == said, (denied, registered)
 
 
+def test_what_was_one_too_many_a_blink_ago_may_go() -> None:
+    """Somebody lifts the limit while machines go for it: what left before the news could come is forgiven, no more."""
+    for lifted, said in ((99.5, 0), (98.5, 1)):
+        history = running(safety.Unknown(patience=900.0), "other")
+        history.put(NODES, node("other"))
+        history.put(CLAIMS, claim(), by=GROWTH)
+        history.put(CONFIG_MAPS, machine(), by=CLOUD)
+        history.put(NODES, node())
+        history.put(POOLS, pool(nodes="1"))
+        history.put(POOLS, pool(nodes="2"), at=lifted)
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, lifted
+
+
 def test_what_comes_up_may_be_one_too_many() -> None:
     """A pool that keeps its number without it, or a move that is not made, gives it up at once."""
     for most, moves_away, said in (("1", "", 0), ("2", "", 1), ("2", "other", 0)):

@@ -64,8 +64,10 @@ async def _end(
     reason of their own meanwhile. Those that went are in `gone`, whatever happens.
     """
     for claim in claims:
+        if await _changed(env, pool):
+            return AGAIN_SECONDS
         staying = _staying(env, pool, gone)
-        if _changed(env, pool) or len(staying) <= bound:
+        if len(staying) <= bound:
             return AGAIN_SECONDS
         if claim.metadata.uid in staying and await ending.end(
             env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env)
@@ -95,10 +97,16 @@ def _staying(env: Environment, pool: NodePool, gone: Sequence[NodeClaim]) -> set
     return {each.metadata.uid for each in cached(env, pool).staying} - {each.metadata.uid for each in gone}
 
 
-def _changed(env: Environment, pool: NodePool) -> bool:
-    """Whether somebody has changed the pool since it was read."""
-    now = env.state.pools.store.get(pool.metadata.name)
-    return now is None or now.metadata.generation > pool.metadata.generation or marked_paused(now.metadata)
+async def _changed(env: Environment, pool: NodePool) -> bool:
+    """Whether somebody has changed the pool since it was read. The server is asked: its machines go with their pods, and a
+    cache may not have heard for half a minute that the limit was lifted.
+    """
+    try:
+        now = await env.api.get(NODE_POOL, pool.metadata.name)
+    except NotFound:
+        return True
+    same = now.metadata.uid == pool.metadata.uid and now.metadata.generation == pool.metadata.generation
+    return not same or marked_paused(now.metadata)
 
 
 def _held(env: Environment, claim: NodeClaim, node: Node | None) -> Held | None:

@@ -14,7 +14,7 @@ from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.operator.wiring import Role
 from growth.sim.invariants import liveness, safety
-from growth.sim.invariants.books import PODS, Books, node_of
+from growth.sim.invariants.books import Books
 from growth.sim.invariants.calls import Calls
 from growth.sim.invariants.counts import Limits, Money
 from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
@@ -101,10 +101,7 @@ class Auditor:
 
     def _judge(self, step: Step) -> None:
         case, world = self.case, self.world
-        case.now = step.at
-        case.books.see(step.which, step.key, step.old, step.new)
-        if step.which == PODS and step.new is not None and step.verb == "bind" and node_of(step.new):
-            case.bound_at[step.new["metadata"]["uid"]] = step.at
+        case.see(step)
         if step.actor.is_growth:
             self._look_at_sender(step)
         for invariant in self._invariants:

@@ -3,14 +3,13 @@
 from typing import Final
 
 from growth.api.kinds import Json
-from growth.sim.invariants.books import CLAIMS, DISRUPTED, REMOVALS, Books, deleting, has_condition, tainted
+from growth.sim.invariants.books import CLAIMS, DISRUPTED, REMOVALS, deleting, has_condition, tainted
+from growth.sim.invariants.invariant import Case
 from growth.sim.invariants.sizes import of_age, surplus
 from growth.sim.seams import Step
 
 # Why a NodeRemovalRequest is made of a machine that is well, and not one too many.
 CHOSEN: Final = frozenset({"Empty", "Underutilized"})
-# What changed so shortly before a request left cannot have been known to its sender.
-BLINK_SECONDS: Final = 1.0
 # A write that was on its way for longer than this was decided in another world.
 LATE_SECONDS: Final = 3.0
 # So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.
@@ -27,7 +26,7 @@ def begins_to_go(step: Step) -> bool:
     )
 
 
-def voluntary(step: Step, books: Books) -> Json | None:
+def voluntary(step: Step, case: Case) -> Json | None:
     """The Node of a claim that Growth asks to go although all is well with claim, machine and Node; None otherwise.
 
     Nor is it well with a claim that is one too many in its pool, or that has reached its age: nobody chose to end it. In a
@@ -38,18 +37,18 @@ def voluntary(step: Step, books: Books) -> Json | None:
     if step.which == CLAIMS and begins_to_go(step):
         claim = step.last
     elif step.which == REMOVALS and step.verb == "create" and step.last["spec"]["reason"] in CHOSEN:
-        found = books.find(CLAIMS, step.key[1])
+        found = case.books.find(CLAIMS, step.key[1])
         if found is None:
             return None
         claim = found
     else:
         return None
-    machine = books.machine_of(claim)
+    machine = case.books.machine_of(claim)
     if not has_condition(claim, "Initialized") or machine is None or machine["data"].get("state") == "deleting":
         return None
-    nodes = books.nodes_of(claim)
+    nodes = case.books.nodes_of(claim)
     if len(nodes) != 1 or deleting(nodes[0]) or not has_condition(nodes[0], "Ready"):
         return None
-    if not tainted(nodes[0], DISRUPTED) and (surplus(claim, books) or of_age(claim, step.at)):
+    if not tainted(nodes[0], DISRUPTED) and (surplus(claim, case) or of_age(claim, step.at)):
         return None
     return nodes[0]

@@ -2,10 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
-from growth.sim.invariants.books import Books
+from growth.api.kinds import Json
+from growth.sim.invariants.books import PODS, POOLS, Books, node_of
 from growth.sim.seams import Step
+
+# What changed so shortly before a request left cannot have been known to its sender.
+BLINK_SECONDS: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,10 +49,23 @@ class Case:
     """By provider ID: when the cloud said that there is no such machine, though there was."""
     bound_at: dict[str, float] = dataclasses.field(default_factory=dict)
     """By the pod's UID."""
+    pools_before: dict[str, tuple[float, Json]] = dataclasses.field(default_factory=dict)
+    """By name: when the spec of a pool was last changed, and the pool as it was before."""
     sent: float = 0.0
     """When the request that made the last change left its process."""
     skew: float = 0.0
     """By how much its process's wall clock was ahead, in seconds."""
+
+    def see(self, step: Step) -> None:
+        """One change, before it is judged."""
+        self.now = step.at
+        self.books.see(step.which, step.key, step.old, step.new)
+        if step.new is None:
+            return
+        if step.which == PODS and step.verb == "bind" and node_of(step.new):
+            self.bound_at[step.new["metadata"]["uid"]] = step.at
+        if step.which == POOLS and step.old is not None and step.old["spec"] != step.new["spec"]:
+            self.pools_before[step.key[1]] = (step.at, step.old)
 
 
 def went_by_our_hand(step: Step) -> bool:

@@ -150,7 +150,7 @@ class Calm(AtTheEnd):
             if step.which == CLAIMS and step.new is not None and has_condition(step.new, "Drifted"):
                 self._drifted.add(step.new["metadata"]["uid"])
             return
-        if voluntary(step, case.books) is not None:
+        if voluntary(step, case) is not None:
             self._removed = step.key[1]
             if step.which == CLAIMS and self._goes_first(step.last, case.books):
                 self._owed[labels(step.last)[POOL_LABEL]] += 1

@@ -25,8 +25,8 @@ from growth.sim.invariants.books import (
     labels,
     tainted,
 )
-from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, voluntary
-from growth.sim.invariants.invariant import Case, Complaint, Quiet
+from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, voluntary
+from growth.sim.invariants.invariant import BLINK_SECONDS, Case, Complaint, Quiet
 from growth.sim.invariants.places import Places
 from growth.sim.seams import Step
 
@@ -54,7 +54,7 @@ class Replacement(Quiet):
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         self._places.see(step)
         self._follow(step)
-        node = voluntary(step, case.books)
+        node = voluntary(step, case)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
         name = step.key[1]
@@ -109,7 +109,7 @@ class Undisturbed(Quiet):
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         if step.which in {PODS, BUDGETS}:
             self._follow(step)
-        node = voluntary(step, case.books)
+        node = voluntary(step, case)
         if node is None or case.now - case.sent > LATE_SECONDS:
             return
         if step.last["spec"].get("terminationGracePeriod"):

@@ -90,7 +90,7 @@ class DoNotDisrupt(Protected):
         evicted = step.actor.is_growth and step.verb == "evict" and step.which == PODS and step.old is not None
         if evicted and annotations(step.last).get(DO_NOT_DISRUPT) == "true":
             yield Complaint(f"protected pod {step.key[1]} was evicted", (step.key[1],))
-        node = voluntary(step, case.books)
+        node = voluntary(step, case)
         if node is not None and annotations(node).get(DO_NOT_DISRUPT) == "true":
             yield Complaint(f"the protected Node {node['metadata']['name']} was disrupted", (step.key[1],))
 

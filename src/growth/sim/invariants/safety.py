@@ -24,8 +24,8 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
-from growth.sim.invariants.facts import BLINK_SECONDS, LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
-from growth.sim.invariants.invariant import Case, Complaint, Quiet, went_by_our_hand
+from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
+from growth.sim.invariants.invariant import BLINK_SECONDS, Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES, replaces
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
 from growth.sim.invariants.sizes import MOST_WRONG_SECONDS, surplus
@@ -145,7 +145,6 @@ class Budget(Quiet):
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}  # by the UID of a claim or Node: since when it has been going or not ready
-        self._before: dict[str, tuple[float, Json]] = {}  # pools before their budgets were changed, and when that was
 
     def _follow(self, step: Step, *, ours: bool) -> None:
         uid = step.last["metadata"]["uid"]
@@ -157,14 +156,7 @@ class Budget(Quiet):
             self._since.setdefault(uid, float("-inf") if ours else step.at)
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
-        if (
-            step.which == POOLS
-            and step.old is not None
-            and step.new is not None
-            and step.old["spec"] != step.new["spec"]
-        ):
-            self._before[step.key[1]] = (step.at, step.old)
-        node = voluntary(step, case.books)
+        node = voluntary(step, case)
         if step.which in {CLAIMS, NODES}:
             # One that came late was given up by its sender, who could not know that it would still be done.
             self._follow(step, ours=node is not None and case.now - case.sent <= LATE_SECONDS)
@@ -185,7 +177,7 @@ class Budget(Quiet):
         going = sum(self._going(each, case) for each in ours)
         reason = _reason(step.last)
         allowed = self._allowed(pool, len(ours), reason)
-        changed, before = self._before.get(name, (float("-inf"), pool))
+        changed, before = case.pools_before.get(name, (float("-inf"), pool))
         if case.sent - changed < NEWS_SECONDS:
             earlier = self._allowed(before, len(ours), reason)
             allowed = None if allowed is None or earlier is None else max(allowed, earlier)
@@ -220,7 +212,7 @@ class Unsynced(Quiet):
         if not step.actor.is_growth or step.which != CLAIMS:
             return
         bought = step.verb == "create" and step.old is None
-        if not bought and voluntary(step, case.books) is None:
+        if not bought and voluntary(step, case) is None:
             return
         missing = NEEDED - case.heard.get(step.actor.process, set())
         if missing:
@@ -249,7 +241,7 @@ class Unknown(Quiet):
             self._marked_until[step.old["metadata"]["uid"]] = step.at
         if case.now - case.sent > LATE_SECONDS:
             return
-        node = voluntary(step, case.books)
+        node = voluntary(step, case)
         if node is not None and not _marked(node) and not self._a_blink_ago(step, node, case):
             name = node["metadata"]["name"]
             yield Complaint(
@@ -278,7 +270,7 @@ class Unknown(Quiet):
         nodes = case.books.nodes_of(claim)
         if any(map(deleting, nodes)) or (has_condition(claim, "Registered") and not nodes):
             return None  # somebody takes its Node away, or did
-        if surplus(claim, case.books) or replaces(claim):
+        if surplus(claim, case) or replaces(claim):
             return None  # one too many, or for a move that is not made
         denied = case.denied.get(claim["status"]["providerID"], ())
         if has_condition(claim, "Registered") and _denied_twice(denied, case.now):

@@ -1,5 +1,6 @@
 """How many machines a pool keeps: what is too many goes, nothing goes for it that is not, and in the end all is right."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,6 +20,7 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.invariant import BLINK_SECONDS, Case
 from growth.sim.ports import EPOCH
 from growth.units import Duration, parse_time
 
@@ -61,11 +63,18 @@ def staying(pool: Json, books: Books) -> list[Json]:
     ]
 
 
-def surplus(claim: Json, books: Books) -> bool:
-    """Whether a claim that was just deleted was one too many: its pool still keeps as many as it may."""
-    pool = books.find(POOLS, labels(claim).get(POOL_LABEL, ""))
-    most = None if pool is None else bound(pool)
-    return pool is not None and most is not None and len(staying(pool, books)) >= most
+def surplus(claim: Json, case: Case) -> bool:
+    """Whether a claim that was just deleted was one too many: its pool still keeps as many as it may, or might a blink ago."""
+    name = labels(claim).get(POOL_LABEL, "")
+    pool = case.books.find(POOLS, name)
+    changed, before = case.pools_before.get(name, (-math.inf, pool))
+    known = (pool, before) if case.sent - changed < BLINK_SECONDS else (pool,)
+    return any(each is not None and _is_full(each, case.books) for each in known)
+
+
+def _is_full(pool: Json, books: Books) -> bool:
+    most = bound(pool)
+    return most is not None and len(staying(pool, books)) >= most
 
 
 def of_age(claim: Json, at: float) -> bool:
