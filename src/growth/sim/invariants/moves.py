@@ -4,7 +4,6 @@ Where pods could go is judged by the slow predicates of kube-scheduler (`places`
 decide.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Final
@@ -149,21 +148,19 @@ class Undisturbed(Quiet):
         return self._since.get(uid, float("inf")) < case.sent - NEWS_SECONDS
 
 
-@dataclasses.dataclass(slots=True)
-class _Line:
-    """What came before a claim: the kinds of machines that it and its like have replaced, while nothing changed."""
-
-    kinds: set[tuple[str, ...]]
-
-
 class Circle(Quiet):
-    """Judged at rest: as long as the load changes a machine may be right, wrong and right again."""
+    """Judged at rest: as long as the load changes a machine may be right, wrong and right again.
+
+    Where lines come together and fewer machines of a kind come back than there were of it, one is gone for good. That is no
+    circle, and from there on their line begins anew.
+    """
 
     name = "circle"
     promise = "no machine is replaced by one of a kind that was replaced before it, while nothing changed"
 
     def __init__(self) -> None:
-        self._lines: dict[str, _Line] = {}
+        # By claim: the kinds of the machines that it and its like have replaced, by their claims.
+        self._lines: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         if step.which != CLAIMS or step.new is None or case.calm_since is None:
@@ -173,15 +170,18 @@ class Circle(Quiet):
         name, kind = step.key[1], _kind(step.new)
         if not replaces(step.new) or not all(kind) or (step.old is not None and all(_kind(step.old))):
             return
-        before: set[tuple[str, ...]] = set()
+        before: dict[str, tuple[str, ...]] = {}
         gone = [case.books.find(CLAIMS, each) for each in replaces(step.new)]
-        there = [each for each in gone if each is not None]
+        there = {each["metadata"]["name"]: each for each in gone if each is not None}
         for each in there:
-            line = self._lines.get(each["metadata"]["name"])
-            before |= line.kinds if line is not None else set()
-        same = len(there) == 1 and _kind(there[0]) == kind and not has_condition(there[0], "Drifted")
-        self._lines[name] = _Line(before | {_kind(each) for each in there})
-        if kind in before or same:
+            before |= self._lines.get(each, {})
+        (only,) = there.values() if len(there) == 1 else (None,)
+        same = only is not None and _kind(only) == kind and not has_condition(only, "Drifted")
+        were = list(before.values()).count(kind)
+        are = sum(replaces(each) == replaces(step.new) and _kind(each) == kind for each in case.books.all(CLAIMS))
+        kinds = {each: _kind(claim) for each, claim in there.items()}
+        self._lines[name] = kinds if were > are else before | kinds
+        if same or 0 < were <= are:
             said = f"claim {name} is a {kind[0]} again, in the place of {', '.join(replaces(step.new))}"
             yield Complaint(said, (name, *replaces(step.new)))
 
