@@ -23,6 +23,8 @@ def told(*came: Move) -> list[str]:
 
 TWO = (("a1", "large", ()), ("a2", "large", ()), ("b1", "small", ("a1",)), ("b2", "small", ("a2",)))
 
+BESIDES = (("a", "large", ()), ("x", "small", ()), ("b", "small", ("a",)))
+
 
 @pytest.mark.parametrize(
     ("came", "said"),
@@ -42,6 +44,15 @@ TWO = (("a1", "large", ()), ("a2", "large", ()), ("b1", "small", ("a1",)), ("b2"
         ),
         pytest.param((*TWO, ("c", "large", ("b1", "b2"))), 0, id="one of two"),
         pytest.param((*TWO, ("c1", "large", ("b1", "b2")), ("c2", "large", ("b1", "b2"))), 1, id="two of two"),
+        pytest.param((*BESIDES, ("c", "large", ("b", "x"))), 0, id="another goes besides"),
+        pytest.param(
+            (*BESIDES, ("y", "small", ("b", "x")), ("c", "large", ("b", "x"))), 1, id="another goes besides and comes"
+        ),
+        pytest.param(
+            (*BESIDES, ("c", "large", ("b", "x")), ("d1", "small", ("c",)), ("d2", "small", ("c",))),
+            1,
+            id="another goes besides and all come back",
+        ),
         pytest.param(
             (*TWO, ("c", "large", ("b1", "b2")), ("d", "small", ("c",)), ("e", "large", ("d",))),
             1,

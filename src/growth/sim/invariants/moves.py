@@ -151,8 +151,8 @@ class Undisturbed(Quiet):
 class Circle(Quiet):
     """Judged at rest: as long as the load changes a machine may be right, wrong and right again.
 
-    Where lines come together and fewer machines of a kind come back than there were of it, one is gone for good. That is no
-    circle, and from there on their line begins anew.
+    Where lines come together, and fewer machines of a kind come back than there were of it, or fewer of all than go, and one of
+    those never was of it, a machine is gone for good. That is no circle, and from there on their line begins anew.
     """
 
     name = "circle"
@@ -170,18 +170,19 @@ class Circle(Quiet):
         name, kind = step.key[1], _kind(step.new)
         if not replaces(step.new) or not all(kind) or (step.old is not None and all(_kind(step.old))):
             return
-        before: dict[str, tuple[str, ...]] = {}
         gone = [case.books.find(CLAIMS, each) for each in replaces(step.new)]
         there = {each["metadata"]["name"]: each for each in gone if each is not None}
-        for each in there:
-            before |= self._lines.get(each, {})
+        lines = [self._lines.get(each, {}) for each in there]
+        before = {each: held for line in lines for each, held in line.items()}
         (only,) = there.values() if len(there) == 1 else (None,)
         same = only is not None and _kind(only) == kind and not has_condition(only, "Drifted")
         were = list(before.values()).count(kind)
-        are = sum(replaces(each) == replaces(step.new) and _kind(each) == kind for each in case.books.all(CLAIMS))
+        come = [_kind(each) for each in case.books.all(CLAIMS) if replaces(each) == replaces(step.new)]
+        besides = len(come) < len(there) and not all(kind in line.values() for line in lines)
+        less = were > come.count(kind) or besides
         kinds = {each: _kind(claim) for each, claim in there.items()}
-        self._lines[name] = kinds if were > are else before | kinds
-        if same or 0 < were <= are:
+        self._lines[name] = kinds if were and less else before | kinds
+        if same or (were and not less):
             said = f"claim {name} is a {kind[0]} again, in the place of {', '.join(replaces(step.new))}"
             yield Complaint(said, (name, *replaces(step.new)))
 
