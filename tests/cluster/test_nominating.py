@@ -10,11 +10,12 @@ MACHINES = SMALL // 4 + LARGE
 
 def test_a_tight_plan_is_nearly_followed(autoscaled: Autoscaled) -> None:
     """A few pods may be tried while their machine is still closed, and are told nothing then; without names a machine more
-    would be bought for nearly every large pod. The pool comes when all have been tried, so that they are planned for at once.
+    would be bought for nearly every large pod. The large ones come when the small ones are there: were they tried before them,
+    nobody would have to be told anything. The pool comes when all have been tried, so that they are planned for at once.
     """
     autoscaled.deploy("small", SMALL, pool="tight", cpu="900m", memory="64Mi")
-    autoscaled.deploy("large", LARGE, pool="tight", cpu="3500m", memory="64Mi")
     autoscaled.until(lambda: len(_refused(autoscaled, "small")) == SMALL, "no small pod has a node")
+    autoscaled.deploy("large", LARGE, pool="tight", cpu="3500m", memory="64Mi")
     autoscaled.until(lambda: len(_refused(autoscaled, "large")) == LARGE, "no large pod has a node")
     autoscaled.pool("tight")
     autoscaled.wait_running("small", SMALL)
