@@ -31,9 +31,9 @@ from growth.kube.errors import NotFound
 from growth.kube.whole import every
 from growth.planning.budgets import allowance
 from growth.planning.disruption import room
-from growth.planning.disruption.candidates import empty, why_kept
+from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
-from growth.planning.disruption.static import renewal
+from growth.planning.disruption.static import rank, renewal
 from growth.planning.disruption.surplus import Standing, standing
 
 # After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
@@ -152,9 +152,7 @@ class Renewing:
         ]
 
     def _rank(self, claim: NodeClaim) -> tuple[bool, str, str]:
-        """Empty ones first, then the oldest."""
-        created = claim.metadata.creation_timestamp
-        return (not empty(self._pods(claim)), created.isoformat() if created else "", claim.metadata.name)
+        return rank(claim.metadata.name, self._pods(claim), claim.metadata.creation_timestamp)
 
     def _why_not_now(self, pool: NodePool, claim: NodeClaim) -> str:
         """Why its end is not begun, as far as the cache knows; empty when it may be."""

@@ -10,6 +10,7 @@ mean everywhere.
 """
 
 import dataclasses
+import datetime as dt
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,8 +24,9 @@ from growth.api.pods import Pod, PodSpec
 from growth.api.pools import SOFT, node_limit_mode
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.replacing import excused
-from growth.cluster.shapes import Shapes
+from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.snapshot import Demand, Snapshot
+from growth.planning.disruption.candidates import empty
 from growth.planning.disruption.surplus import Standing, limit_of, most
 from growth.planning.offerings import template_requirements
 from growth.planning.overlays import overlaid
@@ -53,6 +55,11 @@ class Renewal:
 
     first: tuple[NodeClaim, ...] = ()
     gone: NodeClaim | None = None
+
+
+def rank(claim: str, pods: Sequence[CachedPod], created: dt.datetime | None) -> tuple[bool, str, str]:
+    """In which order drifted machines go: empty ones first, then the oldest."""
+    return (not empty(pods), created.isoformat() if created else "", claim)
 
 
 def renewal(pool: NodePool, found: Standing, drifted: Sequence[NodeClaim], *, budget: int | None) -> Renewal:

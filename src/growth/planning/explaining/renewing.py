@@ -8,9 +8,9 @@ from growth.api.karpenter import NodeClaim, NodePool
 from growth.planning import occupants
 from growth.planning.budgets import allowance
 from growth.planning.disruption import words
-from growth.planning.disruption.candidates import empty, why_kept
+from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Situation
-from growth.planning.disruption.static import Sold, renewal
+from growth.planning.disruption.static import Sold, rank, renewal
 from growth.planning.disruption.surplus import Standing
 from growth.planning.plan import PlannedClaim
 
@@ -39,7 +39,11 @@ def renewed(
     if not drifted:
         return Renewed()
     kept = list(_held(drifted, situation, priced=priced))
-    free = sorted((node for node in drifted if node.name not in {each.node for each in kept}), key=_rank)
+    held = {each.node for each in kept}
+    free = sorted(
+        (node for node in drifted if node.name not in held),
+        key=lambda node: rank(node.claim, node.pods, node.created),
+    )
     allowed = allowance(
         pool.spec.disruption.budgets, nodes=len(owned), reason=names.DRIFTED_REASON, now=situation.now
     ).less(sum(name not in staying or not node.ready for name, node in owned.items()))
@@ -65,11 +69,6 @@ def _held(nodes: list[OwnedNode], situation: Situation, *, priced: bool) -> Iter
             found = Kept(node.name, node.pool, words.PRICE_UNKNOWN, told)
         if found is not None:
             yield found
-
-
-def _rank(node: OwnedNode) -> tuple[bool, str, str]:
-    """Empty ones first, then the oldest."""
-    return (not empty(node.pods), node.created.isoformat() if node.created else "", node.claim)
 
 
 def _move(node: OwnedNode, planned: PlannedClaim, flexibility: int) -> Move:
