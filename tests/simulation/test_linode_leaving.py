@@ -9,13 +9,15 @@ from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
 from growth.providers.linode.pools import Pools
+from growth.providers.linode.provider import LinodeProvider
 from growth.providers.linode.tags import Key
-from growth.sim.clouds.linode.objects import Instance
+from growth.sim.clouds.linode.objects import Instance, Pool
 from growth.sim.scenario.oddities import claim
 from growth.sim.world.world import World
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_lost_machines import PERIOD_SECONDS, TTL_SECONDS, collecting, spare
 from tests.simulation.test_linode_pools import CLAIM, TIERS, in_node, made, wanted_of
+from tests.simulation.test_linode_worlds import too_large
 from tests.simulation.vendors import in_world
 
 CLASS_LABEL = "karpenter.k8s.linode/linodenodeclass"
@@ -39,6 +41,14 @@ async def joined(stage: LkeStage, machine: Instance) -> Node:
     return await stage.admin.get(NODE, machine.label)
 
 
+async def joined_spare(stage: LkeStage, provider: LinodeProvider) -> tuple[Pool, Instance]:
+    """A pool with a machine that nobody claims, and that machine, whose Node is there."""
+    pool = await spare(stage, provider)
+    machine = in_node(stage, pool, 1)
+    await joined(stage, machine)
+    return pool, machine
+
+
 async def drained(stage: LkeStage, machine: Instance) -> None:
     """As `termination` does, once its pods are gone."""
     await stage.admin.patch(NODE, machine.label, {"metadata": {"finalizers": None}})
@@ -49,9 +59,7 @@ def test_its_node_goes_first_and_is_drained(tier: str) -> None:
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
-        pool = await spare(stage, provider)
-        machine = in_node(stage, pool, 1)
-        await joined(stage, machine)
+        pool, machine = await joined_spare(stage, provider)
         assert await collecting(provider, 2 * TTL_SECONDS) == 0
         node = await stage.admin.get(NODE, machine.label)
         assert node.metadata.deletion_timestamp is not None
@@ -71,9 +79,7 @@ def test_nobody_claims_it_meanwhile(tier: str) -> None:
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
-        pool = await spare(stage, provider)
-        machine = in_node(stage, pool, 1)
-        await joined(stage, machine)
+        pool, machine = await joined_spare(stage, provider)
         await collecting(provider, TTL_SECONDS)
         other = await made(provider, wanted_of(stage, "other"))
         assert other.provider_id != f"linode://{machine.id}"
@@ -90,9 +96,7 @@ def test_a_node_that_comes_again_does_not_hold_it(tier: str) -> None:
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
-        pool = await spare(stage, provider)
-        machine = in_node(stage, pool, 1)
-        await joined(stage, machine)
+        pool, machine = await joined_spare(stage, provider)
         await collecting(provider, TTL_SECONDS)
         await drained(stage, machine)
         await joined(stage, machine)
@@ -129,23 +133,18 @@ def test_its_pods_are_evicted(tier: str) -> None:
     """In a whole world: they are gone before their machine is."""
 
     async def body(world: World) -> None:
-        half = world.linode
-        assert half is not None
-        account = half.fake.account
+        fake, _ = await too_large(world, 2)
         await asyncio.sleep(120)
-        (ours,) = account.pools.values()
-        account.scale(ours, 2)
-        await asyncio.sleep(120)
-        (machine,) = [each for each in half.fake.machines() if not any(CLAIM in tag for tag in each.tags)]
+        (machine,) = [each for each in fake.machines() if not any(CLAIM in tag for tag in each.tags)]
         await world.admin.create(NODE, node_of(machine))
         pod = {"nodeName": machine.label, "containers": [{"name": "main", "image": "none"}]}
         meta = {"name": "web", "namespace": "default"}
         await world.admin.create(POD, {"metadata": meta, "spec": pod}, namespace="default")
         left = 1
-        while machine in half.fake.machines():
+        while machine in fake.machines():
             left = len((await world.admin.list(POD)).items)
             await asyncio.sleep(1)
         assert left == 0
-        assert len(half.fake.machines()) == 1
+        assert len(fake.machines()) == 1
 
     in_world("linode", body, claim("alone"), linodeCluster=tier)

@@ -9,6 +9,8 @@ from growth.api.karpenter import NodeClaim
 from growth.providers.linode import wire
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode.fake import LinodeFake
+from growth.sim.clouds.linode.objects import Pool
 from growth.sim.runs import run
 from growth.sim.scenario.oddities import claim
 from growth.sim.world.linode import TOKEN
@@ -86,19 +88,24 @@ def test_the_token_is_told_to_nobody(
     assert not any(TOKEN[at : at + 8] in text for text in seen for at in range(len(TOKEN) - 8))
 
 
+async def too_large(world: World, count: int) -> tuple[LinodeFake, Pool]:
+    """The cloud, and a pool of ours that somebody scaled to so many, of which one is claimed."""
+    half = world.linode
+    assert half is not None
+    await asyncio.sleep(120)
+    (ours,) = half.fake.account.pools.values()
+    half.fake.account.scale(ours, count)
+    return half.fake, ours
+
+
 @pytest.mark.parametrize("tier", ["standard", "enterprise"])
 def test_capacity_that_nobody_claims_goes(tier: str) -> None:
     """A pool of ours that is two too large is brought down to the machine that somebody has."""
 
     async def body(world: World) -> None:
-        half = world.linode
-        assert half is not None
-        account = half.fake.account
-        await asyncio.sleep(120)
-        (ours,) = account.pools.values()
-        account.scale(ours, 3)
+        fake, ours = await too_large(world, 3)
         await asyncio.sleep(1200)
-        half.fake.advance()
-        assert ours.count == len(half.fake.machines()) == 1
+        fake.advance()
+        assert ours.count == len(fake.machines()) == 1
 
     in_world("linode", body, claim("alone"), linodeCluster=tier)

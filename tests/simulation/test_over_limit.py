@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -194,19 +195,24 @@ def test_a_move_that_the_cache_has_not_heard_of_is_no_surplus() -> None:
     assert on_stage(body, api=lambda api: LateApi(api, NODE)).value == ["new", "web-0", "web-1"]
 
 
-def test_a_limit_that_is_raised_again_stops_it() -> None:
-    """Between two deletions the pool is looked at: who changes their mind keeps the rest."""
+def left_of_ten(api: Callable[[MemoryApi], MemoryApi], *, lowered_for: float) -> int:
+    """How many of ten machines stay where the limit was 0 for so many seconds."""
 
     async def body(stage: Stage) -> int:
         await fleet(stage, 10, limits={"nodes": "10"})
         await stage.start(Sizing(stage.env))
         await limit(stage, 0)
-        await asyncio.sleep(12)
+        await asyncio.sleep(lowered_for)
         await limit(stage, 10)
         await asyncio.sleep(60)
         return len(await staying(stage))
 
-    assert 6 <= on_stage(body, api=slow).value <= 8
+    return on_stage(body, api=api).value
+
+
+def test_a_limit_that_is_raised_again_stops_it() -> None:
+    """Between two deletions the pool is looked at: who changes their mind keeps the rest."""
+    assert 6 <= left_of_ten(slow, lowered_for=12) <= 8
 
 
 def test_a_limit_that_is_raised_again_stops_it_before_the_cache_has_heard() -> None:
@@ -215,16 +221,7 @@ def test_a_limit_that_is_raised_again_stops_it_before_the_cache_has_heard() -> N
     class SlowAndLate(LateApi, Slow):
         pass
 
-    async def body(stage: Stage) -> int:
-        await fleet(stage, 10, limits={"nodes": "10"})
-        await stage.start(Sizing(stage.env))
-        await limit(stage, 0)
-        await asyncio.sleep(22)
-        await limit(stage, 10)
-        await asyncio.sleep(60)
-        return len(await staying(stage))
-
-    assert on_stage(body, api=lambda api: SlowAndLate(api, NODE_POOL)).value == 7
+    assert left_of_ten(lambda api: SlowAndLate(api, NODE_POOL), lowered_for=22) == 7
 
 
 def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
