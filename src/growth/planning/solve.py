@@ -3,6 +3,7 @@
 import bisect
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, Literal, TypeVar
 
@@ -35,7 +36,7 @@ from growth.planning.recent import Recent
 from growth.planning.rehearsal import Stage
 from growth.planning.requirements import Requirement, any_value
 from growth.planning.rules import Groups
-from growth.planning.taints import untolerated
+from growth.planning.taints import discourages, untolerated
 from growth.planning.topology import Rule
 from growth.planning.trials import Trial
 from growth.units.resources import add
@@ -119,9 +120,8 @@ class Pass:
 
     def compiled(self, make: Callable[[Snapshot, Sequence[str]], E]) -> Context[E]:
         """Classes, shelves and nodes; the pods on the nodes are counted."""
-        soft = any(taint.effect == "PreferNoSchedule" for pool in self._pools for taint in pool.taints) or any(
-            taint.effect == "PreferNoSchedule" for node in self._snapshot.nodes for taint in node.taints
-        )
+        tainted = itertools.chain((pool.taints for pool in self._pools), (node.taints for node in self._snapshot.nodes))
+        soft = any(discourages(taint) for taints in tainted for taint in taints)
         compiler = Compiler(
             self._snapshot,
             self.constraints,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from growth.api import names
 from growth.api.placement import PREFER_NO_SCHEDULE, Taint, Toleration
 
 
@@ -19,10 +20,18 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return False
 
 
+def discourages(taint: Taint) -> bool:
+    """Whether pods that do not tolerate it had rather be elsewhere, on a new machine too.
+
+    Not where the node is only the next to go: kube-scheduler avoids it if it can, and nobody buys a machine to avoid it.
+    """
+    return taint.effect == PREFER_NO_SCHEDULE and taint.key != names.LEAVING_SOON_TAINT
+
+
 def untolerated(tolerations: tuple[Toleration, ...], taints: Iterable[Taint], *, soft: bool) -> Taint | None:
     """The first taint that keeps the pod away. `soft`: PreferNoSchedule keeps it away too, as a preference does."""
     for taint in taints:
-        if taint.effect == PREFER_NO_SCHEDULE and not soft:
+        if taint.effect == PREFER_NO_SCHEDULE and not (soft and discourages(taint)):
             continue
         if not tolerates(tolerations, taint):
             return taint

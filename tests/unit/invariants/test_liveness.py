@@ -133,13 +133,21 @@ def test_what_waits_and_what_stays_has_a_reason() -> None:
         assert len(judged(reasons, history, events=events)) == said
 
 
+def next_to_go() -> Json:
+    body = node()
+    body["spec"]["taints"] = [{"key": "growth.dev/leaving-soon", "effect": "PreferNoSchedule"}]
+    return body
+
+
 def test_machines_claims_and_nodes_are_one_set() -> None:
-    """And no claim has lost its finalizer, and no Node has kept our mark."""
+    """And no claim has lost its finalizer, and no Node has kept our mark, but for the next to go where others go."""
     for change, said in (
         (lambda _: None, 0),
         (lambda history: history.remove(CONFIG_MAPS, machine()), 1),
         (lambda history: history.put(CLAIMS, claim(finalizers=[])), 1),
         (lambda history: history.put(NODES, node(tainted=True)), 1),
+        (lambda history: history.put(NODES, next_to_go()), 1),
+        (lambda history: (history.put(NODES, next_to_go()), history.put(CLAIMS, going(claim("two")))), 0),
         (lambda history: history.remove(CLAIMS, claim()), 1),
         (lambda history: history.put(CLAIMS, claim(initialized=False)), 1),
     ):

@@ -103,3 +103,11 @@ def test_prefer_no_schedule_on_a_node_is_a_preference_too() -> None:
     soft = Taint(key="spare", effect="PreferNoSchedule")
     assert plan(node("one", taints=[soft]), node("two"), pool(), pod()).where() == "two"
     assert plan(node("one", taints=[soft]), pod()).where() == "one"
+
+
+def test_nobody_buys_to_avoid_a_node_that_is_the_next_to_go() -> None:
+    """kube-scheduler avoids it where it can; where there is no other room it is used before anything is bought."""
+    soon = Taint(key="growth.dev/leaving-soon", effect="PreferNoSchedule")
+    assert plan(node("one", taints=[soon]), pool(), pod()).where() == "one"
+    spare = Taint(key="spare", effect="PreferNoSchedule")
+    assert plan(node("one", taints=[spare]), pool(), pod()).claims

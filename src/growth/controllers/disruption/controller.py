@@ -13,6 +13,7 @@ from growth.api import names
 from growth.api.reservations import RELEASE
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics
+from growth.controllers.disruption.discouraging import Discouraging
 from growth.controllers.disruption.executing import Execution
 from growth.controllers.disruption.looking import Looking
 from growth.controllers.disruption.lulls import Lulls
@@ -68,6 +69,8 @@ class Disruption:
             requesting=requesting or Requesting(env, GrowthReserving(env)),
         )
         self._mending = Mending(env, self._moves, returning)
+        self._discouraging = Discouraging(env)
+        self._next: frozenset[str] | None = None  # who is the next to go, by the last decision
         self._wake = asyncio.Event()
         self._seen: tuple[int, int] | None = (
             None  # changes of the state and of the moves that the last decision knew of
@@ -114,6 +117,8 @@ class Disruption:
             for running in await self._mending.mend():
                 self._start(running, group)
             await self._lulls.write(self._moves.nodes())
+            if self._next is not None:
+                await self._discouraging.write(self._next)
         if not self._is_due():
             return env.settings.disruption_poll
         answer = await self._answer()
@@ -158,6 +163,7 @@ class Disruption:
         self._dropped = 0
         self._seen, self._decided_at, self._turns = seen, began, answer.decided.turns
         self._due = self._waits_until(answer, began)
+        self._next = answer.decided.next
         self._report.decided(answer, seconds=env.clock.monotonic() - began)
         return answer
 

@@ -18,7 +18,7 @@ from growth.planning.disruption.consequences import absent, after, closed, witho
 from growth.planning.disruption.continuous import of_growth, spare
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation, Turn
 from growth.planning.disruption.reusing import reused
-from growth.planning.disruption.room import growth_message, limit_message, outgrown, overdrawn, rooms
+from growth.planning.disruption.room import counts, growth_message, limit_message, outgrown, overdrawn, rooms
 from growth.planning.disruption.search import SearchOptions, consolidate, replaced
 from growth.planning.disruption.turns import TRIES, age, in_turn, next_turn
 
@@ -61,6 +61,7 @@ class _Decision:
         self._room: dict[tuple[str, str], Room] = {}
         self._turns: dict[str, Turn] = {}
         self._spare: set[str] = set()
+        self._next: dict[str, str] = {}  # nodes that wait for their turn, and for which reason they are to go
         self._steps = 0
         self._complete = True
 
@@ -73,13 +74,33 @@ class _Decision:
         for node in self._before.nodes:
             if node.name in spared:
                 self._keep(node, words.DESTINATION, _TAKES)
+        moves = self._within_room(moves)
         return Decided(
-            moves=self._within_room(moves),
+            moves=moves,
             kept=tuple(self._kept[name] for name in sorted(self._kept)),
             room=self._room,
             steps=self._steps,
             complete=self._complete,
             turns=self._turns,
+            next=self._following(moves),
+        )
+
+    def _following(self, moves: Sequence[Move]) -> frozenset[str]:
+        """Of those that wait for their turn the ones whose pool is being moved, and whose turn comes: where nothing goes, or
+        budgets allow nothing for their reason, nobody knows when that will be.
+        """
+        under_way = {node.pool for node in self._before.nodes if node.leaving} | {
+            pool for move in moves for pool in move.pools
+        }
+        gone = {name for move in moves for name in move.nodes}
+        allowed = {reason: counts(self._before, reason=reason) for reason in set(self._next.values())}
+        return frozenset(
+            node.name
+            for node in self._before.nodes
+            if node.name not in gone
+            and node.pool in under_way
+            and (reason := self._next.get(node.name)) is not None
+            and allowed[reason][node.pool].allowed.nodes != 0
         )
 
     def _within_room(self, moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -179,6 +200,7 @@ class _Decision:
             allowed = left[node.pool]
             if allowed == 0:
                 self._keep(node, words.BUDGET, _no_room(room[node.pool], node.pool, reason))
+                self._next[node.name] = reason
                 continue
             left[node.pool] = None if allowed is None else allowed - 1
             going.setdefault(node.pool, []).append(node)
@@ -223,7 +245,9 @@ class _Decision:
         for node in in_turn(nodes, turn):
             if room.delete == 0:
                 self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
+                self._next[node.name] = names.DRIFTED_REASON
             elif found is not None:
+                self._next[node.name] = names.DRIFTED_REASON
                 told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
                 self._keep(node, words.DRIFTED_WAITS, told)
             elif len(in_vain) >= TRIES:
@@ -272,6 +296,8 @@ class _Decision:
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
+                if node.leaving_soon:  # nothing is searched: what was found before holds
+                    self._next.setdefault(node.name, names.UNDERUTILIZED)
             if stays is None:
                 may_go.append(node)
             else:
@@ -301,6 +327,8 @@ class _Decision:
         self._complete = self._complete and found.complete
         for each in found.kept:
             self._stay(each)
+        for name in found.next:
+            self._next.setdefault(name, names.UNDERUTILIZED)
         self._take(found.moves)
 
 

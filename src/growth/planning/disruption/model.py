@@ -50,6 +50,11 @@ class OwnedNode:
         return "" if self.view is None else self.view.labels.get(names.INSTANCE_TYPE_LABEL, "")
 
     @property
+    def leaving_soon(self) -> bool:
+        """Whether it is marked as one of the next to go."""
+        return self.view is not None and any(taint.key == names.LEAVING_SOON_TAINT for taint in self.view.taints)
+
+    @property
     def capacity_type(self) -> str:
         return "" if self.view is None else self.view.labels.get(names.CAPACITY_TYPE_LABEL, "")
 
@@ -215,7 +220,8 @@ class Decided:
 
     `room` is what budgets and limits allowed, by reason and pool. `steps` is the work that it took; `complete` False:
     the budget of steps ended the search. `turns` are of pools where not all drifted nodes could be tried: the next decision
-    goes on with them.
+    goes on with them. `next` are nodes that stay and are to follow those of their pool that go: whoever came there now would
+    have to move again.
     """
 
     moves: tuple[Move, ...]
@@ -224,3 +230,4 @@ class Decided:
     steps: int = 0
     complete: bool = True
     turns: Mapping[str, Turn] = dataclasses.field(default_factory=dict)
+    next: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ from growth.cluster.state import State
 from growth.controllers import fresh
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
-from growth.controllers.disruption import confirming, executing, question
+from growth.controllers.disruption import confirming, discouraging, executing, question
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
 from growth.controllers.sizing import decide as sizing
@@ -238,6 +238,15 @@ def _consolidating(body: Json) -> Json:
     return {**body, "spec": {**body["spec"], "disruption": disruption}}
 
 
+def _hesitating(body: Json) -> Json:
+    """The same, one machine at a time."""
+    body = _consolidating(body)
+    if body["kind"] != "NodePool":
+        return body
+    disruption = {**body["spec"]["disruption"], "budgets": [{"nodes": "1"}]}
+    return {**body, "spec": {**body["spec"], "disruption": disruption}}
+
+
 def _apart(name: str, pods: int) -> tuple[Json, ...]:
     """A NodePool that consolidates, and pods that only it has machines for: nothing else protects or fills them."""
     taint = {"key": name, "effect": "NoSchedule"}
@@ -404,6 +413,14 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         bug="a finalizer that somebody took off a claim is not put back",
         apply=_replaced((decide, "held", _returns(True))),
         faults="finalizer-by-hand=600",
+    ),
+    "once-marked-always-marked": Sabotage(
+        breaks="settled",
+        bug="who was once the next to go stays marked for ever",
+        apply=_replaced((discouraging, "LINGERS_SECONDS", float("inf"))),
+        faults="none",
+        edit=_hesitating,
+        hours=1.0,
     ),
     "not-waiting-for-it": Sabotage(
         breaks="replacement",

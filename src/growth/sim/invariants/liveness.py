@@ -252,6 +252,17 @@ class Settled(AtTheEnd):
                 yield Complaint(f"Node {name} has no claim", (name,))
             if ours and tainted(node, "karpenter.sh/disrupted") and not deleting(node) and not deleting(ours[0]):
                 yield Complaint(f"Node {name} is still marked as disrupted", (name,))
+            if ours and tainted(node, "growth.dev/leaving-soon") and not _pool_moves(ours[0], books):
+                yield Complaint(f"Node {name} is still marked as one of the next to go", (name,))
+
+
+def _pool_moves(claim: Json, books: Books) -> bool:
+    """Whether machines of the claim's pool are on their way out, perhaps for good."""
+    own = {key: value for key, value in labels(claim).items() if key in {POOL_LABEL, GROWTH_POOL_LABEL}}
+    return any(
+        labels(each).items() >= own.items() and (deleting(each) or any(map(deleting, books.nodes_of(each))))
+        for each in books.all(CLAIMS)
+    )
 
 
 def _in_pool(node: Json, books: Books) -> bool:

@@ -1,5 +1,6 @@
 """Which pods choose among places that would all do."""
 
+from growth.api import names
 from growth.api.pods import Pod
 from growth.sim.judge.stage import Stage
 from growth.sim.predicates.on_one_node import tolerated
@@ -20,7 +21,9 @@ def preferring(stage: Stage, pod: Pod) -> bool:
         return True
     taints = [*(t for pool in stage.snapshot.pools for t in pool.taints)]
     taints += [taint for node in stage.snapshot.nodes for taint in node.taints]
-    return any(taint.effect == "PreferNoSchedule" and not tolerated(taint, spec.tolerations) for taint in taints)
+    # Nobody passes a node over because it is the next to go.
+    soft = [each for each in taints if each.effect == "PreferNoSchedule" and each.key != names.LEAVING_SOON_TAINT]
+    return any(not tolerated(taint, spec.tolerations) for taint in soft)
 
 
 def steered(stage: Stage) -> bool:

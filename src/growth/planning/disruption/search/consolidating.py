@@ -88,6 +88,7 @@ def _searched(
         kept=tuple(_kept(course, node, destinations) for node in staying),
         steps=search.steps,
         complete=course.complete,
+        next=course.next - moved,
     )
 
 
@@ -242,6 +243,7 @@ class _Search:
         rehearse(course)
         self._count(course)
         course.why = {name: kept for name, kept in target.why.items() if name not in going} | course.why
+        course.next = frozenset(going)
         return course
 
     def _course(

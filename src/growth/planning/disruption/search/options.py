@@ -86,7 +86,8 @@ class SearchOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Moves that may all be made together, and why the other candidates stay.
+    """Moves that may all be made together, and why the other candidates stay. `next` are those of them that are to go when
+    budgets allow it.
 
     `complete` False: the budget ended the search, and there may be more to find.
     """
@@ -95,3 +96,4 @@ class Found:
     kept: tuple[Kept, ...]
     steps: int
     complete: bool = True
+    next: frozenset[str] = frozenset()
