@@ -123,7 +123,7 @@ class Injector(Seams):
         half.disturb(self._rates)
 
         def spoiled(uid: str) -> None:
-            self.by_hand.setdefault(uid, "its machine failed")
+            self.by_hand.setdefault(uid, "its machine failed, or went to another")
 
         half.spoiled = spoiled
 

@@ -54,7 +54,7 @@ class Half(abc.ABC):
 
     def __init__(self, ground: Ground, *, name: str) -> None:
         self.spoiled: Callable[[str], None] = lambda _: None
-        """Hears the UID of a claim whose machine failed at the vendor's: another will be bought for it."""
+        """Hears the UID of a claim whose machine failed at the vendor's, or went to another claim: it may have another."""
         self.late = 0.0
         """The share of writes that take `LATE_SECONDS` to arrive, after their sender has died maybe."""
         self.ground = ground

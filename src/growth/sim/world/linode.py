@@ -1,10 +1,11 @@
 """Linode's cloud in the simulated world: the fake of LKE's API, and a record of each machine that is claimed.
 
 LKE sells capacity of a pool, and a machine becomes a claim's when its tags say so. Then it gets its record, as the act of
-whoever wrote the tags.
+whoever wrote the tags. Whose it is when they change: `belonging`.
 """
 
 import asyncio
+import contextvars
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Final
 
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
+from growth.providers import numbered
 from growth.providers.catalogues.linode import PODS
 from growth.providers.kwok.faults import NoCapacity
 from growth.providers.kwok.records import Record, State
@@ -19,6 +21,8 @@ from growth.sim.clouds.linode import FakeSettings, Faults, LinodeFake, Times
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.ports import SimClock, SimRandom
+from growth.sim.seams import Step
+from growth.sim.world.belonging import Tagged, owners
 from growth.sim.world.half import CLOUD, NEVER_SECONDS, Half, of_the_way, sold_out
 from growth.sim.world.recording import LONG_AFTER, Ground, at_once, record_of, taints_of
 from growth.units import print_micro_time
@@ -29,6 +33,8 @@ NAME: Final = "linode"
 REGION: Final = "us-east"
 CLUSTER_TAG: Final = "growth.dev/cluster:"
 UID_TAG: Final = "growth.dev/uid:"
+SCHEME: Final = "linode://"
+CLAIMS: Final = (NODE_CLAIM.group, NODE_CLAIM.plural)
 UNCLAIMED_SECONDS: Final = 5.0
 # What a kubelet leaves to pods of the memory that is advertised, and what it keeps from them of the CPU.
 POD_PERCENT: Final = 93
@@ -86,7 +92,7 @@ class LinodeHalf(Half):
     def _told(self, what: str, instance: Instance) -> None:
         match what:
             case "tagged":
-                self._follow_tags(instance)
+                self._follow(instance.id)
             case "running":
                 at = print_micro_time(self._joins(instance))
                 self.records.change(instance.id, {"registersAt": at}, by=CLOUD)
@@ -96,6 +102,8 @@ class LinodeHalf(Half):
                     self.ground.kernel.create_task(self._end(instance.id), name="unclaimed")
             case "gone":
                 self.records.remove(instance.id, by=CLOUD)
+                if any(self._waits(each) for each in self._instances.values()):
+                    self._follow_soon()
             case _:
                 return
 
@@ -108,23 +116,67 @@ class LinodeHalf(Half):
         since = instance.running_since
         return self.fake.account.now + LONG_AFTER if since is None else since + self.ground.boot
 
-    def _follow_tags(self, instance: Instance) -> None:
-        uid = _value(instance, UID_TAG)
-        if f"{CLUSTER_TAG}{self.ground.cluster}" not in instance.tags or not uid:
-            self.records.remove(instance.id, by=CLOUD)
-            return
-        if instance.id in self.records:
-            return
-        claim = self._claim(uid)
-        if claim is not None:
-            self.records.add(instance.id, self._record(instance, claim), by=self.acting)
+    # Whose machines are.
+
+    @property
+    def _instances(self) -> Mapping[int, Instance]:
+        return self.fake.account.instances
+
+    def see(self, step: Step) -> None:
+        """Also which machine a claim names from now on."""
+        super().see(step)
+        if step.which == CLAIMS and step.new is not None:
+            number, uid = _named(step.new), step.new["metadata"]["uid"]
+            new = step.old is None or _named(step.old) != number
+            if new and number is not None and number in self._instances and self.records.claims().get(number) != uid:
+                self._follow_soon()
+
+    def _follow_soon(self) -> None:
+        """After the request that is being performed: what it changes is its own act."""
+        contextvars.Context().run(self.ground.kernel.call_soon, self._follow, None)
+
+    def _follow(self, tagged: int | None) -> None:
+        """Every machine's record becomes that of the claim that has it now. `tagged` has just got its tags.
+
+        Who loses a machine without having named it will buy another; who has another that was tagged before has bought none.
+        """
+        claims = {each.metadata.uid: each for each in at_once(self.ground.admin.list(NODE_CLAIM)).items}
+        were = self.records.claims()
+        uids = {_bare(uid): uid for uid in (*were.values(), *claims)}
+        now = owners(
+            [
+                Tagged(each.id, uids.get(uid := self._tagged(each), uid), going=each.status == "deleting")
+                for each in self._instances.values()
+            ],
+            names={uid: _number(each.status.provider_id) for uid, each in claims.items()},
+            were=were,
+        )
+        for number, uid in were.items():
+            if now.get(number) != uid:
+                self.records.remove(number, by=CLOUD)
+                self.spoiled(uid)
+        for number, uid in now.items():
+            if were.get(number) != uid:
+                if number != tagged:
+                    self.spoiled(uid)
+                self.records.add(number, self._record(self._instances[number], claims[uid]), by=self.acting)
+
+    def _waits(self, instance: Instance) -> bool:
+        """Whether it has a claim's tags and no record: the claim had another before it, or is gone."""
+        return bool(self._tagged(instance)) and instance.id not in self.records and instance.status != "deleting"
+
+    def _tagged(self, instance: Instance) -> str:
+        """The UID of a claim, as tags hold it; empty where it has none, or is another cluster's."""
+        if f"{CLUSTER_TAG}{self.ground.cluster}" not in instance.tags:
+            return ""
+        return next((_bare(each.removeprefix(UID_TAG)) for each in instance.tags if each.startswith(UID_TAG)), "")
 
     def _record(self, instance: Instance, claim: NodeClaim) -> Record:
         kind = instance.kind
         return record_of(
             claim=claim.metadata.name,
             claim_uid=claim.metadata.uid,
-            provider_id=f"linode://{instance.id}",
+            provider_id=f"{SCHEME}{instance.id}",
             type_=kind.id,
             zone=instance.region,
             arch="amd64",
@@ -145,10 +197,15 @@ class LinodeHalf(Half):
         pool = self.fake.account.pools.get(instance.pool)
         return [{name: value for name, value in each.items() if value} for each in pool.taints] if pool else []
 
-    def _claim(self, uid: str) -> NodeClaim | None:
-        listed = at_once(self.ground.admin.list(NODE_CLAIM)).items
-        return next((each for each in listed if uid in {each.metadata.uid, each.metadata.uid.replace("-", "")}), None)
+
+def _named(claim: Json) -> int | None:
+    return _number(claim.get("status", {}).get("providerID", ""))
 
 
-def _value(instance: Instance, prefix: str) -> str:
-    return next((each.removeprefix(prefix) for each in instance.tags if each.startswith(prefix)), "")
+def _number(provider_id: str) -> int | None:
+    return numbered.number_of(provider_id, scheme=SCHEME)
+
+
+def _bare(uid: str) -> str:
+    """Tags hold UIDs without their dashes."""
+    return uid.replace("-", "")

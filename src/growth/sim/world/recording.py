@@ -2,8 +2,8 @@
 
 The world's parts that bring machines up, and those who count them, read records of machines (`providers.kwok.records`).
 A machine that a fake sells gets such a record in the very request that makes it a claim's, as the act of whoever asked,
-and loses it when it is gone; and whoever takes a record away has taken the machine. Growth never looks at these records:
-its provider knows what the API tells, and nothing else.
+and loses it when it is gone, or not the claim's any more; and whoever else takes a record away has taken the machine. Growth
+never looks at these records: its provider knows what the API tells, and nothing else.
 """
 
 import contextlib
@@ -51,38 +51,42 @@ class Records:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._names: dict[int, str] = {}
+        self._kept: dict[int, tuple[str, str]] = {}  # the record's name, and the UID of the machine's claim
 
     def __contains__(self, number: int) -> bool:
-        return number in self._names
+        return number in self._kept
+
+    def claims(self) -> Mapping[int, str]:
+        """The UIDs of the claims whose machines these are, by the machines' numbers."""
+        return {number: uid for number, (_, uid) in self._kept.items()}
 
     def add(self, number: int, record: Record, *, by: Actor) -> None:
         """Nothing where there is a record of that claim."""
         body = records.config_map(record, cluster=self._ground.cluster)
         with contextlib.suppress(AlreadyExists):
             at_once(self._api(by).create(CONFIG_MAP, body, namespace=self._ground.namespace))
-            self._names[number] = body["metadata"]["name"]
+            self._kept[number] = (body["metadata"]["name"], record.claim_uid)
 
     def change(self, number: int, data: Mapping[str, str], *, by: Actor) -> None:
         """Nothing where the machine has none."""
-        name = self._names.get(number)
-        if name is not None:
+        if number in self._kept:
+            name, _ = self._kept[number]
             with contextlib.suppress(NotFound):
                 change = {"data": dict(data)}
                 at_once(self._api(by).patch(CONFIG_MAP, name, change, namespace=self._ground.namespace))
 
     def remove(self, number: int, *, by: Actor) -> None:
         """Nothing where the machine has none."""
-        name = self._names.pop(number, "")
+        name, _ = self._kept.pop(number, ("", ""))
         if name:
             with contextlib.suppress(NotFound):
                 at_once(self._api(by).delete(CONFIG_MAP, name, namespace=self._ground.namespace))
 
     def taken(self, name: str) -> int | None:
         """Somebody took this record away: the number of its machine, which has none from now on; None for no machine's."""
-        number = next((each for each, record in self._names.items() if record == name), None)
+        number = next((each for each, (record, _) in self._kept.items() if record == name), None)
         if number is not None:
-            del self._names[number]
+            del self._kept[number]
         return number
 
     def _api(self, actor: Actor) -> Api:
