@@ -1,9 +1,13 @@
 """What excuses a change and what does not: each promise lets pass no more than it must."""
 
+import datetime as dt
+
 from growth.sim.invariants import moves, pods, safety
 from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS
 from growth.sim.invariants.counts import Limits
 from growth.sim.ledger import NO_CAPS, Caps
+from growth.sim.ports import EPOCH
+from growth.units import print_time
 from tests.unit.invariants.histories import (
     ADMIN,
     CLOUD,
@@ -127,6 +131,20 @@ def test_what_was_one_too_many_a_blink_ago_may_go() -> None:
         history.put(POOLS, pool(nodes="2"), at=lifted)
         history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
         assert len(history.said) == said, lifted
+
+
+def test_the_deadline_of_a_claim_that_went_a_blink_ago_still_counts() -> None:
+    """Somebody takes the finalizer off a claim whose time is over, while its pods are made to leave: what left before the
+    news could come is forgiven, no more.
+    """
+    for gone, said in ((99.5, 0), (98.5, 1)):
+        history = running(pods.DoNotDisrupt())
+        history.put(PODS, pod(do_not_disrupt="true"))
+        late = going(claim(annotations={pods.DEADLINE: print_time(EPOCH + dt.timedelta(seconds=90))}))
+        history.put(CLAIMS, late)
+        history.remove(CLAIMS, late, at=gone)
+        history.put(PODS, going(pod(do_not_disrupt="true")), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, gone
 
 
 def test_what_comes_up_may_be_one_too_many() -> None:

@@ -1,11 +1,12 @@
 """What an invariant is, and what it may know."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Final, Protocol
 
 from growth.api.kinds import Json
-from growth.sim.invariants.books import PODS, POOLS, Books, node_of
+from growth.sim.invariants.books import CLAIMS, PODS, POOLS, Books, node_of, provider_id_of
 from growth.sim.seams import Step
 
 # What changed so shortly before a request left cannot have been known to its sender.
@@ -51,6 +52,8 @@ class Case:
     """By the pod's UID."""
     pools_before: dict[str, tuple[float, Json]] = dataclasses.field(default_factory=dict)
     """By name: when the spec of a pool was last changed, and the pool as it was before."""
+    claims_before: dict[str, tuple[float, Json]] = dataclasses.field(default_factory=dict)
+    """By provider ID: when a claim went, and the claim as it was."""
     sent: float = 0.0
     """When the request that made the last change left its process."""
     skew: float = 0.0
@@ -61,11 +64,19 @@ class Case:
         self.now = step.at
         self.books.see(step.which, step.key, step.old, step.new)
         if step.new is None:
+            if step.which == CLAIMS:
+                self.claims_before[step.last.get("status", {}).get("providerID", "")] = (step.at, step.last)
             return
         if step.which == PODS and step.verb == "bind" and node_of(step.new):
             self.bound_at[step.new["metadata"]["uid"]] = step.at
         if step.which == POOLS and step.old is not None and step.old["spec"] != step.new["spec"]:
             self.pools_before[step.key[1]] = (step.at, step.old)
+
+    def claim_on(self, node: Json) -> Json | None:
+        """The claim of the Node's machine, or the one that the sender of a request must still have taken for it."""
+        gone, before = self.claims_before.get(provider_id_of(node), (-math.inf, None))
+        lately = before if self.sent - gone < BLINK_SECONDS else None
+        return next(iter(self.books.claims_on(node)), lately)
 
 
 def went_by_our_hand(step: Step) -> bool:

@@ -47,7 +47,7 @@ class Protected(Quiet):
         books = case.books
         if step.which == PODS and step.verb == "delete" and begins_to_go(step):
             node = books.find(NODES, step.last["spec"].get("nodeName", ""))
-            if node is not None and not self._past_deadline(next(iter(books.claims_on(node)), None), step.last, case):
+            if node is not None and not self._past_deadline(case.claim_on(node), step.last, case):
                 yield step.old, "deleted past the eviction"
         elif (
             step.which == CONFIG_MAPS
