@@ -144,6 +144,18 @@ def test_a_list_anywhere_in_a_patch_is_noticed(patch: Json, answer: bool) -> Non
     assert has_list(patch) is answer
 
 
+def test_the_last_entry_of_a_list_goes_only_from_the_object_that_was_read() -> None:
+    """Then the list goes whole: what others have put there meanwhile would go with it. Of a map it is a key, as always."""
+    api = ScriptedApi(node(taints=[{"key": "a", "effect": "NoSchedule"}]))
+    changed(api, lambda draft: edits.remove_taint(draft, key="a"))
+    changed(api, lambda draft: edits.set_labels(draft, {"a": None}))
+    assert [(each["patch"], each["revision"]) for each in api.sent] == [
+        ({"spec": {"taints": None}}, "7"),
+        ({"metadata": {"labels": {"a": None}}}, ""),
+    ]
+    assert has_list({"spec": None}, {"spec": {"of": {"taints": [1]}}})
+
+
 def test_no_attempt_at_all_is_an_error() -> None:
     """A caller that asks for no attempt made a mistake; it must not look like success."""
     with pytest.raises(ValueError, match="attempts is 0"):

@@ -57,7 +57,7 @@ async def change(
                 patch,
                 namespace=namespace,
                 subresource=subresource,
-                revision=metadata["resourceVersion"] if guarded or known is not None or has_list(patch) else "",
+                revision=metadata["resourceVersion"] if guarded or known is not None or has_list(patch, before) else "",
                 uid=metadata["uid"],
             )
         except Conflict:
@@ -76,9 +76,20 @@ def difference(before: Json, after: Json) -> Json:
     return _difference(before, after, path="")
 
 
-def has_list(patch: Any) -> bool:
-    """Whether a patch replaces a list: then it is right only on the object that it was made from."""
-    return isinstance(patch, list) or (isinstance(patch, dict) and any(has_list(inner) for inner in patch.values()))
+def has_list(patch: Any, before: Any = None) -> bool:
+    """Whether a patch replaces a list, or takes one away that `before` has: then it is right only on the object that it was made
+    from.
+    """
+    if patch is None:
+        return _holds_list(before)
+    if isinstance(patch, dict):
+        known = before if isinstance(before, dict) else {}
+        return any(has_list(inner, known.get(key)) for key, inner in patch.items())
+    return isinstance(patch, list)
+
+
+def _holds_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, dict) and any(map(_holds_list, value.values())))
 
 
 def _difference(before: Json, after: Json, *, path: str) -> Json:
