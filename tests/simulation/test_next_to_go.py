@@ -1,16 +1,21 @@
 """The mark on nodes that are the next to go: when it is written, and that it never outlives its reason."""
 
 import asyncio
+from typing import Any
 
 from growth.api import names
 from growth.api.karpenter import NODE_POOL
+from growth.api.kinds import Kind
 from growth.api.nodes import NODE
 from growth.controllers.disruption import Disruption
 from growth.controllers.settings import ControllerSettings
+from growth.kube.api import Api
+from growth.kube.memory import MemoryApi
 from tests.simulation.ending import add_owned
-from tests.simulation.moving import ALL, LARGE, REQUIREMENTS, add_large, add_ready_pool, claims, tainted
+from tests.simulation.moving import ALL, LARGE, REQUIREMENTS, Recording, add_large, add_ready_pool, claims, tainted
 from tests.simulation.owning import Stage, on_stage
 
+MARK = {"key": names.LEAVING_SOON_TAINT, "effect": "PreferNoSchedule"}
 ONE_AT_A_TIME = {**ALL, "budgets": [{"nodes": "1"}]}
 CLOSED = {**ALL, "budgets": [{"nodes": "0"}]}
 LARGE_ONLY = {"requirements": [*REQUIREMENTS, {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}]}
@@ -73,15 +78,57 @@ def test_a_mark_that_nobody_wants_any_more_goes_after_a_minute() -> None:
     assert on_stage(body).value == (1, 0, ["web-1", "web-2", "web-3"])
 
 
+def test_a_mark_stays_for_as_long_as_it_is_wanted() -> None:
+    """The first of three cannot leave for minutes, and the one that follows it is marked all the while: once."""
+    holder: list[Recording] = []
+
+    def api(real: MemoryApi) -> Api:
+        holder.append(Recording(real))
+        return holder[0]
+
+    async def body(stage: Stage) -> list[str]:
+        await three_large(stage, ONE_AT_A_TIME)
+        await stage.start(Disruption(stage.env))
+        (found,) = await until_marked(stage)
+        await asyncio.sleep(300)
+        assert await marked(stage) == [found]
+        return [each for each in holder[0].done if each.endswith(f"taint {found}")]
+
+    assert len(on_stage(body, api=api).value) == 1
+
+
+def test_a_taint_that_comes_while_the_mark_is_taken_off_stays() -> None:
+    """The mark is the only taint that was read, so the whole list would go: whoever wrote meanwhile is not overwritten."""
+
+    class Meanwhile(Recording):
+        raced = False
+
+        async def patch(self, kind: Kind[Any], name: str, patch: Any, **more: Any) -> Any:
+            if kind.kind == "Node" and not self.raced:
+                self.raced = True
+                other = {"key": "maintenance", "effect": "NoExecute"}
+                await super().patch(NODE, name, {"spec": {"taints": [MARK, other]}})
+            return await super().patch(kind, name, patch, **more)
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_owned(stage, "web-1", pool=pool)
+        await stage.set_taints("node-of-web-1", [MARK])
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(120)
+        return [taint.key for taint in (await stage.admin.get(NODE, "node-of-web-1")).spec.taints]
+
+    assert on_stage(body, api=Meanwhile).value == ["maintenance"]
+
+
 def test_what_a_dead_process_marked_is_taken_off() -> None:
     """Whoever leads next finds it, and takes it off machines of ours alone."""
 
     async def body(stage: Stage) -> list[str]:
         pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
         await add_owned(stage, "web-1", pool=pool)
-        mark = {"key": names.LEAVING_SOON_TAINT, "effect": "PreferNoSchedule"}
-        await stage.set_taints("node-of-web-1", [mark])
-        await stage.join("somebodys", provider_id="other://1", taints=[mark])
+        await stage.set_taints("node-of-web-1", [MARK])
+        await stage.join("somebodys", provider_id="other://1", taints=[MARK])
         await stage.start(Disruption(stage.env))
         await asyncio.sleep(120)
         return await marked(stage)

@@ -184,6 +184,7 @@ class Disruption:
             ),
             buying_fails=self._memory.failing(names.UNDERUTILIZED),
             turns=self._turns,
+            next=self._next or frozenset(),
         )
 
     def _waits_until(self, answer: Answer, now: float) -> float | None:

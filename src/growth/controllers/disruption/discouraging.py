@@ -26,7 +26,9 @@ MOST_AT_A_TIME: Final = 100
 
 
 def discouraged(node: Node) -> bool:
-    return any(taint.key == names.LEAVING_SOON_TAINT for taint in node.spec.taints)
+    return any(
+        (taint.key, taint.effect) == (names.LEAVING_SOON_TAINT, PREFER_NO_SCHEDULE) for taint in node.spec.taints
+    )
 
 
 class Discouraging:
@@ -69,7 +71,7 @@ class Discouraging:
             if draft["metadata"]["uid"] != node.metadata.uid or draft["metadata"].get("deletionTimestamp"):
                 return
             if before:
-                remove_taint(draft, key=names.LEAVING_SOON_TAINT)
+                remove_taint(draft, key=names.LEAVING_SOON_TAINT, effect=PREFER_NO_SCHEDULE)
             else:
                 add_taint(draft, key=names.LEAVING_SOON_TAINT, effect=PREFER_NO_SCHEDULE)
 

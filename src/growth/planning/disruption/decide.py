@@ -32,7 +32,8 @@ class Options:
     """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
     `buying_rests` are pools for whose nodes consolidation buys nothing for a while, and why; what needs no purchase goes on.
     Of these `buying_fails` are such where it has failed so often that nothing is put off for the next try.
-    `turns` are the last decision's, by pool.
+    `turns` are the last decision's, by pool, and `next` are those who were to follow then: while a budget is used up they are not
+    looked for.
     `priced`: nodes without a known price are not moved at all, where otherwise they go when they are empty or drifted.
     """
 
@@ -42,6 +43,7 @@ class Options:
     buying_rests: Mapping[str, str] = dataclasses.field(default_factory=dict)
     buying_fails: frozenset[str] = frozenset()
     turns: Mapping[str, Turn] = dataclasses.field(default_factory=dict)
+    next: frozenset[str] = frozenset()
     priced: bool = False
 
 
@@ -87,17 +89,17 @@ class _Decision:
 
     def _following(self, moves: Sequence[Move]) -> frozenset[str]:
         """Of those that wait for their turn the ones whose pool is being moved, and whose turn comes: where nothing goes, or
-        budgets allow nothing for their reason, nobody knows when that will be.
+        budgets allow nothing for their reason, nobody knows when that will be. Whoever takes pods of a move stays for now.
         """
         under_way = {node.pool for node in self._before.nodes if node.leaving} | {
             pool for move in moves for pool in move.pools
         }
-        gone = {name for move in moves for name in move.nodes}
+        taken = {name for move in moves for name in (*move.nodes, *move.destinations)}
         allowed = {reason: counts(self._before, reason=reason) for reason in set(self._next.values())}
         return frozenset(
             node.name
             for node in self._before.nodes
-            if node.name not in gone
+            if node.name not in taken
             and node.pool in under_way
             and (reason := self._next.get(node.name)) is not None
             and allowed[reason][node.pool].allowed.nodes != 0
@@ -124,6 +126,8 @@ class _Decision:
                 told = _no_room(room[pool], pool, reason) if spent else growth_message(pool)
                 for name in move.nodes:
                     self._kept[name] = Kept(name, pool_of[name], word, told, waits=spent)
+                    if spent:
+                        self._next.setdefault(name, reason)
             taken += own
         return tuple(taken)
 
@@ -141,6 +145,11 @@ class _Decision:
     def _stay(self, kept: Kept) -> None:
         """Why it stays, unless that is said already: why a drifted node stays matters more than what it could save."""
         self._kept.setdefault(kept.node, kept)
+
+    def _follows(self, node: OwnedNode, reason: str) -> None:
+        """Nobody looks whether it could go while the budget is used up: what was found when it was not holds."""
+        if node.name in self._options.next:
+            self._next.setdefault(node.name, reason)
 
     def _take(self, moves: Sequence[Move]) -> None:
         if moves:
@@ -245,7 +254,7 @@ class _Decision:
         for node in in_turn(nodes, turn):
             if room.delete == 0:
                 self._keep(node, words.BUDGET, _no_room(room, pool, names.DRIFTED_REASON))
-                self._next[node.name] = names.DRIFTED_REASON
+                self._follows(node, names.DRIFTED_REASON)
             elif found is not None:
                 self._next[node.name] = names.DRIFTED_REASON
                 told = f"it has drifted ({node.drifted}), and another node of NodePool {pool} is replaced first"
@@ -296,8 +305,7 @@ class _Decision:
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
-                if node.leaving_soon:  # nothing is searched: what was found before holds
-                    self._next.setdefault(node.name, names.UNDERUTILIZED)
+                self._follows(node, names.UNDERUTILIZED)
             if stays is None:
                 may_go.append(node)
             else:

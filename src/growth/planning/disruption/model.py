@@ -50,11 +50,6 @@ class OwnedNode:
         return "" if self.view is None else self.view.labels.get(names.INSTANCE_TYPE_LABEL, "")
 
     @property
-    def leaving_soon(self) -> bool:
-        """Whether it is marked as one of the next to go."""
-        return self.view is not None and any(taint.key == names.LEAVING_SOON_TAINT for taint in self.view.taints)
-
-    @property
     def capacity_type(self) -> str:
         return "" if self.view is None else self.view.labels.get(names.CAPACITY_TYPE_LABEL, "")
 

@@ -61,7 +61,7 @@ def _does_for(node: OwnedNode, replacement: Replacement, pools: Mapping[str, Poo
     if node.price is None or node.price > planned.price:
         return False
     labels = view.labels
-    if not set(view.taints) <= set(pool.taints):
+    if not {taint for taint in view.taints if taint.key != names.LEAVING_SOON_TAINT} <= set(pool.taints):
         return False
     if any(not requirement.meets(labels.get(key)) for key, requirement in planned.requirements.items()):
         return False

@@ -88,7 +88,7 @@ def _searched(
         kept=tuple(_kept(course, node, destinations) for node in staying),
         steps=search.steps,
         complete=course.complete,
-        next=course.next - moved,
+        next=course.next,
     )
 
 

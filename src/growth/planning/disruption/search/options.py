@@ -86,8 +86,8 @@ class SearchOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Moves that may all be made together, and why the other candidates stay. `next` are those of them that are to go when
-    budgets allow it.
+    """Moves that may all be made together, and why the other candidates stay. `next` are all that are to go in the end, now or
+    when budgets allow it.
 
     `complete` False: the budget ended the search, and there may be more to find.
     """
