@@ -41,10 +41,10 @@ async def two_halves(stage: Stage) -> None:
     await asyncio.sleep(30)
 
 
-async def one_may_go(stage: Stage) -> None:
+async def one_may_go(stage: Stage, *, third: str = "10") -> None:
     """Three large machines: the first has little on it, the others are protected, and each has room for that."""
     pool = await add_ready_pool(stage, limits={"nodes": "3"})
-    for name, cpu in (("web-1", "3"), ("web-2", "10"), ("web-3", "10")):
+    for name, cpu in (("web-1", "3"), ("web-2", "10"), ("web-3", third)):
         await add_large(stage, name, pool=pool, cpu=cpu)
     for name in ("web-2", "web-3"):
         await stage.admin.patch(NODE, f"node-of-{name}", PROTECTED)
@@ -301,19 +301,61 @@ def test_many_places_are_read_by_one_list(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_a_machine_elsewhere_that_leaves_while_the_watch_is_silent(*, leaves: bool) -> None:
-    """Its pods want the same room, which the cache has not heard: nothing goes by what it says."""
-    holder, api = deafened("NodeClaim")
+@pytest.mark.parametrize(("kind", "name"), [(NODE_CLAIM, "web-3"), (NODE, "node-of-web-3")])
+def test_a_machine_elsewhere_that_leaves_while_the_watch_is_silent(kind: Kind[Any], name: str, *, leaves: bool) -> None:
+    """Its pods want the same room, which the cache has not heard: nothing goes by what it says. Whichever of the two objects
+    of the machine is being deleted: a cloud takes the Node away whose machine is gone, and nobody touches the claim.
+    """
+    holder, api = deafened(kind.kind)
 
     async def body(stage: Stage) -> bool:
         await one_may_go(stage)
         holder[0].deaf = True
         if leaves:
-            await stage.admin.delete(NODE_CLAIM, "web-3")
+            await stage.admin.delete(kind, name)
         await asyncio.sleep(20)
         return "web-1" in await claims(stage)
 
     assert on_stage(body, api=api).value == leaves
+
+
+@pytest.mark.parametrize("silent", ["NodeClaim", "Node"])
+def test_a_machine_that_is_known_to_leave_holds_nothing_up(silent: str) -> None:
+    """One of its two objects tells the cache, and its pods are in line: that the other is being deleted too is no news."""
+    holder, api = deafened(silent)
+
+    async def body(stage: Stage) -> bool:
+        await one_may_go(stage, third="2")
+        holder[0].deaf = True
+        await stage.admin.delete(NODE_CLAIM, "web-3")
+        await stage.admin.delete(NODE, "node-of-web-3")
+        await asyncio.sleep(20)
+        return "web-1" in await claims(stage)
+
+    assert not on_stage(body, api=api).value
+
+
+class GoneByTheAnswer(Deaf):
+    """An API that tells of a Node which is being deleted when it has gone, and the cache has heard so."""
+
+    async def list(self, kind: Kind[Any], **more: Any) -> Any:
+        answer = await super().list(kind, **more)
+        if kind is NODE and any(node.metadata.deletion_timestamp is not None for node in answer.items):
+            await self._api.patch(NODE, "node-of-web-3", {"metadata": {"finalizers": None}})
+            await asyncio.sleep(1)
+        return answer
+
+
+def test_a_machine_that_has_gone_by_the_answer_holds_nothing_up() -> None:
+    """The cache knew that it leaves when the server was asked: it is ahead of the answer, not behind."""
+
+    async def body(stage: Stage) -> bool:
+        await one_may_go(stage, third="2")
+        await stage.admin.delete(NODE, "node-of-web-3")
+        await asyncio.sleep(20)
+        return "web-1" in await claims(stage)
+
+    assert not on_stage(body, api=GoneByTheAnswer).value
 
 
 class MarkedMeanwhile(Deaf):

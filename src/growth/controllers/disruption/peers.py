@@ -2,8 +2,8 @@
 
 Those nodes are read afresh before a move deletes. That is not enough where pods spread over zones: who came or left in a third
 zone decides too. Nor where machines elsewhere are on their way out: their pods want the same room. So pods of a spread or an
-affinity are asked for by their labels, and claims all at once; where the server knows others than the cache, nothing is done
-by the cache. Whom pods elsewhere keep out of their whole zone is taken from the cache.
+affinity are asked for by their labels, and claims and Nodes all at once, for deleting either deletes both; where the server knows
+others than the cache, nothing is done by the cache. Whom pods elsewhere keep out of their whole zone is taken from the cache.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ from typing import Final
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.meta import LabelSelector, selector_text
+from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done
@@ -24,8 +25,7 @@ _EVERYWHERE: Final = ""
 
 async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
     """Whether the cache knows which machines leave, and the pods that count for those of the move, as the server does now."""
-    going = {claim.metadata.uid for claim in await every(env.api, NODE_CLAIM) if _leaves(claim)}
-    if going - {claim.metadata.uid for claim in env.state.claims.store if _leaves(claim)}:
+    if await _unheard(env):
         return False
     asked: dict[tuple[str, str], LabelSelector] = {}
     for shape in dict.fromkeys(pod.shape for pod in moving):
@@ -43,8 +43,23 @@ async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
     return True
 
 
-def _leaves(claim: NodeClaim) -> bool:
-    return claim.metadata.deletion_timestamp is not None
+async def _unheard(env: Environment) -> set[str]:
+    """UIDs of claims and Nodes that are being deleted, while the cache takes their machine for one that stays.
+
+    One of the two is enough for it to know. What it knew when it was asked may be gone by the answer.
+    """
+    known = _going((*env.state.claims.store, *env.state.nodes.store))
+    there = _going((*await every(env.api, NODE_CLAIM), *await every(env.api, NODE)))
+    news = there - known - _going((*env.state.claims.store, *env.state.nodes.store))
+    if not news:
+        return news
+    machines = (counted.machine for counted in env.state.picture(env.clock.now()).counted.values())
+    leaving = ((machine.node, machine.claim) for machine in machines if machine.leaving)
+    return news - {each.metadata.uid for both in leaving for each in both if each is not None}
+
+
+def _going(some: Iterable[NodeClaim | Node]) -> set[str]:
+    return {each.metadata.uid for each in some if each.metadata.deletion_timestamp is not None}
 
 
 def _counted(shape: PodShape) -> Iterator[tuple[str, LabelSelector]]:
