@@ -4,6 +4,8 @@ import asyncio
 import functools
 from typing import Any
 
+import pytest
+
 from growth.api import names
 from growth.api.decisions import DECISION
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
@@ -245,6 +247,33 @@ def test_two_nodes_of_one_machine_stay_and_say_why() -> None:
 
     told = {("node-of-web-1", "2 Nodes and 1 NodeClaim"), ("twin", "2 Nodes and 1 NodeClaim")}
     assert on_stage(body).value == (["web-1"], told)
+
+
+@pytest.mark.parametrize("goes", ["nothing", "claim", "twin"])
+def test_a_machine_of_two_nodes_that_goes_uses_up_the_budget(goes: str) -> None:
+    """No move touches it, but it is a node of its pool, and while it leaves no other of a budget of one does."""
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await stage.add_pool(disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "1"}]})
+        await add_owned(stage, "web-1", pool=pool)
+        await add_owned(stage, "web-2", pool=pool)
+        known = await stage.admin.get(NODE, "node-of-web-2")
+        twin = {
+            "metadata": {"name": "twin", "finalizers": [names.TERMINATION_FINALIZER]},
+            "spec": {"providerID": known.spec.provider_id},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        await stage.admin.create(NODE, twin)
+        if goes == "claim":
+            await stage.admin.delete(NODE_CLAIM, "web-2")
+        elif goes == "twin":
+            await stage.admin.delete(NODE, "twin")
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(300)
+        return await claims(stage)
+
+    stay = {"nothing": ["web-2"], "claim": ["web-1"], "twin": ["web-1", "web-2"]}
+    assert on_stage(body).value == stay[goes]
 
 
 def test_a_paused_cluster_loses_no_node() -> None:

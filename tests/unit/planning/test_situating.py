@@ -8,6 +8,7 @@ from growth.api import names
 from growth.cluster.snapshot import NODES
 from growth.planning.disruption import words
 from growth.planning.disruption.model import OwnedNode, Situation
+from growth.planning.disruption.room import counts
 from growth.planning.disruption.situating import Facts
 from tests import manifests
 from tests.unit.planning.clusters import LARGE, cluster, machine, pods, pool
@@ -55,7 +56,7 @@ def test_marks_on_the_node_and_on_its_claim_count_alike(on: int, annotation: str
 
 
 def test_nodes_that_are_not_ours_are_named_apart() -> None:
-    """Without a claim, without a pool, of a growth pool, not initialised, in doubt: none of them counts in a budget."""
+    """Without a claim, without a pool, of a growth pool, not initialised, in doubt: no move touches any of them."""
     by_hand = machine("by-hand")
     growth = machine("growth")
     for each in (*by_hand, *growth):
@@ -97,6 +98,38 @@ def test_no_move_counts_on_room_in_doubt() -> None:
     views = {view.name: view for view in made.snapshot.nodes}
     assert {name: view.initialized for name, view in views.items()} == {"ours": True, "odd": False, "twin": False}
     assert sum(number for _, number in views["odd"].pods) == 2
+
+
+@pytest.mark.parametrize("how", ["well", "claim goes", "goes", "twin goes", "twin is marked", "twin is not ready"])
+def test_a_machine_in_doubt_counts_once_in_the_budgets_of_its_pool(how: str) -> None:
+    """And as disrupted where its claim or any of its Nodes is: nobody knows which of them stays."""
+    claim, node = machine("odd")
+    twin = machine("twin", taints=(DISRUPTED,) if how == "twin is marked" else (), ready=how != "twin is not ready")[1]
+    twin["spec"]["providerID"] = node["spec"]["providerID"]
+    going = {"claim goes": claim, "goes": node, "twin goes": twin}.get(how)
+    if going is not None:
+        going["metadata"] |= {"deletionTimestamp": "2030-01-07T11:00:00Z", "finalizers": [names.TERMINATION_FINALIZER]}
+    unclear = {name: Facts(doubt="two Nodes are of one machine") for name in ("odd", "twin")}
+    made = cluster(pool(), machine("ours"), claim, node, twin, facts=unclear)
+    count = counts(made, reason=names.EMPTY)["default"]
+    assert (count.nodes, count.disrupting) == (2, 0 if how == "well" else 1)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "counted"),
+    [
+        (("Launched", "Registered", "Initialized"), 2),
+        (("Launched", "Registered"), 1),
+        (("Launched", "Registered", "Initialized", "InstanceTerminating"), 1),
+    ],
+)
+def test_budgets_count_a_node_whose_claim_was_initialised(conditions: tuple[str, ...], counted: int) -> None:
+    """A Node that came anew has yet to be marked; the machine was up, and is a node of its pool until the cloud ends it."""
+    claim, node = machine("anew", conditions=conditions)
+    node["metadata"]["labels"][names.INITIALIZED_LABEL] = "false"
+    claim["metadata"] |= {"deletionTimestamp": "2030-01-07T11:00:00Z", "finalizers": [names.TERMINATION_FINALIZER]}
+    count = counts(cluster(pool(), machine("ours"), claim, node), reason=names.EMPTY)["default"]
+    assert (count.nodes, count.disrupting) == (counted, counted - 1)
 
 
 def test_a_claim_whose_machine_is_still_to_come_is_no_node() -> None:

@@ -54,16 +54,26 @@ class OwnedNode:
         return "" if self.view is None else self.view.labels.get(names.CAPACITY_TYPE_LABEL, "")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aside:
+    """A machine that no move touches and that is a node of its pool all the same: budgets count it. `pool` is the PoolRef in
+    words; `disrupted`: it leaves or is not ready, or one of its Nodes is where it has several.
+    """
+
+    pool: str
+    disrupted: bool
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Situation:
     """Everything that a decision reads. `snapshot` has the overlays laid and holds every node that can take pods.
 
     `demands` are pods without a place: whatever is decided must leave them theirs. Those in `buffered`, by key, are such as
     CapacityBuffers stand for. `nodes` are all that we own and that are initialised, whether or not they may go; `others` are
-    the rest, and why they are none of ours to move. `pools` are Karpenter's and those growth pools whose nodes may be moved,
-    each by its PoolRef in words; `minima` are of the latter, by pool and server type in lower case. `moved` are pods that
-    came by a move of ours, by UID, and when that was. `closing` are nodes on their way out, by deletion or a move that is
-    made, with those who still run there; these are in `demands` too, by the keys in `ending`.
+    the rest, and why they are none of ours to move; `aside` is what budgets count of these. `pools` are Karpenter's and those
+    growth pools whose nodes may be moved, each by its PoolRef in words; `minima` are of the latter, by pool and server type in
+    lower case. `moved` are pods that came by a move of ours, by UID, and when that was. `closing` are nodes on their way out,
+    by deletion or a move that is made, with those who still run there; these are in `demands` too, by the keys in `ending`.
     """
 
     snapshot: Snapshot
@@ -76,6 +86,7 @@ class Situation:
     moved: Mapping[str, dt.datetime] = dataclasses.field(default_factory=dict)
     paused: bool = False
     others: "tuple[Kept, ...]" = ()
+    aside: tuple[Aside, ...] = ()
     minima: Mapping[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     closing: tuple[NodeView, ...] = ()
     ending: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """How many more nodes of a pool may be disturbed for a reason now: budgets, and the limit on its number of nodes.
 
-Budgets count every initialised node of the pool, and take off those that are not ready or on their way out. The node
-limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
+Budgets count every initialised node of the pool, those in doubt too, and take off what is not ready or on its way out. The
+node limit counts everything from a reserved name to a machine that is gone. A move that replaces needs its new machines
 before the old ones go: under a Hard limit neither its nodes nor its replacements may be more than what the limit leaves.
 Budgets count what is disturbed, and no machine that comes. A move that only deletes needs the budget alone. A Soft limit may
 be passed until the old nodes are gone, and must hold then.
@@ -15,7 +15,7 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.snapshot import NODES
 from growth.planning.budgets import Allowance, allowance
 from growth.planning.disruption import words
-from growth.planning.disruption.model import Move, OwnedNode, Room, Situation
+from growth.planning.disruption.model import Move, Room, Situation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,15 +29,18 @@ class Count:
 
 def counts(situation: Situation, *, reason: str) -> Mapping[str, Count]:
     """The budgets of every pool, for the metrics that show them."""
-    by_pool: dict[str, list[OwnedNode]] = {name: [] for name in situation.pools}
+    by_pool: dict[str, list[bool]] = {name: [] for name in situation.pools}  # of each node: whether it is disrupted
     for node in situation.nodes:
         if node.pool in by_pool:
-            by_pool[node.pool].append(node)
+            by_pool[node.pool].append(node.leaving or not node.ready)
+    for each in situation.aside:
+        if each.pool in by_pool:
+            by_pool[each.pool].append(each.disrupted)
     return {
         name: Count(
             allowance(pool.spec.disruption.budgets, nodes=len(by_pool[name]), reason=reason, now=situation.now),
             len(by_pool[name]),
-            sum(node.leaving or not node.ready for node in by_pool[name]),
+            sum(by_pool[name]),
         )
         for name, pool in situation.pools.items()
     }

@@ -8,7 +8,7 @@ decided next leaves them theirs.
 import collections
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -27,7 +27,7 @@ from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning.disruption import words
 from growth.planning.disruption.continuous import minima, optimised
-from growth.planning.disruption.model import Kept, OwnedNode, Situation
+from growth.planning.disruption.model import Aside, Kept, OwnedNode, Situation
 from growth.planning.occupants import DISRUPTED
 from growth.planning.overlays import overlaid
 
@@ -52,6 +52,8 @@ class Facts:
 
 
 UNKNOWN: Final = Facts()
+# Why nodes are no candidates that are nodes of their pool all the same.
+_COUNTING: Final = frozenset({words.DOUBTFUL, words.NOT_INITIALIZED})
 
 
 def situated(
@@ -98,6 +100,7 @@ def situated(
         moved=moved or {},
         paused=paused,
         others=tuple(others.values()),
+        aside=tuple(_aside(there, others, known)),
         minima=minima(picture.growth_pools),
         closing=tuple(_closing(there[name].machine, pods.get(name, ())) for name in closing),
         ending=frozenset(key_of(pod) for name in closing for pod in pods.get(name, ())),
@@ -139,7 +142,7 @@ def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[N
 
 
 def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> Kept | None:
-    """Why a node is no candidate and counts for no budget; None where it is ours."""
+    """Why a node is no candidate; None where it is ours. Whether it counts for a budget `_aside` says."""
     pool = machine.pool
     named = "" if pool is None else str(pool)
 
@@ -165,6 +168,31 @@ def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> 
     return None
 
 
+def _aside(there: Mapping[str, Counted], others: Mapping[str, Kept], known: Mapping[str, Facts]) -> Iterator[Aside]:
+    """What budgets count of nodes that are no candidates: such as are in doubt, or came anew and are not marked yet, where
+    their claim says that the machine was initialised.
+
+    A machine of several Nodes counts once. It is disrupted where one of them is: nobody knows which of them stays.
+    """
+    counting = {name: there[name].machine for name, each in others.items() if each.reason in _COUNTING}
+    disrupted = {
+        _identity(each) for name, each in counting.items() if _leaves(each, known[name]) or not _is_ready(each)
+    }
+    for name, machine in counting.items():
+        told = _conditions(machine)
+        if is_true(told, names.INITIALIZED) and not is_true(told, names.INSTANCE_TERMINATING):
+            yield Aside(others[name].pool, _identity(machine) in disrupted)
+
+
+def _identity(machine: Machine) -> str:
+    """What the Nodes of one machine share."""
+    return (machine.node.spec.provider_id if machine.node is not None else "") or machine.name
+
+
+def _is_ready(machine: Machine) -> bool:
+    return machine.node is not None and machine.node.is_ready
+
+
 def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence[CachedPod]) -> OwnedNode:
     machine = counted.machine
     node, claim, pool = machine.node, machine.claim, machine.pool
@@ -183,7 +211,7 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         replaces=bool(replaces(claim)),
         drifted=_drift(machine) if known.drifted is None else known.drifted,
         ready=node.is_ready,
-        leaving=known.acting or _tainted(machine, names.DISRUPTED_TAINT) or machine.leaving,
+        leaving=_leaves(machine, known),
         nominated=known.nominated,
         protected=any(_annotated(each.metadata, names.DO_NOT_DISRUPT_ANNOTATION, "true") for each in (node, claim)),
         paused=any(
@@ -193,6 +221,11 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         ends=claim.spec.termination_grace_period is not None,
         paid_until=known.paid_until,
     )
+
+
+def _leaves(machine: Machine, known: Facts) -> bool:
+    """Whether it is being deleted, or somebody is disrupting it."""
+    return known.acting or _tainted(machine, names.DISRUPTED_TAINT) or machine.leaving
 
 
 def _tainted(machine: Machine, key: str) -> bool:
