@@ -20,12 +20,16 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return False
 
 
-def discourages(taint: Taint) -> bool:
-    """Whether pods that do not tolerate it had rather be elsewhere, on a new machine too.
-
-    Not where the node is only the next to go: kube-scheduler avoids it if it can, and nobody buys a machine to avoid it.
+def leaving_soon(taint: Taint) -> bool:
+    """Whether it only says that the node is one of the next to go: kube-scheduler avoids it if it can, and nobody buys a machine
+    to avoid it.
     """
-    return taint.effect == PREFER_NO_SCHEDULE and taint.key != names.LEAVING_SOON_TAINT
+    return (taint.key, taint.effect) == (names.LEAVING_SOON_TAINT, PREFER_NO_SCHEDULE)
+
+
+def discourages(taint: Taint) -> bool:
+    """Whether pods that do not tolerate it had rather be elsewhere, on a new machine too."""
+    return taint.effect == PREFER_NO_SCHEDULE and not leaving_soon(taint)
 
 
 def untolerated(tolerations: tuple[Toleration, ...], taints: Iterable[Taint], *, soft: bool) -> Taint | None:

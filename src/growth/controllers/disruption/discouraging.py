@@ -1,7 +1,7 @@
 """Nodes that are the next to go, while others of their pool go: kube-scheduler avoids them if it can.
 
 Whoever came there would have to move again. The mark is a taint that only discourages, so nobody waits or has a machine bought
-for its sake. It is all that is remembered: whoever leads next finds it, and takes it off where it has not been wanted for a
+for its sake. It is all that outlives a process: whoever leads next finds it, and takes it off where it has not been wanted for a
 minute. On a node that goes it stays.
 """
 
@@ -18,6 +18,7 @@ from growth.controllers.disruption.attempts import each
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import serves
 from growth.kube.changes import change
+from growth.planning.taints import leaving_soon
 
 # Targets of searches change with every pod: a mark outlasts the decisions that do without it.
 LINGERS_SECONDS: Final = 60.0
@@ -26,9 +27,7 @@ MOST_AT_A_TIME: Final = 100
 
 
 def discouraged(node: Node) -> bool:
-    return any(
-        (taint.key, taint.effect) == (names.LEAVING_SOON_TAINT, PREFER_NO_SCHEDULE) for taint in node.spec.taints
-    )
+    return any(map(leaving_soon, node.spec.taints))
 
 
 class Discouraging:

@@ -5,12 +5,14 @@ node that was to go is one of its types, where it is wanted, and costs no more, 
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 
 from growth.api import names
 from growth.cluster.snapshot import PoolView
 from growth.planning import occupants
 from growth.planning.disruption.model import Move, OwnedNode, Replacement, Situation
+from growth.planning.taints import leaving_soon
 
 
 def reused(moves: Sequence[Move], situation: Situation) -> tuple[tuple[Move, ...], frozenset[str]]:
@@ -61,7 +63,7 @@ def _does_for(node: OwnedNode, replacement: Replacement, pools: Mapping[str, Poo
     if node.price is None or node.price > planned.price:
         return False
     labels = view.labels
-    if not {taint for taint in view.taints if taint.key != names.LEAVING_SOON_TAINT} <= set(pool.taints):
+    if not set(itertools.filterfalse(leaving_soon, view.taints)) <= set(pool.taints):
         return False
     if any(not requirement.meets(labels.get(key)) for key, requirement in planned.requirements.items()):
         return False
