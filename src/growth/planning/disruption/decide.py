@@ -335,7 +335,7 @@ class _Decision:
         self._complete = self._complete and found.complete
         for each in found.kept:
             self._stay(each)
-        for name in found.next:
+        for name in found.target:
             self._next.setdefault(name, names.UNDERUTILIZED)
         self._take(found.moves)
 

@@ -88,7 +88,7 @@ def _searched(
         kept=tuple(_kept(course, node, destinations) for node in staying),
         steps=search.steps,
         complete=course.complete,
-        next=course.next,
+        target=course.target,
     )
 
 
@@ -243,7 +243,7 @@ class _Search:
         rehearse(course)
         self._count(course)
         course.why = {name: kept for name, kept in target.why.items() if name not in going} | course.why
-        course.next = frozenset(going)
+        course.target = frozenset(going)
         return course
 
     def _course(

@@ -60,7 +60,7 @@ class Course:
         self.claims: dict[tuple[int, ...], Sequence[Claim]] = {}
         self.where: dict[str, str | int] = {}
         self.gone: set[int] = set()
-        self.next: frozenset[str] = frozenset()  # nodes that go in the end, now or when budgets allow it
+        self.target: frozenset[str] = frozenset()  # nodes that go in the end, now or when budgets allow it
         self.complete = True
         self.spent = 0  # steps of searches before this one
         self._moving_again = {node.name for node in candidates if self.resting.any_pod(node)}

@@ -86,7 +86,7 @@ class SearchOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Moves that may all be made together, and why the other candidates stay. `next` are all that are to go in the end, now or
+    """Moves that may all be made together, and why the other candidates stay. `target` are all that are to go in the end, now or
     when budgets allow it.
 
     `complete` False: the budget ended the search, and there may be more to find.
@@ -96,4 +96,4 @@ class Found:
     kept: tuple[Kept, ...]
     steps: int
     complete: bool = True
-    next: frozenset[str] = frozenset()
+    target: frozenset[str] = frozenset()
