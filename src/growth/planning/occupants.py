@@ -123,10 +123,15 @@ def protection(pod: CachedPod, now: dt.datetime) -> Protection:
 
 def cannot_leave(pod: CachedPod, budgets: PodBudgets, now: dt.datetime) -> bool:
     """Whether no eviction will be granted before somebody changes something: do-not-disrupt, or a budget that never allows
-    one. Nobody knows when such a pod will want another place.
+    one. Nobody knows when such a pod will want another place. Who ends already, or is never evicted, wants it with the end of
+    the node at the latest: budgets do not matter there.
     """
+    if not active(pod):
+        return False
     if protection(pod, now).holds:
         return True
+    if tolerates_disruption(pod) or is_mirror(pod):
+        return False
     matching = budgets.of(pod)
     if len(matching) > 1:
         return True
@@ -142,7 +147,9 @@ def _never_allows(budget: PodDisruptionBudget) -> bool:
 
 
 def refusal(pod: CachedPod, budgets: PodBudgets) -> str:
-    """Why the server would refuse to evict the pod now; empty when it would not."""
+    """Why the server would refuse to evict the pod now; empty when it would not. A budget that never allows an eviction counts
+    as refused at moments too when more pods run than it asks for: its owner wants none.
+    """
     matching = budgets.of(pod)
     if len(matching) > 1:
         named = ", ".join(each.metadata.name for each in matching)
@@ -150,6 +157,6 @@ def refusal(pod: CachedPod, budgets: PodBudgets) -> str:
     for budget in matching:
         if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and not pod.ready:
             continue
-        if budget.status.disruptions_allowed == 0:
+        if budget.status.disruptions_allowed == 0 or _never_allows(budget):
             return f"PodDisruptionBudget {pod.namespace}/{budget.metadata.name} allows no eviction of pod {key_of(pod)}"
     return ""
