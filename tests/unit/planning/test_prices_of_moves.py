@@ -114,3 +114,32 @@ def test_several_spot_nodes_need_no_fifteen_types(packer: Packer) -> None:
     nodes = [each for at in "ab" for each in (machine(at, "m-8x-amd64-linux", terms="spot"), pods(1, on=at, cpu=5))]
     move = only(decided(of, *nodes, packer=packer, spot_to_spot=True))
     assert (sorted(move.nodes), [each.types for each in move.replacements]) == (["a", "b"], [(LARGE,)])
+
+
+def spotted(number: int, *others: Json | list[Json]) -> list[Json | list[Json]]:
+    """So many dear spot nodes, each with a pod that needs a machine of its own, beside others."""
+    kind = "m-8x-amd64-linux"
+    nodes = [each for at in range(number) for each in (machine(f"s{at}", kind, terms="spot"), pods(1, on=f"s{at}", cpu=6))]
+    return [*nodes, *others]
+
+
+def of_spot(made: Decided) -> set[str]:
+    """The spot nodes that go for machines."""
+    return {name for move in made.moves if move.replacements for name in move.nodes if name.startswith("s")}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_node_on_demand_among_those_that_go_opens_no_gate_for_spot(packer: Packer) -> None:
+    """What comes in its place may be spot; what comes in the place of spot may not, while the gate is shut."""
+    of = pool(terms=("spot", "on-demand"), types=("m-8x-amd64-linux", "c-8x-amd64-linux"))
+    beside = (machine("dear", "m-8x-amd64-linux"), pods(1, on="dear", cpu=6))
+    made = decided(of, *spotted(4, *beside), packer=packer)
+    assert of_spot(made) == set()
+    assert {name for move in made.moves for name in move.nodes} == {"dear"}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_spot_nodes_that_are_swapped_together_need_fifteen_types_too(packer: Packer) -> None:
+    """Two for two is twice one for one."""
+    of = pool(terms=("spot",), types=("m-8x-amd64-linux", "c-8x-amd64-linux"))
+    assert of_spot(decided(of, *spotted(2), packer=packer, spot_to_spot=True)) == set()

@@ -55,7 +55,7 @@ def replacements(
     most = together - max(1, options.owed(evictions))  # strictly less
     drafts: list[_Draft] = []
     for claim in claims:
-        draft = _on_terms(claim, gone, ledgers[claim.shelf.pool.ref], planning, options)
+        draft = _on_terms(claim, gone, len(claims), ledgers[claim.shelf.pool.ref], planning, options)
         if isinstance(draft, Refusal):
             return draft
         drafts.append(draft)
@@ -130,13 +130,17 @@ class _Draft:
 
 
 def _on_terms(
-    claim: Claim, gone: Sequence[OwnedNode], ledger: Ledger, planning: Pass, options: SearchOptions
+    claim: Claim, gone: Sequence[OwnedNode], coming: int, ledger: Ledger, planning: Pass, options: SearchOptions
 ) -> _Draft | Refusal:
+    """Where more machines come than nodes go that are not spot, spot takes the place of spot. The types are asked for unless at
+    least two nodes go for each machine: else some node is replaced alone, and could be again and again.
+    """
     shelf, state, mask = claim.shelf, claim.state, claim.mask
     if _less_wanted(claim, gone):
         return Refusal(f"NodePool {shelf.pool.ref} prefers machines of the type that would go (priority)")
     terms = shelf.values(names.CAPACITY_TYPE_LABEL, state, mask)
-    spot_to_spot = names.SPOT in terms and all(node.capacity_type == names.SPOT for node in gone)
+    spot = sum(node.capacity_type == names.SPOT for node in gone)
+    spot_to_spot = names.SPOT in terms and spot > 0 and coming > len(gone) - spot
     if spot_to_spot and not options.spot_to_spot:
         return Refusal("SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node")
     if spot_to_spot or (names.SPOT in terms and names.ON_DEMAND in terms and names.RESERVED not in terms):
@@ -148,7 +152,7 @@ def _on_terms(
         mask = ledger.small_enough(shelf, mask, claim.hold)
         if not mask:
             return Refusal(_BEYOND_LIMITS)
-    least = SPOT_TO_SPOT_TYPES if spot_to_spot and len(gone) == 1 else 1
+    least = SPOT_TO_SPOT_TYPES if spot_to_spot and 2 * coming > len(gone) else 1
     return _Draft(shelf, state, mask, worst_launch(shelf, mask), least)
 
 
