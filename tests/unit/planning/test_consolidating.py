@@ -245,6 +245,18 @@ def test_a_machine_that_was_up_before_the_move_stays_only_if_the_move_bought_it(
     assert gone(made) == ([] if stays else ["a"])
 
 
+def test_nodes_that_are_to_follow_say_so() -> None:
+    """Where budgets let some go and not all at once, the others wait for their turn: it is not that nothing cheaper holds their
+    pods.
+    """
+    nodes = [owned(f"n{at}", *pods(1, f"p{at}"), of=LARGE) for at in range(4)]
+    made = found(*nodes, sold=(SMALL, LARGE), room=Room(2, 2))
+    assert 0 < len(gone(made)) < 4
+    waiting = {each.node: each.reason for each in made.kept if each.node in made.target}
+    assert waiting
+    assert set(waiting.values()) <= {words.BUDGET, words.DESTINATION}
+
+
 def test_budgets_bound_the_nodes_that_go() -> None:
     """As many nodes go as there is room for; the others are told that there is none."""
     nodes = [owned(f"n{at}", *pods(1, f"p{at}")) for at in range(8)]

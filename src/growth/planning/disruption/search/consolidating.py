@@ -319,4 +319,7 @@ def _kept(course: Course, node: OwnedNode, destinations: Collection[str]) -> Kep
         return Kept(node.name, node.pool, words.BUDGET, course.allowance.why_spent(node.pool), waits=True)
     if resting := course.allowance.why_resting(node.pool):
         return Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
+    if node.name in course.target:
+        told = f"it is to go after other nodes of NodePool {node.pool}, of which not all may go at once"
+        return Kept(node.name, node.pool, words.BUDGET, told, waits=True)
     return Kept(node.name, node.pool, words.IN_USE, NOTHING_FOUND)
