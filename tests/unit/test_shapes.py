@@ -106,3 +106,17 @@ def test_shapes_that_nobody_has_can_be_forgotten() -> None:
     shapes.keep(pod(metadata={"name": "x", "namespace": "other"}))
     assert shapes.forget_unused([kept]) == 1
     assert shapes.keep(pod("again")).shape is kept.shape
+
+
+def test_owners_that_share_a_uid_stay_apart() -> None:
+    """Files are written by hand: a DaemonSet and a ReplicaSet with the same UID, or with none, are two all the same."""
+    shapes = Shapes()
+    meta = pod().metadata
+    (owner,) = meta.owner_references
+    others = [msgspec.structs.replace(owner, kind=kind, uid="") for kind in ("DaemonSet", "ReplicaSet")]
+    metas = [msgspec.structs.replace(meta, owner_references=(other,)) for other in others]
+    kept = [shapes.keep(msgspec.structs.replace(pod(), metadata=each)) for each in metas]
+    assert [each.owner.kind for each in kept if each.owner is not None] == ["DaemonSet", "ReplicaSet"]
+    assert shapes.keep(msgspec.structs.replace(pod(), metadata=metas[0])).owner is kept[0].owner
+    shapes.forget_unused(kept[1:])
+    assert shapes.keep(msgspec.structs.replace(pod(), metadata=metas[1])).owner is kept[1].owner

@@ -70,7 +70,7 @@ class Shapes:
     def __init__(self) -> None:
         self._shapes: dict[bytes, PodShape] = {}
         self._last: PodShape | None = None
-        self._owners: dict[str, OwnerReference] = {}
+        self._owners: dict[OwnerReference, OwnerReference] = {}
         # Maps are written in key order: pods whose labels come in another order are equal all the same.
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
@@ -132,21 +132,21 @@ class Shapes:
     def forget_unused(self, pods: Iterable[CachedPod]) -> int:
         """Drops every shape and owner that none of these pods, the whole cache, has; how many shapes."""
         shapes: set[int] = set()
-        owners: set[str] = set()
+        owners: set[OwnerReference] = set()
         for pod in pods:
             shapes.add(id(pod.shape))
             if pod.owner is not None:
-                owners.add(pod.owner.uid)
+                owners.add(pod.owner)
         before = len(self._shapes)
         self._last = None
         self._shapes = {key: shape for key, shape in self._shapes.items() if id(shape) in shapes}
-        self._owners = {uid: owner for uid, owner in self._owners.items() if uid in owners}
+        self._owners = {owner: owner for owner in self._owners if owner in owners}
         return before - len(self._shapes)
 
     def _owner(self, owners: Iterable[OwnerReference]) -> OwnerReference | None:
         for owner in owners:
             if owner.controller:
-                return self._owners.setdefault(owner.uid, owner)
+                return self._owners.setdefault(owner, owner)
         return None
 
 
