@@ -198,8 +198,9 @@ def test_names_are_as_those_of_all_claims() -> None:
     assert decide.replacement_name(pool(), machine("a")).startswith("default-")
 
 
-def test_a_limit_that_cannot_be_read_bounds_nothing_here() -> None:
-    """The pool's condition tells of it; nobody's machine goes for a typing error."""
-    broken = convert(node_pool(limits={"nodes": "many"}), NodePool)
+@pytest.mark.parametrize("nodes", ["many", "-1", -1])
+def test_a_limit_that_cannot_be_meant_bounds_nothing_here(nodes: str | int) -> None:
+    """The pool's condition tells of it; nobody's machine goes for a typing error, or for a word that is «no limit» elsewhere."""
+    broken = convert(node_pool(limits={"nodes": nodes}), NodePool)
     assert limit_of(broken) is None
     assert surplus.too_many(broken, standing(broken, [machine("a")], frozenset())) == 0

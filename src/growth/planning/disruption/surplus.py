@@ -55,11 +55,14 @@ def standing(pool: NodePool, claims: Sequence[NodeClaim], marked: Set[str]) -> S
 
 
 def limit_of(pool: NodePool) -> int | None:
-    """`limits.nodes`; None where there is none, or where nobody can read it: the pool's condition tells of that."""
+    """`limits.nodes`; None where there is none, or where it cannot be meant, below zero or no number: the pool's condition tells
+    of that, and nothing goes for it.
+    """
     try:
-        return amounts(pool.spec.limits).get(NODES)
+        limit = amounts(pool.spec.limits).get(NODES)
     except QuantityError:
         return None
+    return None if limit is None or limit < 0 else limit
 
 
 def most(pool: NodePool) -> int | None:
