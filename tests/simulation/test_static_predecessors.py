@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from growth.api import names
+from growth.api.conditions import is_true
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -166,3 +168,44 @@ def test_who_protects_a_node_because_of_its_mark_is_asked_later_and_later(limit:
         return seen
 
     assert 2 <= on_stage(body).value <= 6
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_a_budget_that_closes_while_replacements_come_up_is_kept(closed: int) -> None:
+    """Three machines were bought for three: of the predecessors as many go at a time as the budget of then allows; when it opens
+    again the rest follows.
+    """
+
+    async def body(stage: Stage) -> tuple[list[str], int, list[str]]:
+        await sizing.start(stage, after=60)
+        await add_static(stage, 3)
+        await asyncio.sleep(120)
+        await retemplate(stage)
+        await asyncio.sleep(20)
+        bought = await teams(stage)
+        await _budget_of(stage, str(closed))
+        most = 0
+        for _ in range(90):
+            await asyncio.sleep(1)
+            most = max(most, await _leaving(stage))
+        await _budget_of(stage, "100%")
+        await asyncio.sleep(300)
+        return bought, most, await teams(stage)
+
+    bought, most, later = on_stage(body).value
+    assert bought == ["a"] * 3 + ["b"] * 3
+    assert most == closed
+    assert later == ["b"] * 3
+
+
+async def _leaving(stage: Stage) -> int:
+    """How many are on their way out and still count."""
+    listed = (await stage.admin.list(NODE_CLAIM)).items
+    return sum(
+        each.metadata.deletion_timestamp is not None and not is_true(each.status.conditions, names.INSTANCE_TERMINATING)
+        for each in listed
+    )
+
+
+async def _budget_of(stage: Stage, nodes: str) -> None:
+    await stage.admin.patch(NODE_POOL, "default", {"spec": {"disruption": {"budgets": [{"nodes": nodes}]}}})

@@ -83,8 +83,8 @@ class Renewing:
         if not ready:
             return None  # their change will tell
         free = []
-        for claim in ready:
-            why = self._why_not_now(pool, claim)
+        for claim in sorted(ready, key=self._rank):
+            why = self._why_not_now(pool, claim) or self._why_over_budget(pool, found, free, claim)
             if why:
                 await self._clean(claim, why=why)
             else:
@@ -101,10 +101,9 @@ class Renewing:
         left = self._failing.left(name)
         if left > 0:
             return left
-        budget = self._budget(pool, found)
+        budget = self._budget(pool, found, going=(*found.replaced, *found.leaving))
         if budget == 0:
-            message = room.budget_message(names.DRIFTED_REASON)
-            env.events.event(regarding(NODE_POOL, pool.metadata), names.DISRUPTION_BLOCKED, message, type=NORMAL)
+            self._tell_blocked(pool)
             return AGAIN_SECONDS
         free = [claim for claim in drifted if not self._why_not_now(pool, claim)]
         chosen = renewal(pool, found, sorted(free, key=self._rank), budget=budget)
@@ -124,16 +123,37 @@ class Renewing:
 
     # Who may go.
 
-    def _budget(self, pool: NodePool, found: Standing) -> int | None:
-        """What the pool's budgets leave for drift: what is not ready, leaves or is being replaced takes its part."""
+    def _why_over_budget(
+        self, pool: NodePool, found: Standing, chosen: Sequence[NodeClaim], claim: NodeClaim
+    ) -> str:
+        """Why the claim may not end beside those that are chosen; empty when it may. Budgets may have closed while its
+        replacement came up.
+        """
+        left = self._budget(pool, found, going=(*found.leaving, *chosen), besides=claim)
+        if left is None or left > 0:
+            return ""
+        self._tell_blocked(pool)
+        return room.budget_message(names.DRIFTED_REASON)
+
+    def _tell_blocked(self, pool: NodePool) -> None:
+        message = room.budget_message(names.DRIFTED_REASON)
+        about = regarding(NODE_POOL, pool.metadata)
+        self._env.events.event(about, names.DISRUPTION_BLOCKED, message, type=NORMAL)
+
+    def _budget(
+        self, pool: NodePool, found: Standing, *, going: Sequence[NodeClaim], besides: NodeClaim | None = None
+    ) -> int | None:
+        """What the pool's budgets leave for drift: what is `going` or not ready takes its part, but who is asked about does not."""
         claims = [
             claim
             for claim in (*found.staying, *found.replaced, *found.leaving)
             if is_true(claim.status.conditions, names.INITIALIZED)
             and not is_true(claim.status.conditions, names.INSTANCE_TERMINATING)
         ]
-        staying = {claim.metadata.name for claim in found.staying}
-        disrupting = sum(claim.metadata.name not in staying or not self._is_ready(claim) for claim in claims)
+        leaves = {claim.metadata.name for claim in going}
+        disrupting = sum(
+            claim is not besides and (claim.metadata.name in leaves or not self._is_ready(claim)) for claim in claims
+        )
         allowed = allowance(
             pool.spec.disruption.budgets,
             nodes=len(claims),
