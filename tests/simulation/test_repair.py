@@ -298,6 +298,23 @@ def test_a_pause_of_the_node_holds_it_even_if_the_cache_has_not_heard_of_it() ->
     assert on_stage(body, api=lambda api: LateApi(api, NODE)).value == ([], 0)
 
 
+def test_a_claim_that_is_spared_before_the_cache_has_heard_of_it_keeps_no_deadline() -> None:
+    """Otherwise its pods would be killed at once whenever it goes for another reason."""
+
+    async def body(stage: Stage) -> tuple[list[str], bool]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(599)
+        spare = {"metadata": {"annotations": {names.DO_NOT_REPAIR_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE_CLAIM, "default-1", spare)
+        await asyncio.sleep(3600)
+        held = (await stage.claim("default-1")).metadata.annotations
+        return await going(stage), names.TERMINATION_TIMESTAMP_ANNOTATION in held
+
+    assert on_stage(body, api=lambda api: LateApi(api, NODE_CLAIM)).value == ([], False)
+
+
 def test_nothing_on_a_broken_node_holds_its_end_up() -> None:
     """Past the deadline neither a disruption budget nor do-not-disrupt keeps a pod there."""
 

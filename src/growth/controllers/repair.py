@@ -175,6 +175,7 @@ class Repair:
         if not await ending.end(
             env, claim, reason=names.UNHEALTHY, stays=lambda each: "spared" if _spared(each) else ""
         ):
+            await self._take_back(claim)
             return False
         self._ended.add(claim.metadata.uid)
         pool = pool_of(claim)
@@ -198,6 +199,10 @@ class Repair:
                 return  # not one of ours: a repair's deadline is past at once
         except TimestampError:
             return
+        await self._take_back(claim)
+
+    async def _take_back(self, claim: NodeClaim) -> None:
+        """Without its deadline the claim goes in peace, whenever it goes; one that goes already keeps it."""
 
         def edit(draft: Json) -> None:
             meta = draft["metadata"]
