@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 import msgspec
+import pytest
 
 from growth.api.pods import Pod
 from growth.cluster.shapes import Shapes
@@ -120,3 +121,15 @@ def test_owners_that_share_a_uid_stay_apart() -> None:
     assert shapes.keep(msgspec.structs.replace(pod(), metadata=metas[0])).owner is kept[0].owner
     shapes.forget_unused(kept[1:])
     assert shapes.keep(msgspec.structs.replace(pod(), metadata=metas[1])).owner is kept[1].owner
+
+
+@pytest.mark.parametrize(("kind", "counts"), [("DaemonSet", True), ("ReplicaSet", False)])
+def test_a_daemon_set_is_an_owner_though_nobody_says_that_it_controls(kind: str, *, counts: bool) -> None:
+    """Its pods belong to their node all the same; of others only who controls a pod counts."""
+    meta = pod().metadata
+    (owner,) = meta.owner_references
+    loose = msgspec.structs.replace(owner, kind=kind, controller=False)
+    kept = Shapes().keep(
+        msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(meta, owner_references=(loose,)))
+    )
+    assert (kept.owner is not None) == counts

@@ -8,7 +8,7 @@ with a random name), and without what only names something.
 
 import datetime as dt
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -59,6 +59,10 @@ class CachedPod(Struct, frozen=True, kw_only=False):  # by position it is made s
     @property
     def namespace(self) -> str:
         return self.shape.namespace
+
+
+# Owners whose pods belong to a node, or to a name that comes again.
+BINDING_KINDS: Final = frozenset({"DaemonSet", "Node", "StatefulSet"})
 
 
 class Shapes:
@@ -143,11 +147,11 @@ class Shapes:
         self._owners = {owner: owner for owner in self._owners if owner in owners}
         return before - len(self._shapes)
 
-    def _owner(self, owners: Iterable[OwnerReference]) -> OwnerReference | None:
-        for owner in owners:
-            if owner.controller:
-                return self._owners.setdefault(owner, owner)
-        return None
+    def _owner(self, owners: Sequence[OwnerReference]) -> OwnerReference | None:
+        """Who controls the pod; else, as Karpenter reads it, who is of a kind that says where the pod belongs."""
+        found = next((owner for owner in owners if owner.controller), None)
+        found = found or next((owner for owner in owners if owner.kind in BINDING_KINDS), None)
+        return None if found is None else self._owners.setdefault(found, found)
 
 
 def _placing(spec: PodSpec) -> PodSpec:

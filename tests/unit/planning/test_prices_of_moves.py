@@ -119,7 +119,9 @@ def test_several_spot_nodes_need_no_fifteen_types(packer: Packer) -> None:
 def spotted(number: int, *others: Json | list[Json]) -> list[Json | list[Json]]:
     """So many dear spot nodes, each with a pod that needs a machine of its own, beside others."""
     kind = "m-8x-amd64-linux"
-    nodes = [each for at in range(number) for each in (machine(f"s{at}", kind, terms="spot"), pods(1, on=f"s{at}", cpu=6))]
+    nodes = [
+        each for at in range(number) for each in (machine(f"s{at}", kind, terms="spot"), pods(1, on=f"s{at}", cpu=6))
+    ]
     return [*nodes, *others]
 
 

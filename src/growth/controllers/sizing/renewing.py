@@ -94,7 +94,7 @@ class Renewing:
 
     async def renew(self, pool: NodePool, found: Standing) -> float | None:
         """Begins to replace what has drifted; in how many seconds to look again, None where a change will tell."""
-        env, name = self._env, pool.metadata.name
+        name = pool.metadata.name
         drifted = [claim for claim in found.staying if is_true(claim.status.conditions, names.DRIFTED)]
         if not drifted:
             return None
@@ -123,9 +123,7 @@ class Renewing:
 
     # Who may go.
 
-    def _why_over_budget(
-        self, pool: NodePool, found: Standing, chosen: Sequence[NodeClaim], claim: NodeClaim
-    ) -> str:
+    def _why_over_budget(self, pool: NodePool, found: Standing, chosen: Sequence[NodeClaim], claim: NodeClaim) -> str:
         """Why the claim may not end beside those that are chosen; empty when it may. Budgets may have closed while its
         replacement came up.
         """

@@ -55,7 +55,7 @@ def replacements(
     most = together - max(1, options.owed(evictions))  # strictly less
     drafts: list[_Draft] = []
     for claim in claims:
-        draft = _on_terms(claim, gone, len(claims), ledgers[claim.shelf.pool.ref], planning, options)
+        draft = _on_terms(claim, gone, ledgers[claim.shelf.pool.ref], planning, options, coming=len(claims))
         if isinstance(draft, Refusal):
             return draft
         drafts.append(draft)
@@ -130,7 +130,7 @@ class _Draft:
 
 
 def _on_terms(
-    claim: Claim, gone: Sequence[OwnedNode], coming: int, ledger: Ledger, planning: Pass, options: SearchOptions
+    claim: Claim, gone: Sequence[OwnedNode], ledger: Ledger, planning: Pass, options: SearchOptions, *, coming: int
 ) -> _Draft | Refusal:
     """Where more machines come than nodes go that are not spot, spot takes the place of spot. The types are asked for unless at
     least two nodes go for each machine: else some node is replaced alone, and could be again and again.
