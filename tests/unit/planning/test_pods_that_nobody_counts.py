@@ -7,17 +7,19 @@ from growth.api.kinds import Json
 from growth.api.policy import PodDisruptionBudget
 from growth.planning.disruption import words
 from growth.planning.disruption.decide import decide
-from tests.unit.planning.clusters import NOW, cluster, machine, pods, pool
-from tests.unit.planning.disrupting import pdb
+from tests import manifests
+from tests.unit.planning.clusters import cluster, machine, pods, pool
+from tests.unit.planning.disrupting import NOW, pdb
 
 NEVER = pdb("never", app="a", allowed=0, maxUnavailable=0)
 
 
-def full(**spec: object) -> list[Json]:
-    """Pods that leave no room for each other on one node of two; those of `a` have this in their spec."""
-    found = [machine("a"), machine("b"), *pods(1, on="a", cpu=12), *pods(1, on="b", cpu=12)]
-    found[2]["spec"] |= spec
-    return found
+def full(*, metadata: Json | None = None, **spec: object) -> list[Json | list[Json]]:
+    """Two nodes, each with a pod that leaves no room for the other; that of `a` is changed so."""
+    (own,) = pods(1, on="a", cpu=12)
+    own["spec"] |= spec
+    own["metadata"] |= metadata or {}
+    return [machine("a"), machine("b"), [own], pods(1, on="b", cpu=12)]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +49,10 @@ def test_pods_that_are_not_evicted_need_a_place_whatever_budgets_say(budgets: tu
 
 def test_the_place_of_a_stateful_pod_that_ends_is_needed_though_somebody_protects_it() -> None:
     """Its successor comes when it is gone. What protects a pod that ends already protects nothing."""
-    ending = full()
-    ending[2]["metadata"] |= {
+    ending: Json = {
+        **manifests.owned_by("StatefulSet", "a"),
         "deletionTimestamp": NOW.isoformat(),
         "annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"},
-        "ownerReferences": [{**ending[2]["metadata"]["ownerReferences"][0], "kind": "StatefulSet"}],
     }
-    made = decide(cluster(pool(), *ending, budgets=(NEVER,)))
+    made = decide(cluster(pool(), *full(metadata=ending), budgets=(NEVER,)))
     assert all(move.replacements for move in made.moves if "a" in move.nodes)

@@ -82,7 +82,7 @@ class Renewing:
         ]
         if not ready:
             return None  # their change will tell
-        free = []
+        free: list[NodeClaim] = []
         for claim in sorted(ready, key=self._rank):
             why = self._why_not_now(pool, claim) or self._why_over_budget(pool, found, free, claim)
             if why:
