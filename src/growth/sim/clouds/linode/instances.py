@@ -7,7 +7,7 @@ from typing import Final
 
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
-from growth.sim.clouds.linode.account import NO_CAPACITY, Account, kind_of, region_of
+from growth.sim.clouds.linode.account import Account, kind_of, region_of
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.clouds.linode.tags import checked
 from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not_found, page
@@ -52,8 +52,7 @@ class Instances:
         user_data = _decoded(body, metadata=metadata)
         if len(account.instances) >= account.limits.instances:
             raise Refusal(400, "Account Limit reached. Please open a support ticket.")
-        if account.chance(account.faults.unavailable) or not account.market.take(kind.id, region, 1):
-            raise Refusal(400, NO_CAPACITY)
+        account.take(kind.id, region, 1)
         instance = account.buy(label=label, kind=kind, region=region, tags=tags)
         instance.image, instance.user_data = image, user_data
         instance.settings = {name: body[name] for name in KEPT if body.get(name) is not None}
