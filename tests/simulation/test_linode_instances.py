@@ -57,6 +57,19 @@ def test_a_machine_joins_with_user_data_of_its_own() -> None:
     on(INSTANCES, body)
 
 
+@pytest.mark.parametrize(("said", "sent"), [(None, 0), (0, 0), (512, 512)])
+def test_a_machine_has_no_swap_unless_its_class_says_so(said: int | None, sent: int) -> None:
+    """Linode gives machines a swap disk where nothing is said, and kubelets do not start with one."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"swap_size": said}})
+        await made(stage.provider(), claim(stage, "web-1"))
+        (machine,) = stage.fake.machines()
+        assert machine.settings["swap_size"] == sent
+
+    on(INSTANCES, body)
+
+
 def test_a_secret_that_is_missing_makes_no_machine() -> None:
     """The claim is told where it is looked for."""
 

@@ -28,6 +28,8 @@ from growth.telemetry.logs import logger
 _log = logger("linode")
 
 DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
+# MiB. The vendor's own default is a swap disk of 512, with which no kubelet starts that was not told to bear it.
+NO_SWAP: Final = 0
 NAME_TAKEN: Final = "NameTaken"
 # Of a Node's label for its host name, which is the claim's name.
 LONGEST: Final = 63
@@ -108,7 +110,7 @@ class Direct(Finding):
             "authorized_users": list(spec.authorized_users),
             "firewall_id": spec.firewall_id,
             "disk_encryption": spec.disk_encryption,
-            "swap_size": spec.swap_size,
+            "swap_size": spec.swap_size or NO_SWAP,
             "placement_group": None
             if group is None
             else {

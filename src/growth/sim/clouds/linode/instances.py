@@ -15,6 +15,8 @@ from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not
 _LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-_.]?[A-Za-z0-9])*", re.ASCII)
 MOST_USER_DATA: Final = 16_384
 FILTERS: Final = ("id", "label", "region", "type", "tags", "status", "image", "group")
+# Of every machine with an image, where nobody says how much.
+SWAP_MIB: Final = 512
 KEPT: Final = ("backups_enabled", "disk_encryption", "swap_size", "authorized_keys", "authorized_users", "firewall_id")
 
 
@@ -55,7 +57,8 @@ class Instances:
         account.take(kind.id, region, 1)
         instance = account.buy(label=label, kind=kind, region=region, tags=tags)
         instance.image, instance.user_data = image, user_data
-        instance.settings = {name: body[name] for name in KEPT if body.get(name) is not None}
+        instance.settings = {"swap_size": SWAP_MIB} if image else {}
+        instance.settings |= {name: body[name] for name in KEPT if body.get(name) is not None}
         group = body.get("placement_group")
         if group:
             instance.settings["placement_group"] = group
