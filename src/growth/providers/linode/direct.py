@@ -17,7 +17,7 @@ from growth.ports import Clock, Random
 from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import tags, wire
-from growth.providers.linode.classes import hash_of
+from growth.providers.linode.classes import DEFAULT_IMAGE, hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
@@ -27,7 +27,6 @@ from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
-DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
 # MiB. The vendor's own default is a swap disk of 512, with which no kubelet starts that was not told to bear it.
 NO_SWAP: Final = 0
 NAME_TAKEN: Final = "NameTaken"

@@ -35,7 +35,7 @@ from growth.providers.joining import Credentials
 from growth.providers.learning import sized
 from growth.providers.linode import kubelets, offerings, tags, wire
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
-from growth.providers.linode.classes import differs, hash_of, learned_sizes
+from growth.providers.linode.classes import differs, hashes_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
@@ -207,9 +207,9 @@ class LinodeProvider:
             raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
         return Home(one.id, one.region, one.tier or STANDARD)
 
-    def hash_of(self, node_class: LinodeNodeClass) -> str:
-        """Of the class as it makes machines here."""
-        return hash_of(node_class.spec, instances=bool(self._region))
+    def hashes_of(self, node_class: LinodeNodeClass) -> Sequence[str]:
+        """Of machines that are as the class makes them here."""
+        return hashes_of(node_class.spec, instances=bool(self._region))
 
     async def _home(self) -> Home:
         return (await self.parts()).home
@@ -391,7 +391,7 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            return CLASS_DRIFTED if differs(was, self.hash_of(node_class)) else ""
+            return CLASS_DRIFTED if differs(was, self.hashes_of(node_class)) else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS
