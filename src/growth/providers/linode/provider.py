@@ -1,7 +1,7 @@
 """`CloudProvider` on LKE: what is sold in the cluster's region, machines that are there, and the way to `claiming` and `ending`.
 
-Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Capacity that nobody has
-claimed is not shown: it is `ending`'s to collect, under the lock of its key.
+Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Capacity of LKE that nobody has
+claimed is not shown: it is `ending`'s to collect, under the lock of its key. Instances are all shown.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.learning import sized
-from growth.providers.linode import kubelets, offerings, tags, wire
+from growth.providers.linode import kubelets, offerings, owning, tags, wire
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import differs, hashes_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
@@ -335,33 +335,41 @@ class LinodeProvider:
                     f"machine {provider_id} has not this cluster's tag {tags.tag(tags.CLUSTER, self._cluster)}: it is not"
                     " touched"
                 )
-            return self._shown(instance, await self._catalogue(), await self._full_names((instance,)))
+            return self._shown(instance, await self._catalogue(), await self._names((instance,)))
 
     async def list(self) -> Sequence[CloudMachine]:
         async with self._answering():
             held = (await self.parts()).held
             listed = await held.machines.since(self._clock.monotonic())
-            claimed = [each for each in listed if tags.values(each.tags, tags.CLAIM)]
-            full, sold = await self._full_names(claimed), await self._catalogue()
-            return [self._shown(each, sold, full) for each in sorted(claimed, key=lambda each: each.id)]
+            # Of LKE's the others are capacity that nobody claimed. An instance was bought for a claim, also where its tag is gone.
+            bought = [each for each in listed if self._region or tags.values(each.tags, tags.CLAIM)]
+            named, sold = await self._names(bought), await self._catalogue()
+            return [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
 
-    async def _full_names(self, instances: Sequence[wire.Instance]) -> Mapping[str, str]:
-        """Names of claims that were too long for a tag, by what the tag holds of them."""
+    async def _names(self, instances: Sequence[wire.Instance]) -> Mapping[int, str]:
+        """Names of claims that no tag holds whole, or at all, by the machine's number."""
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
-        if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
+        told = {each.id: tags.values(each.tags, tags.CLAIM) for each in instances}
+        cut = [each.id for each in instances if len(told[each.id]) == 1 and len(told[each.id][0]) == room]
+        lost = [each for each in instances if self._region and not told[each.id]]
+        if not cut and not lost:
             return {}
         claims = await every(self._api, NODE_CLAIM)
-        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
+        full = {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
+        return {
+            **{number: full.get(told[number][0], told[number][0]) for number in cut},
+            **{each.id: owning.name_of(each, claims) for each in lost},
+        }
 
-    def _shown(self, instance: wire.Instance, sold: Catalogue, full: Mapping[str, str]) -> CloudMachine:
+    def _shown(self, instance: wire.Instance, sold: Catalogue, named: Mapping[int, str]) -> CloudMachine:
         kind = next((each for each in sold.types if each.name == instance.type), None)
         known = {key: values[0] for key, values in kind.labels.items() if len(values) == 1} if kind is not None else {}
         held = tags.values(instance.tags, tags.CLAIM)
-        claim = held[0] if len(held) == 1 else ""  # of two nobody can say whose it is
+        claim = named.get(instance.id, held[0] if len(held) == 1 else "")  # of two nobody can say whose it is
         ended = self._parts is not None and self._parts.held.remembered.is_ended(instance.id)
         return CloudMachine(
             provider_id=tags.provider_id(instance.id),
-            claim=full.get(claim, claim),
+            claim=claim,
             claim_uid=tags.uid_of(instance.tags) if claim else "",
             instance_type=instance.type,
             zone=instance.region,
