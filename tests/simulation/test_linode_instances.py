@@ -21,8 +21,9 @@ from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
+from tests.simulation.class_keeping import kept, told
 from tests.simulation.crashing import Crashing, crashed
-from tests.simulation.test_linode_classes import launched
+from tests.simulation.test_linode_classes import change, launched
 from tests.simulation.test_linode_pools import Late, add_pool, gone, made
 
 INSTANCES = "linode-instances"
@@ -122,6 +123,26 @@ def test_a_field_without_effect_is_refused(spec: dict[str, object]) -> None:
         await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
         with pytest.raises(NodeClassNotReady, match=f"spec.{next(iter(spec))}: Growth cannot make such instances"):
             await stage.provider().create(claim(stage, "web-1"))
+
+    on(INSTANCES, body)
+
+
+@pytest.mark.parametrize("mode", ["raw", ""])
+def test_max_pods_need_user_data_that_growth_makes(mode: str) -> None:
+    """With raw user data, or none, no kubelet would hear of them: the class says so."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await stage.admin.create(
+            SECRET, {"metadata": {"name": "join"}, "stringData": {"userData": "#!/bin/sh"}}, namespace=HOME
+        )
+        asked = {"userData": {"mode": mode, "secretRef": {"name": "join"}}} if mode else {}
+        async with kept(stage) as provider:
+            await change(stage, kubelet={"maxPods": 20}, **asked)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("False", "FieldUnsupported")
+            assert message.startswith("spec.kubelet.maxPods: ")
+            await change(stage, kubelet=None, **asked)
+            await made(provider, claim(stage, "web-1"))
 
     on(INSTANCES, body)
 

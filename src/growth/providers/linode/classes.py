@@ -11,6 +11,7 @@ from growth.providers.catalogues.linode import PODS
 from growth.providers.learning import Sizes, sizes
 from growth.providers.linode import kubelets, tags
 from growth.providers.nodeclasses import Problem
+from growth.providers.userdata import RAW
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v2"
@@ -107,7 +108,8 @@ def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem
 def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
     """What is wrong with the class for machines that are no nodes of LKE. What has no effect is refused."""
     yield from _of_tags(spec)
-    yield from kubelets.instance_problems(spec.kubelet)
+    made = spec.user_data is not None and spec.user_data.mode != RAW
+    yield from kubelets.instance_problems(spec.kubelet, told=made)
     without_effect = {
         "lkeK8sVersion": spec.lke_k8s_version,
         "osDisk": spec.os_disk,
