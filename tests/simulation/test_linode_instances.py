@@ -84,6 +84,30 @@ def test_a_secret_that_is_missing_makes_no_machine() -> None:
     on(INSTANCES, body)
 
 
+def test_user_data_that_is_too_long_with_a_claims_labels_is_told_in_the_class() -> None:
+    """By itself the class is ready. While the condition says it no claim is made and let go again and again."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        long = {**JOIN, "prepare": "# " + "x" * 10_000}
+        await stage.admin.create(SECRET, {"metadata": {"name": "join"}, "stringData": long}, namespace=HOME)
+        async with kept(stage) as provider:
+            await change(stage, userData={"mode": "kubeadm", "secretRef": {"name": "join"}, "cloudProvider": "none"})
+            assert (await told(stage))[0] == "True"
+            labels = {f"example.com/{number}": "y" * 60 for number in range(100)}
+            with pytest.raises(NodeClassNotReady, match="16384"):
+                await provider.create(claim(stage, "web-1", labels=labels))
+            await asyncio.sleep(5)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("False", "Refused")
+            assert "the user data of web-1 has" in message
+            with pytest.raises(NodeClassNotReady, match="is not ready"):
+                await provider.create(claim(stage, "web-2", labels=labels))
+            await asyncio.sleep(400)
+            assert (await told(stage))[0] == "True"
+
+    on(INSTANCES, body)
+
+
 def test_a_region_that_linode_does_not_have_is_told_by_its_setting() -> None:
     """No class is blamed for it, and nothing is sold or bought."""
 

@@ -8,9 +8,8 @@ import asyncio
 import base64
 from typing import Any, Final
 
-from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
+from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
-from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Clock, Random
 from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
@@ -21,7 +20,6 @@ from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
 from growth.providers.linode.holdings import Holdings, Home, check_single, is_unsure
 from growth.providers.linode.owning import LONGEST, is_by_name, is_by_uid, label_of, missing
-from growth.providers.userdata import UserDataError
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
@@ -32,7 +30,7 @@ NAME_TAKEN: Final = "NameTaken"
 
 
 class Direct(Finding):
-    """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
+    """One per process. Raises errors of `growth.api.clouds` and `CallError`, and a purchase `UserDataError`."""
 
     def __init__(
         self,
@@ -76,11 +74,7 @@ class Direct(Finding):
     async def _body(self, order: Order) -> dict[str, Any]:
         claim, spec = order.claim, order.node_class.spec
         max_pods = spec.kubelet.max_pods if spec.kubelet is not None else None
-        try:
-            user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=max_pods, more={})
-        except UserDataError as error:
-            name = order.node_class.metadata.name
-            raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {name}: {error}") from error
+        user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=max_pods, more={})
         ours = tags.of_machine(
             claim,
             order.key,

@@ -17,6 +17,7 @@ from growth.api.clouds import (
     CreateError,
     InvariantViolation,
     MachineNotFound,
+    NodeClassNotReady,
     QuotaExceeded,
     RepairPolicy,
 )
@@ -50,7 +51,7 @@ from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
-from growth.providers.userdata import LINODE
+from growth.providers.userdata import LINODE, UserDataError
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
@@ -262,6 +263,12 @@ class LinodeProvider:
             key, last = tags.key_of(claim, option.type.name), option is options[-1]
             try:
                 return await buying.buy(Order(claim=claim, node_class=node_class, key=key, last=last))
+            except UserDataError as error:
+                if not await self.readiness.problems(
+                    node_class
+                ):  # only with this claim's labels, and so with the next one's
+                    self.readiness.complain(node_class, str(error))
+                raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
             except Undelivered as error:
                 _log.info("LKE does not come up with a node", offering=str(option), NodeClaim=claim.metadata.name)
                 full = error  # of another type one may come
