@@ -3,6 +3,7 @@
 import pytest
 
 from growth.providers.http import Problem, Refused
+from growth.providers.linode.client import problem
 from growth.providers.linode.failures import OF_TOKENS, Meaning, in_words, meaning
 
 NOT_SOLD = (
@@ -70,3 +71,25 @@ def test_limits_are_the_accounts_and_counts_the_pools() -> None:
     assert meaning(refused(400, "Cluster node limit of 250 exceeded", "count")) is Meaning.QUOTA
     assert meaning(refused(400, "Must be 1-100", "count")) is Meaning.FULL
     assert meaning(refused(400, "Not for this cluster", "type")) is Meaning.CAPACITY
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"errors": [{"reason": "image is not valid", "field": "image"}]}', "image"),
+        (b'{"errors": [{"reason": "image is not valid", "field": null}]}', "api"),
+        (b'{"errors": [{"reason": "image is not valid", "field": ""}]}', "api"),
+        (b'{"errors": [{"reason": "image is not valid"}]}', "api"),
+    ],
+)
+def test_a_refusal_is_the_vendors_with_or_without_a_field(body: bytes, code: str) -> None:
+    """Null is as good as nothing; what is taken for a proxy's page would be tried for ever."""
+    assert problem(body) == Problem(code=code, message="image is not valid")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b"null", b'{"errors": []}', b'{"errors": null}', b'{"errors": [{}]}']
+)
+def test_what_is_no_error_of_the_vendors_is_a_proxys(body: bytes) -> None:
+    """A page by something in between says nothing of the request."""
+    assert problem(body) is None
