@@ -455,3 +455,37 @@ def test_prices_and_availability_are_the_regions() -> None:
         assert "g6-nanode-1" not in offered
 
     on("lke", body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_fields_without_effect_on_lke_are_named_by_the_class(tier: str) -> None:
+    """It stays ready, so that existing manifests go on; what does nothing is said where people look."""
+    without_effect = {
+        "authorizedKeys": ["ssh-ed25519 AAAA x"],
+        "authorizedUsers": ["somebody"],
+        "image": "private/1",
+        "backupsEnabled": True,
+        "osDisk": {"size": "10Gi"},
+        "dataDisks": {"sdb": {"size": "10Gi"}},
+        "diskEncryption": "disabled",
+        "configuration": {"kernel": "linode/latest-64bit"},
+        "placementGroup": {"id": 5},
+        "vpcID": 5,
+        "ipv6Options": {"enableRanges": True},
+        "swap_size": 512,
+        "userData": {"mode": "raw", "secretRef": {"name": "nowhere"}},
+    }
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage):
+            await change(stage, tags=["team:web"], kubelet={"maxPods": 50})
+            assert await told(stage) == ("True", "Ready", "")
+            await change(stage, **without_effect)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("True", "Ready")
+            named = {each.removeprefix("spec.") for each in message.partition(": ")[2].split(", ")}
+            assert named == without_effect.keys()
+            await change(stage, **dict.fromkeys(set(without_effect) - {"image"}))
+            assert (await told(stage))[2].endswith(": spec.image")
+
+    on(tier, body)

@@ -1,7 +1,7 @@
 """What a LinodeNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -105,13 +105,34 @@ def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem
         )
 
 
+def without_effect(spec: LinodeNodeClassSpec) -> list[str]:
+    """The fields that the class names and that do nothing on LKE. They are no problem: existing manifests have them."""
+    held = {
+        **_never_made(spec),
+        "authorizedKeys": spec.authorized_keys,
+        "authorizedUsers": spec.authorized_users,
+        "diskEncryption": spec.disk_encryption,
+        "image": spec.image,
+        "placementGroup": spec.placement_group,
+        "swap_size": spec.swap_size,
+        "userData": spec.user_data,
+    }
+    return sorted(field for field, value in held.items() if value)
+
+
 def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
     """What is wrong with the class for machines that are no nodes of LKE. What has no effect is refused."""
     yield from _of_tags(spec)
     made = spec.user_data is not None and spec.user_data.mode != RAW
     yield from kubelets.instance_problems(spec.kubelet, told=made)
-    without_effect = {
-        "lkeK8sVersion": spec.lke_k8s_version,
+    for field, value in {"lkeK8sVersion": spec.lke_k8s_version, **_never_made(spec)}.items():
+        if value:
+            yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
+
+
+def _never_made(spec: LinodeNodeClassSpec) -> Mapping[str, object]:
+    """What is read from manifests and never asked of the vendor."""
+    return {
         "osDisk": spec.os_disk,
         "dataDisks": spec.data_disks,
         "configuration": spec.configuration,
@@ -119,9 +140,6 @@ def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
         "ipv6Options": spec.ipv6_options,
         "backupsEnabled": spec.backups_enabled,
     }
-    for field, value in without_effect.items():
-        if value:
-            yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
 
 
 def _of_tags(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
