@@ -146,6 +146,20 @@ def test_filters_find_parts_of_texts(account: Account) -> None:
     assert (refused.value.status, refused.value.errors) == (400, ["Cannot filter on foo"])
 
 
+def test_other_lists_are_filtered_too(account: Account) -> None:
+    """What is sold, where, and what the account has."""
+    premium = account.client.linode.types(linode_api4.Type.type_class == "premium")
+    assert {each.id for each in premium} == {"g7-premium-2", "g7-premium-4", "g7-premium-8"}
+    assert [each.id for each in account.client.regions(linode_api4.Region.country == "nowhere")] == []
+    assert [each.id for each in account.client.images(linode_api4.Image.label == "Ubuntu 24.04")] == [
+        "linode/ubuntu24.04"
+    ]
+    for path in ("/linode/types", "/regions", "/images", "/networking/firewalls", "/tags"):
+        with pytest.raises(ApiError) as refused:
+            account.client.get(path, filters={"foo": "bar"})
+        assert (refused.value.status, refused.value.errors) == (400, ["Cannot filter on foo"])
+
+
 def test_lists_come_in_pages(account: Account) -> None:
     """Of 25 to 500."""
     account.cluster.node_pool_create(SMALL, 60)

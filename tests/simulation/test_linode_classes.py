@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from growth.api.clouds import NodeClassNotReady
+from growth.api.core import SECRET
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response
@@ -16,7 +17,7 @@ from growth.providers.linode import wire
 from growth.providers.linode.pools import Pools
 from growth.sim.clouds.linode import Faults
 from growth.sim.ports import Answer, Request
-from tests.conformance.providers.stages import LkeStage, claim, on
+from tests.conformance.providers.stages import HOME, LkeStage, claim, on
 from tests.simulation.class_keeping import kept, told
 from tests.simulation.test_linode_pools import TIERS, Late, machine_of, made
 
@@ -399,7 +400,10 @@ def test_what_a_class_says_of_kubelets_is_reckoned_with(tier: str) -> None:
     """A type holds so many pods less, and machines of LKE, whose kubelets nobody here sets, do not drift for it."""
 
     async def body(stage: LkeStage) -> None:
+        join = {"server": "https://10.0.0.2:6443", "token": "shared"}
+        await stage.admin.create(SECRET, {"metadata": {"name": "join"}, "stringData": join}, namespace=HOME)
         async with kept(stage) as provider:
+            await change(stage, userData={"mode": "k3s", "secretRef": {"name": "join"}, "cloudProvider": "none"})
             wanted = claim(stage, "web-1")
             machine = await made(provider, wanted)
             await change(stage, kubelet={"maxPods": 20})
@@ -451,3 +455,37 @@ def test_prices_and_availability_are_the_regions() -> None:
         assert "g6-nanode-1" not in offered
 
     on("lke", body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_fields_without_effect_on_lke_are_named_by_the_class(tier: str) -> None:
+    """It stays ready, so that existing manifests go on; what does nothing is said where people look."""
+    without_effect = {
+        "authorizedKeys": ["ssh-ed25519 AAAA x"],
+        "authorizedUsers": ["somebody"],
+        "image": "private/1",
+        "backupsEnabled": True,
+        "osDisk": {"size": "10Gi"},
+        "dataDisks": {"sdb": {"size": "10Gi"}},
+        "diskEncryption": "disabled",
+        "configuration": {"kernel": "linode/latest-64bit"},
+        "placementGroup": {"id": 5},
+        "vpcID": 5,
+        "ipv6Options": {"enableRanges": True},
+        "swap_size": 512,
+        "userData": {"mode": "raw", "secretRef": {"name": "nowhere"}},
+    }
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage):
+            await change(stage, tags=["team:web"], kubelet={"maxPods": 50})
+            assert await told(stage) == ("True", "Ready", "")
+            await change(stage, **without_effect)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("True", "Ready")
+            named = {each.removeprefix("spec.") for each in message.partition(": ")[2].split(", ")}
+            assert named == without_effect.keys()
+            await change(stage, **dict.fromkeys(set(without_effect) - {"image"}))
+            assert (await told(stage))[2].endswith(": spec.image")
+
+    on(tier, body)

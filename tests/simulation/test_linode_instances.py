@@ -21,8 +21,9 @@ from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import HOME, TOKEN, LinodeInstanceStage, claim, on
+from tests.simulation.class_keeping import kept, told
 from tests.simulation.crashing import Crashing, crashed
-from tests.simulation.test_linode_classes import launched
+from tests.simulation.test_linode_classes import change, launched
 from tests.simulation.test_linode_pools import Late, add_pool, gone, made
 
 INSTANCES = "linode-instances"
@@ -57,6 +58,19 @@ def test_a_machine_joins_with_user_data_of_its_own() -> None:
     on(INSTANCES, body)
 
 
+@pytest.mark.parametrize(("said", "sent"), [(None, 0), (0, 0), (512, 512)])
+def test_a_machine_has_no_swap_unless_its_class_says_so(said: int | None, sent: int) -> None:
+    """Linode gives machines a swap disk where nothing is said, and kubelets do not start with one."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": {"swap_size": said}})
+        await made(stage.provider(), claim(stage, "web-1"))
+        (machine,) = stage.fake.machines()
+        assert machine.settings["swap_size"] == sent
+
+    on(INSTANCES, body)
+
+
 def test_a_secret_that_is_missing_makes_no_machine() -> None:
     """The claim is told where it is looked for."""
 
@@ -66,6 +80,30 @@ def test_a_secret_that_is_missing_makes_no_machine() -> None:
         with pytest.raises(NodeClassNotReady, match="no Secret join in namespace growth"):
             await stage.provider().create(claim(stage, "web-1"))
         assert stage.fake.machines() == ()
+
+    on(INSTANCES, body)
+
+
+def test_user_data_that_is_too_long_with_a_claims_labels_is_told_in_the_class() -> None:
+    """By itself the class is ready. While the condition says it no claim is made and let go again and again."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        long = {**JOIN, "prepare": "# " + "x" * 10_000}
+        await stage.admin.create(SECRET, {"metadata": {"name": "join"}, "stringData": long}, namespace=HOME)
+        async with kept(stage) as provider:
+            await change(stage, userData={"mode": "kubeadm", "secretRef": {"name": "join"}, "cloudProvider": "none"})
+            assert (await told(stage))[0] == "True"
+            labels = {f"example.com/{number}": "y" * 60 for number in range(100)}
+            with pytest.raises(NodeClassNotReady, match="16384"):
+                await provider.create(claim(stage, "web-1", labels=labels))
+            await asyncio.sleep(5)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("False", "Refused")
+            assert "the user data of web-1 has" in message
+            with pytest.raises(NodeClassNotReady, match="is not ready"):
+                await provider.create(claim(stage, "web-2", labels=labels))
+            await asyncio.sleep(400)
+            assert (await told(stage))[0] == "True"
 
     on(INSTANCES, body)
 
@@ -109,6 +147,26 @@ def test_a_field_without_effect_is_refused(spec: dict[str, object]) -> None:
         await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
         with pytest.raises(NodeClassNotReady, match=f"spec.{next(iter(spec))}: Growth cannot make such instances"):
             await stage.provider().create(claim(stage, "web-1"))
+
+    on(INSTANCES, body)
+
+
+@pytest.mark.parametrize("mode", ["raw", ""])
+def test_max_pods_need_user_data_that_growth_makes(mode: str) -> None:
+    """With raw user data, or none, no kubelet would hear of them: the class says so."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        await stage.admin.create(
+            SECRET, {"metadata": {"name": "join"}, "stringData": {"userData": "#!/bin/sh"}}, namespace=HOME
+        )
+        asked = {"userData": {"mode": mode, "secretRef": {"name": "join"}}} if mode else {}
+        async with kept(stage) as provider:
+            await change(stage, kubelet={"maxPods": 20}, **asked)
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("False", "FieldUnsupported")
+            assert message.startswith("spec.kubelet.maxPods: ")
+            await change(stage, kubelet=None, **asked)
+            await made(provider, claim(stage, "web-1"))
 
     on(INSTANCES, body)
 

@@ -9,6 +9,7 @@ from growth.api.clouds import CreateError
 from growth.providers.linode import tags
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode import Faults
+from growth.sim.clouds.linode.market import KINDS
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_pools import TIERS, add_pool, gone, made, pools_of, wanted_of, writes
 
@@ -140,9 +141,11 @@ def test_a_purchase_that_grew_its_pool_and_is_never_repeated_leaves_nothing(tier
             await provider.create(wanted_of(stage, "given-up"))
         (pool,) = pools_of(stage)
         assert pool.count == 2
-        await asyncio.sleep(240)
+        await asyncio.sleep(60)
+        came = max(each.created for each in stage.fake.machines())
+        await asyncio.sleep((came - stage.clock.now()).total_seconds() + 295)
         assert await provider.collect() == 0
-        await asyncio.sleep(180)
+        await asyncio.sleep(10)
         assert await provider.collect() == 1
         assert (pool.count, await stage.held()) == (1, ["uid-of-kept"])
 
@@ -163,5 +166,31 @@ def test_an_enterprise_machine_of_another_type_or_pool_is_not_a_member() -> None
         assert machine.instance_type == small
         bought = stage.fake.account.instances[int(machine.provider_id.removeprefix("linode://"))]
         assert bought.pool not in {pool.id, longer.id}
+
+    on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize("wrong", ["type", "tag"])
+def test_an_enterprise_machine_is_a_member_by_its_tag_and_its_type(wrong: str) -> None:
+    """Also where LKE's own tag says that it is in the pool: of another type, or without our tag, it is not claimed."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, (small, large) = stage.provider(), stage.types
+        await made(provider, wanted_of(stage, "a", type_=small))
+        (pool,) = pools_of(stage)
+        lke = (f"lke{pool.cluster.id}", f"nodepool={pool.id}")
+        ours = [each for each in pool.tags if wrong == "type" or not each.startswith("karpenter.sh/nodepool")]
+        odd = stage.fake.account.buy(
+            label="odd",
+            kind=KINDS[large if wrong == "type" else small],
+            region=stage.zone,
+            tags=(*ours, *lke),
+            cluster=pool.cluster.id,
+        )
+        await asyncio.sleep(70)
+        machine = await made(provider, wanted_of(stage, "b", type_=small))
+        assert (machine.instance_type, pool.count) == (small, 2)
+        assert machine.provider_id != tags.provider_id(odd.id)
+        assert not tags.values(odd.tags, tags.CLAIM)
 
     on("lke-enterprise", body)

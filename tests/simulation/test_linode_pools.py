@@ -17,7 +17,9 @@ from growth.api.clouds import (
     QuotaExceeded,
 )
 from growth.api.karpenter import NodeClaim
+from growth.api.linodeclasses import LinodeNodeClassSpec
 from growth.ports import Response, TransportError
+from growth.providers.linode.classes import hash_of
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode import Faults
 from growth.sim.clouds.linode.market import KINDS
@@ -126,6 +128,38 @@ def test_a_pool_for_each_pool_and_type(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_pool_says_whose_it_is(tier: str) -> None:
+    """Of which cluster, which pool of it and which class, and that Growth made it: all of that, and nothing else."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        assert sorted(pool.tags) == [
+            "growth.dev/cluster:abc123",
+            "growth.dev/nodeclass:default",
+            "karpenter.k8s.linode/lke-managed:true",
+            "karpenter.sh/nodepool:web",
+        ]
+
+    on(tier, body)
+
+
+def test_a_pool_that_is_missing_is_made_with_one_node_and_not_grown(tier: str) -> None:
+    """For one claim there is one write to pools, one node and one machine; and few calls."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "a"))
+        path = f"/v4beta/lke/clusters/{stage.fake.cluster.id}/pools"
+        assert [each for each in writes(stage) if "/pools" in each[1]] == [("POST", path)]
+        await asyncio.sleep(70)
+        (pool,) = pools_of(stage)
+        assert (pool.count, len(pool.nodes), len(stage.fake.ledger.purchases)) == (1, 1, 1)
+        (cloud,) = stage.clouds
+        assert cloud.journal.total <= 20
+
+    on(tier, body)
+
+
 def test_pools_of_both_apis_with_one_name_are_two(tier: str) -> None:
     """The key is the API group and the name."""
 
@@ -194,6 +228,27 @@ def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> N
         )
 
     on(tier, body)
+
+
+def test_a_machine_gets_all_of_its_tags_when_it_is_claimed(tier: str) -> None:
+    """Whose it is, of which cluster, pool and class, how it was made, and what the class wants; LKE's own stay."""
+
+    async def body(stage: LkeStage) -> None:
+        machine = machine_of(stage, await made(stage.provider(), wanted_of(stage, "a")))
+        own = {each for each in machine.tags if each.startswith(("lke", "nodepool="))}
+        assert len(own) == (0 if tier == "lke" else 2)
+        assert set(machine.tags) - own == {
+            "team:web",
+            "growth.dev/cluster:abc123",
+            "growth.dev/nodeclass:default",
+            "growth.dev/uid:uid-of-a",
+            f"growth.dev/class-hash:{hash_of(LinodeNodeClassSpec())}",
+            "karpenter.k8s.linode/lke-managed:true",
+            "karpenter.sh/nodeclaim:a",
+            "karpenter.sh/nodepool:web",
+        }
+
+    on(tier, body, tags=["team:web"])
 
 
 def test_a_machine_that_goes_while_it_is_claimed_is_no_answer(tier: str) -> None:
@@ -389,9 +444,9 @@ def test_what_nobody_claims_stands_for_five_minutes_and_no_longer(tier: str) -> 
         (pool,) = pools_of(stage)
         stage.fake.account.scale(pool, 2)
         add_pool(stage, *(tag.replace("web", "lost") for tag in pool.tags))
-        await asyncio.sleep(200)
+        await asyncio.sleep(295)
         assert await provider.collect() == 0
-        await asyncio.sleep(200)
+        await asyncio.sleep(15)  # as a machine comes a few seconds after it was asked for
         assert await provider.collect() == 2
         assert [each.id for each in pools_of(stage)] == [pool.id]
         assert await stage.held() == ["uid-of-a"]
@@ -584,6 +639,31 @@ def test_the_last_node_stays_while_a_purchase_counts_on_its_pool(tier: str, pool
             await asyncio.gather(gone(provider, old), made(provider, new))
             assert await stage.held() == [f"uid-of-new-{number}"]
             await gone(provider, new)
+        assert pools_of(stage) == []
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_last_node_is_not_deleted_under_a_purchase(tier: str, *, listed: bool) -> None:
+    """Whose own node somebody took away at Linode: what it counts on stays until it gives up, then the pool goes with its last."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, old, new = stage.provider(), wanted_of(stage, "old"), wanted_of(stage, "new")
+        await made(provider, old)
+        (pool,) = pools_of(stage)
+        await asyncio.sleep(70 if listed else 0)
+        stage.fake.faults = Faults(late_id=1.0)
+        buying = asyncio.ensure_future(provider.create(new))
+        await asyncio.sleep(5)
+        assert pool.count == 2
+        stage.fake.account.remove_node(pool, pool.nodes[-1])
+        with pytest.raises(CloudUnavailable, match="counts on the last node"):
+            await provider.delete(old)
+        assert pools_of(stage) == [pool]
+        with pytest.raises(CreateError):
+            await buying
+        await gone(provider, old)
         assert pools_of(stage) == []
 
     on(tier, body)

@@ -12,6 +12,7 @@ from growth.api.kinds import Json
 from growth.ports import Response
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, claim, need, on
+from tests.simulation.class_keeping import kept, told
 from tests.simulation.test_linode_pools import TIERS, made, wanted_of
 
 
@@ -85,3 +86,42 @@ def test_words_that_nobody_knows_are_about_the_type_where_the_region_lacks_it_by
         assert not told.value.retryable
 
     on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_a_plan_that_the_region_lacks_holds_no_other_purchase(cloud: str) -> None:
+    """Linode answers with 403: the type is left out, the next is bought at once, and no class hears of a token."""
+
+    async def body(stage: LkeStage) -> None:
+        cheap, dear = "g7-premium-2", "g7-premium-4"
+        async with kept(stage) as provider:
+            await provider.catalogue()
+            stage.fake.market.flags[cheap, stage.zone] = False
+            either = claim(stage, "web-1", need(names.INSTANCE_TYPE_LABEL, cheap, dear))
+            assert (await made(provider, either)).instance_type == dear
+            with pytest.raises(InsufficientCapacity):
+                await provider.create(claim(stage, "web-2", need(names.INSTANCE_TYPE_LABEL, cheap)))
+            await made(provider, wanted_of(stage, "web-3"))
+            assert (await told(stage))[0] == "True"
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("field", ["placement_group.id", "firewall_id", "image"])
+def test_a_limit_of_what_the_class_names_is_told_in_the_class(field: str) -> None:
+    """No type is left out for it, and the account is not held to be full: another class gets its machine."""
+
+    async def body(stage: LkeStage) -> None:
+        odd = Refusing(stage, field, lambda body: body.get("label") == "web-1", reason="At its limit: no capacity")
+        async with kept(stage, through=odd) as provider:
+            with pytest.raises(CreateError, match="no capacity") as refused:
+                await provider.create(claim(stage, "web-1"))
+            assert not refused.value.retryable
+            await asyncio.sleep(5)
+            assert (await told(stage))[:2] == ("False", "Refused")
+            catalogue = await provider.catalogue()
+            assert all(offering.available for kind in catalogue.types for offering in kind.offerings)
+            await stage.admin.create(stage.node_class, {"metadata": {"name": "other"}, "spec": {}})
+            await made(provider, claim(stage, "web-2", node_class="other"))
+
+    on("linode-instances", body)

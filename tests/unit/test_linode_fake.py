@@ -151,6 +151,151 @@ def test_what_cannot_be_read_is_refused() -> None:
         assert ask(fake, "POST", pools(fake), body)[0] == 400
 
 
+LISTS = (
+    "/linode/instances",
+    "/linode/types",
+    "/regions",
+    "/regions/availability",
+    "/images",
+    "/networking/firewalls",
+    "/tags",
+    "/lke/clusters",
+    "/lke/versions",
+    "/lke/tiers/standard/versions",
+    "/lke/clusters/{cluster}/pools",
+)
+MACHINE = {"type": "g6-standard-2", "region": "us-east", "image": "linode/ubuntu24.04", "root_pass": "x"}
+POOL = {"type": "g6-standard-2", "count": 1}
+
+
+@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize(
+    "text", ['{"foo": 1}', '{"+order_by": "foo"}', '{"+order": "sideways"}', '{"+order": []}', '{"+order_by": []}', "{"]
+)
+def test_every_list_refuses_a_filter_that_it_does_not_know(path: str, text: str) -> None:
+    """Also where there is nothing to find."""
+    fake, _ = new_fake()
+    status, body = ask(fake, "GET", path.format(cluster=fake.cluster.id), None, **{"X-Filter": text})
+    assert (status, body["errors"][0]["field"]) == (400, "X-Filter")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("/linode/types", '{"class": "premium", "vcpus": {"+gt": 2}}', ["g7-premium-4", "g7-premium-8"]),
+        ("/linode/types", '{"class": "premium", "+order_by": "vcpus", "+order": "desc"}', [8, 4, 2]),
+        ("/regions", '{"id": "br-gru"}', ["br-gru"]),
+        ("/images", '{"label": {"+contains": "24.04"}}', ["linode/ubuntu24.04"]),
+        ("/networking/firewalls", '{"label": "nodes"}', [7]),
+        ("/tags", '{"label": {"+contains": "web"}}', ["team:web"]),
+    ],
+)
+def test_every_list_shows_what_its_filter_finds(path: str, text: str, found: list[Any]) -> None:
+    """In its order."""
+    fake, _ = new_fake()
+    fake.account.firewalls |= {7: "nodes", 8: "others"}
+    fake.account.tags |= {"team:web", "team:db"}
+    _, body = ask(fake, "GET", path, None, **{"X-Filter": text})
+    shown = [(each.get("id"), each.get("vcpus"), each.get("label")) for each in body["data"]]
+    assert len(shown) == len(found)
+    assert all(one in each for one, each in zip(found, shown, strict=True))
+
+
+def test_pools_are_filtered_by_their_type_and_not_by_their_tags() -> None:
+    """A filter by tags is accepted and does nothing: nobody can rely on it."""
+    fake, _ = new_fake()
+    ask(fake, "POST", pools(fake), POOL)
+    for text, count in (('{"type": "g6-standard-8"}', 0), ('{"type": "g6-standard-2", "tags": "none"}', 1)):
+        _, body = ask(fake, "GET", pools(fake), None, **{"X-Filter": text})
+        assert body["results"] == count
+
+
+@pytest.mark.parametrize("text", ['{"id": {"+gt": "x"}}', '{"tags": {"+gt": 1}}', '{"label": {"+lte": 1}}'])
+def test_what_cannot_be_compared_is_refused(text: str) -> None:
+    """And not answered with a failure of the server's."""
+    fake, _ = new_fake()
+    ask(fake, "POST", "/linode/instances", MACHINE)
+    assert ask(fake, "GET", "/linode/instances", None, **{"X-Filter": text})[0] == 400
+
+
+def test_what_has_no_value_is_ordered_before_the_rest() -> None:
+    """A machine without an image has none."""
+    fake, clock = new_fake()
+    ask(fake, "POST", "/linode/instances", MACHINE)
+    ask(fake, "POST", pools(fake), POOL)
+    clock.add(10)
+    for direction, images in (("asc", [None, "linode/ubuntu24.04"]), ("desc", ["linode/ubuntu24.04", None])):
+        text = json.dumps({"+order_by": "image", "+order": direction})
+        _, body = ask(fake, "GET", "/linode/instances", None, **{"X-Filter": text})
+        assert [each["image"] for each in body["data"]] == images
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/tags", {"label": "abc", "linodes": ["x"]}, "linodes"),
+        ("POST", "/tags", {"label": "abc", "linodes": 5}, "linodes"),
+        ("POST", "{pools}", {**POOL, "taints": 5}, "taints"),
+        ("POST", "{pools}", {**POOL, "taints": ["x"]}, "taints"),
+        ("POST", "{pools}", {**POOL, "taints": [{"key": "a", "effect": "Never"}]}, "taints.effect"),
+        ("POST", "{pools}", {**POOL, "labels": ["ab"]}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a": 1}}, "labels"),
+        ("POST", "{pools}", {**POOL, "autoscaler": 5}, "autoscaler"),
+        ("POST", "{pools}", {**POOL, "autoscaler": {"enabled": "yes"}}, "autoscaler.enabled"),
+        ("POST", "{pools}", {**POOL, "autoscaler": {"enabled": True, "min": 9, "max": 1}}, "autoscaler"),
+        ("PUT", "{pool}", {"autoscaler": {"enabled": True, "min": 9, "max": 1}}, "autoscaler"),
+        ("PUT", "{pool}", {"firewall_id": []}, "firewall_id"),
+        ("PUT", "{pool}", {"count": "3"}, "count"),
+        ("POST", "/linode/instances", {**MACHINE, "metadata": "x"}, "metadata"),
+        ("POST", "/linode/instances", {**MACHINE, "metadata": {"user_data": 5}}, "metadata.user_data"),
+        ("POST", "/linode/instances", {**MACHINE, "firewall_id": []}, "firewall_id"),
+        ("POST", "/linode/instances", {**MACHINE, "placement_group": {"id": 5}}, "placement_group.id"),
+        ("POST", "/linode/instances", {**MACHINE, "disk_encryption": "maybe"}, "disk_encryption"),
+        ("POST", "/linode/instances", {**MACHINE, "swap_size": -5}, "swap_size"),
+        ("POST", "/linode/instances", {**MACHINE, "tags": "abc"}, "tags"),
+        ("PUT", "/linode/instances/{machine}", {"label": []}, "label"),
+        ("PUT", "/linode/instances/{machine}", {"tags": "abc"}, "tags"),
+    ],
+)
+def test_a_field_of_another_form_is_refused_by_its_name(method: str, path: str, body: Any, field: str) -> None:
+    """And nothing is done."""
+    fake, _ = new_fake()
+    _, machine = ask(fake, "POST", "/linode/instances", MACHINE)
+    _, pool = ask(fake, "POST", pools(fake), POOL)
+    where = path.format(pools=pools(fake), pool=f"{pools(fake)}/{pool['id']}", machine=machine["id"])
+    status, said = ask(fake, method, where, body)
+    assert (status, said["errors"][0]["field"]) == (400, field)
+    assert (len(fake.machines()), len(fake.account.pools), fake.account.tags) == (1, 1, set())
+
+
+def test_what_the_account_has_can_be_named() -> None:
+    """Its firewalls and its placement groups."""
+    fake, _ = new_fake()
+    fake.account.firewalls[7], fake.account.placement_groups[5] = "nodes", "apart"
+    named = {"firewall_id": 7, "placement_group": {"id": 5}, "disk_encryption": "disabled", "swap_size": 0}
+    assert ask(fake, "POST", "/linode/instances", {**MACHINE, **named})[0] == 200
+    (machine,) = fake.machines()
+    assert machine.settings["placement_group"]["id"] == 5
+
+
+def test_a_region_that_is_none_has_no_availability() -> None:
+    """It is not there, as every thing that is not."""
+    fake, _ = new_fake()
+    assert ask(fake, "GET", "/regions/nowhere/availability")[0] == 404
+    assert ask(fake, "GET", "/regions/ap-west/availability")[0] == 200
+
+
+def test_a_plan_that_a_region_lacks_is_forbidden_there() -> None:
+    """As the vendor answers it: with 403. Pools of LKE get none either."""
+    fake, _ = new_fake()
+    fake.market.flags["g7-premium-2", "us-east"] = False
+    for path, body in (("/linode/instances", MACHINE), (pools(fake), POOL)):
+        status, said = ask(fake, "POST", path, {**body, "type": "g7-premium-2"})
+        assert status == 403
+        assert "not currently available in the selected region" in said["errors"][0]["reason"]
+    assert (fake.machines(), fake.account.pools) == ((), {})
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -87,8 +87,16 @@ def test_instances_are_told_max_pods_and_nothing_else() -> None:
         "kubeReserved": {"memory": "1Gi"},
         "cpuCFSQuota": False,
     }
-    found = [each.message.partition(":")[0] for each in instance_problems(msgspec.convert(said, LinodeKubelet))]
+    kubelet = msgspec.convert(said, LinodeKubelet)
+    found = [each.message.partition(":")[0] for each in instance_problems(kubelet, told=True)]
     fields = ("clusterDNS", "podsPerCore", "kubeReserved", "cpuCFSQuota")
     assert found == [f"spec.kubelet.{field}" for field in fields]
-    assert not list(instance_problems(None))
+    assert not list(instance_problems(None, told=True))
     assert not list(problems(None))
+
+
+@pytest.mark.parametrize(("most", "refused"), [(20, True), (110, True), (0, False), (None, False)])
+def test_max_pods_that_no_kubelet_is_told_are_refused(most: int | None, *, refused: bool) -> None:
+    """User data that Growth does not make says nothing of them, and planning would reckon with a number of its own."""
+    found = [each.message for each in instance_problems(LinodeKubelet(max_pods=most), told=False)]
+    assert [each.partition(":")[0] for each in found] == ["spec.kubelet.maxPods"] * refused

@@ -156,6 +156,10 @@ class Readiness(abc.ABC, Generic[C]):
     async def _checked(self, node_class: C) -> list[Problem]:
         """What is wrong with the class by itself, or for the account."""
 
+    async def _remark(self, node_class: C) -> str:  # noqa: ARG002 - most vendors have nothing to say
+        """What people should know of a class of which machines can be made; empty where there is nothing."""
+        return ""
+
     async def _of_user_data(self, asked: UserData | None, *, max_pods: int | None) -> list[Problem]:
         try:
             await self._credentials.check(asked, max_pods=max_pods)
@@ -211,6 +215,7 @@ class Readiness(abc.ABC, Generic[C]):
         name = known.metadata.name
         try:
             problems = await self.problems(known)
+            remark = "" if problems else await self._remark(known)
         except (CallError, CloudError) as error:
             await self._tell_unknown(known, str(error))
             raise
@@ -230,7 +235,9 @@ class Readiness(abc.ABC, Generic[C]):
                 now=now,
             )
             set_ready(draft, (names.VALIDATION_SUCCEEDED,), now=now)
-            if first is not None:
+            if first is None:
+                set_condition(draft, names.READY, status=TRUE, message=remark, now=now)
+            else:
                 set_condition(draft, names.READY, status=FALSE, reason=first.reason, message=message, now=now)
 
         await change(self._api, self._kind, name, edit, subresource="status")

@@ -46,11 +46,13 @@ _ALLOWED: Final = frozenset(
     {names.ARCH_LABEL, names.OS_LABEL, names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.REGION_LABEL}
 )
 
+# The mode in which the Secret has the user data whole.
+RAW: Final = "raw"
 KEYS: Final = {
     "k3s": frozenset({"server", "token", "caHash", "version", "prepare"}),
     "kubeadm": frozenset({"apiServerEndpoint", "caCertHashes", "token", "prepare"}),
     "talos": frozenset({"machineConfig"}),
-    "raw": frozenset({"userData"}),
+    RAW: frozenset({"userData"}),
 }
 # Those whose servers take bootstrap tokens, and the group by which they let a machine in.
 TOKEN_GROUPS: Final = {

@@ -1,19 +1,23 @@
 """What a LinodeNodeClass asks for, judged: what is wrong with it in words, and the hash by which drift is seen. Pure."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from growth.api.linodeclasses import LinodeNodeClass, LinodeNodeClassSpec
+from growth.api.linodeclasses import LinodeKubelet, LinodeNodeClass, LinodeNodeClassSpec
+from growth.providers.catalogues.linode import PODS
 from growth.providers.learning import Sizes, sizes
 from growth.providers.linode import kubelets, tags
 from growth.providers.nodeclasses import Problem
+from growth.providers.userdata import RAW
 
 # Of the hash's content: another version is not comparable, and nothing counts as drifted for it.
 HASH_VERSION: Final = "v2"
 INSTANCE_HASH_VERSION: Final = "v1"
+
+DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
 
 # Reasons of the condition ValidationSucceeded.
 TAGS: Final = "TagValidationFailed"
@@ -26,10 +30,34 @@ UNSUPPORTED: Final = kubelets.UNSUPPORTED
 
 
 def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
-    """Equal for classes whose machines would be equal. Tags are changed on machines in place, so they are left out.
+    """Equal for classes whose machines would be equal, also where one names what machines get anyway.
 
-    `instances`: of machines that are no nodes of LKE, for which more fields have an effect.
+    Tags are changed on machines in place, so they are left out. `instances`: of machines that are no nodes of LKE, for which more
+    fields have an effect.
     """
+    return _digest(_without_defaults(spec), instances=instances)
+
+
+def hashes_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> tuple[str, ...]:
+    """Of machines that are as the class would make them: `hash_of`, and what it was while a default counted as any other value."""
+    return tuple(dict.fromkeys((hash_of(spec, instances=instances), _digest(spec, instances=instances))))
+
+
+def _without_defaults(spec: LinodeNodeClassSpec) -> LinodeNodeClassSpec:
+    """As if nobody had named what is so anyway."""
+    kubelet = spec.kubelet
+    if kubelet is not None and kubelet.max_pods in {0, PODS}:
+        kubelet = msgspec.structs.replace(kubelet, max_pods=None)
+    return msgspec.structs.replace(
+        spec,
+        lke_k8s_version=spec.lke_k8s_version or None,
+        image="" if spec.image == DEFAULT_IMAGE else spec.image,
+        swap_size=spec.swap_size or None,
+        kubelet=None if kubelet == LinodeKubelet() else kubelet,
+    )
+
+
+def _digest(spec: LinodeNodeClassSpec, *, instances: bool) -> str:
     content: dict[str, object] = {
         "firewallID": spec.firewall_id,
         "lkeK8sVersion": spec.lke_k8s_version,
@@ -52,12 +80,13 @@ def hash_of(spec: LinodeNodeClassSpec, *, instances: bool = False) -> str:
 def learned_sizes(node_class: LinodeNodeClass, *, instances: bool | None = None) -> Sizes:
     """What machines of the class, as it is now, turned out to hold. None: whether they are nodes of LKE or not."""
     sorts = (False, True) if instances is None else (instances,)
-    return sizes(node_class.status.learned_types, made=[hash_of(node_class.spec, instances=each) for each in sorts])
+    made = [found for each in sorts for found in hashes_of(node_class.spec, instances=each)]
+    return sizes(node_class.status.learned_types, made=made)
 
 
-def differs(held: str, wanted: str) -> bool:
-    """Whether a machine's hash is another than its class', made in the same way. One made otherwise says nothing."""
-    return held != wanted and held.partition("-")[0] == wanted.partition("-")[0]
+def differs(held: str, wanted: Collection[str]) -> bool:
+    """Whether a machine's hash is none of its class', made in the same way. One made otherwise says nothing."""
+    return held not in wanted and held.partition("-")[0] in {each.partition("-")[0] for each in wanted}
 
 
 def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem]:
@@ -76,12 +105,34 @@ def problems(spec: LinodeNodeClassSpec, *, enterprise: bool) -> Iterator[Problem
         )
 
 
+def without_effect(spec: LinodeNodeClassSpec) -> list[str]:
+    """The fields that the class names and that do nothing on LKE. They are no problem: existing manifests have them."""
+    held = {
+        **_never_made(spec),
+        "authorizedKeys": spec.authorized_keys,
+        "authorizedUsers": spec.authorized_users,
+        "diskEncryption": spec.disk_encryption,
+        "image": spec.image,
+        "placementGroup": spec.placement_group,
+        "swap_size": spec.swap_size,
+        "userData": spec.user_data,
+    }
+    return sorted(field for field, value in held.items() if value)
+
+
 def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
     """What is wrong with the class for machines that are no nodes of LKE. What has no effect is refused."""
     yield from _of_tags(spec)
-    yield from kubelets.instance_problems(spec.kubelet)
-    without_effect = {
-        "lkeK8sVersion": spec.lke_k8s_version,
+    made = spec.user_data is not None and spec.user_data.mode != RAW
+    yield from kubelets.instance_problems(spec.kubelet, told=made)
+    for field, value in {"lkeK8sVersion": spec.lke_k8s_version, **_never_made(spec)}.items():
+        if value:
+            yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
+
+
+def _never_made(spec: LinodeNodeClassSpec) -> Mapping[str, object]:
+    """What is read from manifests and never asked of the vendor."""
+    return {
         "osDisk": spec.os_disk,
         "dataDisks": spec.data_disks,
         "configuration": spec.configuration,
@@ -89,9 +140,6 @@ def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
         "ipv6Options": spec.ipv6_options,
         "backupsEnabled": spec.backups_enabled,
     }
-    for field, value in without_effect.items():
-        if value:
-            yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
 
 
 def _of_tags(spec: LinodeNodeClassSpec) -> Iterator[Problem]:

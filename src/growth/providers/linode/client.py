@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from growth.api.decoding import decode
 from growth.kube.api import ALWAYS_OPEN, Gate
 from growth.ports import Clock, Random, Transport
 from growth.providers.http import (
@@ -53,7 +54,7 @@ class _Paged(Protocol):
 def problem(body: bytes) -> Problem | None:
     """What an error of the vendor's says; None where the body is none. The field that it blames stands for a code."""
     try:
-        failures = msgspec.json.decode(body, type=wire.Envelope).errors
+        failures = decode(body, wire.Envelope).errors
     except msgspec.DecodeError:
         return None
     if not failures:

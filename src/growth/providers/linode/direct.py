@@ -6,47 +6,31 @@ arrive: until it cannot any more, its claim is not said to have no machine.
 
 import asyncio
 import base64
-import hashlib
-import re
 from typing import Any, Final
 
-from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound, NodeClassNotReady
+from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
-from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Clock, Random
 from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import tags, wire
-from growth.providers.linode.classes import hash_of
+from growth.providers.linode.classes import DEFAULT_IMAGE, hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.finding import PROVISIONING, Finding, Order
 from growth.providers.linode.holdings import Holdings, Home, check_single, is_unsure
-from growth.providers.userdata import UserDataError
+from growth.providers.linode.owning import LONGEST, is_by_name, is_by_uid, label_of, missing
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
 
-DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
+# MiB. The vendor's own default is a swap disk of 512, with which no kubelet starts that was not told to bear it.
+NO_SWAP: Final = 0
 NAME_TAKEN: Final = "NameTaken"
-# Of a Node's label for its host name, which is the claim's name.
-LONGEST: Final = 63
-# The vendor's rule for labels, without its 64 characters: letters and digits, parted by single signs.
-_LABEL: Final = re.compile(r"(?=.{3})[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*", re.ASCII)
-_SIGNS: Final = re.compile(r"[-_.]{2,}", re.ASCII)
-_DIGEST: Final = 8
-
-
-def label_of(claim: str) -> str:
-    """How the claim's machine is called: as the claim where the vendor takes it, else nearly so, with a digest of its name."""
-    if _LABEL.fullmatch(claim):
-        return claim
-    digest = hashlib.sha256(claim.encode()).hexdigest()[:_DIGEST]
-    return f"{_SIGNS.sub('-', claim)[: LONGEST - _DIGEST - 1].rstrip('-_.')}-{digest}"
 
 
 class Direct(Finding):
-    """One per process. Raises errors of `growth.api.clouds` and `CallError`."""
+    """One per process. Raises errors of `growth.api.clouds` and `CallError`, and a purchase `UserDataError`."""
 
     def __init__(
         self,
@@ -62,6 +46,7 @@ class Direct(Finding):
         super().__init__(held, clock=clock)
         self._cloud = cloud
         self._cluster = cluster
+        self._tag = tags.tag(tags.CLUSTER, cluster)
         self._home = home
         self._random = random
         self._credentials = credentials
@@ -89,11 +74,7 @@ class Direct(Finding):
     async def _body(self, order: Order) -> dict[str, Any]:
         claim, spec = order.claim, order.node_class.spec
         max_pods = spec.kubelet.max_pods if spec.kubelet is not None else None
-        try:
-            user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=max_pods, more={})
-        except UserDataError as error:
-            name = order.node_class.metadata.name
-            raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {name}: {error}") from error
+        user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=max_pods, more={})
         ours = tags.of_machine(
             claim,
             order.key,
@@ -108,7 +89,7 @@ class Direct(Finding):
             "authorized_users": list(spec.authorized_users),
             "firewall_id": spec.firewall_id,
             "disk_encryption": spec.disk_encryption,
-            "swap_size": spec.swap_size,
+            "swap_size": spec.swap_size or NO_SWAP,
             "placement_group": None
             if group is None
             else {
@@ -131,27 +112,48 @@ class Direct(Finding):
         }
 
     async def _adopted(self, order: Order) -> wire.Instance:
-        """The machine that has the claim's name already, where it is the claim's."""
+        """The machine that has the claim's name already, where it is the claim's. Tags that it lost it gets again."""
         label = label_of(order.name)
         found = await self._cloud.instance_labelled(label)
         if found is None:
             raise CloudUnavailable(f"the machine of claim {order.name} came and went: try again")
-        if not self._held.is_ours(found):
+        owned = self._held.is_at_home(found) and is_by_uid(found, order.claim, cluster=self._cluster)
+        if not owned and not self._held.is_ours(found):
             raise CreateError(
-                f"the name of claim {order.name} is taken by machine {label} in the account, which is not this cluster's",
+                f"the name of claim {order.name} is taken by machine {label} in the account, which is not this cluster's: it"
+                f" has not the tag {self._tag}",
                 reason=NAME_TAKEN,
                 retryable=False,
             )
         if self._held.is_going(found):
             raise CreateError(f"the machine of claim {order.name} is still being deleted", reason=PROVISIONING)
         check_single(found)
-        if not tags.holds(found.tags, order.claim):
+        if not owned:
             raise InvariantViolation(
-                f"the name of claim {order.name} ({order.uid}) is taken by the machine of another claim"
-                f" ({tags.uid_of(found.tags)})"
+                f"the name of claim {order.name} ({order.uid}) is taken by {self._anothers(found, order.claim)}"
             )
         _log.info("found the machine that was bought before", label=label, number=found.id)
-        return found
+        return await self._made_whole(found, order)
+
+    def _anothers(self, instance: wire.Instance, claim: NodeClaim) -> str:
+        """What a machine of this cluster with the claim's label is instead of the claim's."""
+        held = tags.uid_of(instance.tags)
+        if held:
+            return f"the machine of another claim ({held})"
+        lacks = ", ".join(missing(instance, claim, cluster=self._cluster))
+        return f"machine {instance.id}, which does not say whose it is: put back {lacks} if it is the claim's, or delete it"
+
+    async def _made_whole(self, instance: wire.Instance, order: Order) -> wire.Instance:
+        """With the tags that somebody took off. Under the key's lock: whoever keeps the class' tags writes them too."""
+        if not missing(instance, order.claim, cluster=self._cluster):
+            return instance
+        async with self._held.locks.held(tags.key_of_tags(instance.tags, instance.type) or order.key):
+            fresh = await self._held.instance(instance.id)
+            if fresh is None or not is_by_uid(fresh, order.claim, cluster=self._cluster):
+                raise CloudUnavailable(f"the machine of claim {order.name} is another by now: it is tried again")
+            lost = missing(fresh, order.claim, cluster=self._cluster)
+            _log.warning("tags that a machine lost are put back", number=fresh.id, tags=", ".join(lost))
+            return await self._cloud.retag(fresh.id, [*fresh.tags, *lost]) if lost else fresh
 
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         """Of a claim it is not said that it has no machine while one may come that nobody answered for."""
@@ -164,6 +166,7 @@ class Direct(Finding):
             found = await self._cloud.instance_labelled(label_of(claim.metadata.name))
             if found is not None and self._held.is_ours(found) and tags.holds(found.tags, claim):
                 check_single(found)
+            if found is not None and self._held.is_at_home(found) and is_by_uid(found, claim, cluster=self._cluster):
                 return found
             if may_come:
                 raise self._not_sure(claim) from None
@@ -181,8 +184,12 @@ class Direct(Finding):
             return
         if instance.lke_cluster_id:
             raise InvariantViolation(f"machine {instance.id} is a node of LKE: it is not deleted by itself")
-        if not self._held.is_ours(instance):
-            raise InvariantViolation(f"machine {instance.id} has not this cluster's tag: it is not touched")
+        theirs = is_by_uid(instance, claim, cluster=self._cluster) or is_by_name(instance, claim, cluster=self._cluster)
+        if not theirs and not self._held.is_ours(instance):
+            raise InvariantViolation(
+                f"machine {instance.id} of claim {claim.metadata.name} has not this cluster's tag, and is not touched: put back"
+                f" {self._tag} if it is to be deleted, or take it out of the claim's status"
+            )
         try:
             await self._cloud.delete_instance(instance.id)
         except Refused as error:
@@ -194,7 +201,7 @@ class Direct(Finding):
         self._held.remembered.ended(instance.id, tags.uid_of(instance.tags))
 
     async def collect(self) -> int:
-        """Every machine is bought for a claim: there is nothing that nobody claimed."""
+        """Every machine is bought for a claim: what has lost its claim is in the list, and goes as all such machines do."""
         return 0
 
 

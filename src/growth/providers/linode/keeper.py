@@ -68,7 +68,7 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
         return tags.number_of(provider_id) is not None
 
     def _hashes_of(self, node_class: LinodeNodeClass) -> Collection[str]:
-        return (self._provider.hash_of(node_class),)
+        return self._provider.hashes_of(node_class)
 
     async def _made_by(self, provider_id: str, *, within: float) -> str:
         number = tags.number_of(provider_id)

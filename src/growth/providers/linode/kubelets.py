@@ -1,7 +1,7 @@
 """What a class says of its machines' kubelets: what is left for pods, and what is wrong with it. Pure.
 
 Kubelets of LKE are LKE's: the class tells how they are set, so that planning reckons with it before the first Node of a type
-has reported. Kubelets of instances are told `maxPods` and nothing else, so the rest is refused there.
+has reported. Kubelets of instances are told `maxPods` by user data that Growth makes, and nothing else: the rest is refused there.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from growth.units.resources import Amounts, add, amount_of, largest
 
 INVALID: Final = "KubeletInvalid"
 UNSUPPORTED: Final = "FieldUnsupported"
+MAX_PODS: Final = "maxPods"
 # What a kubelet watches, and of which resource it keeps so much from pods.
 _WATCHED: Final = {"memory.available": "memory", "nodefs.available": "ephemeral-storage"}
 _COUNTED: Final = ("cpu", "memory", "ephemeral-storage")
@@ -101,11 +102,17 @@ def problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
                 )
 
 
-def instance_problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
-    """What kubelets of instances are not told."""
+def instance_problems(kubelet: LinodeKubelet | None, *, told: bool) -> Iterator[Problem]:
+    """What kubelets of instances do not hear. `told`: whether Growth makes the user data that tells them."""
     said = msgspec.to_builtins(kubelet) if kubelet is not None else {}
     for field, value in said.items():
-        if value not in (None, {}, []) and field != "maxPods":
+        if value not in (None, {}, []) and field != MAX_PODS:
             yield Problem(
                 UNSUPPORTED, f"spec.kubelet.{field}: kubelets of instances are told maxPods only: leave it out"
             )
+    if said.get(MAX_PODS) and not told:
+        yield Problem(
+            UNSUPPORTED,
+            f"spec.kubelet.{MAX_PODS}: kubelets hear of it by user data that Growth makes (spec.userData.mode k3s, kubeadm or"
+            " talos): use that, or set it in the image or the raw user data and leave it out here",
+        )

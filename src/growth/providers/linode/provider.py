@@ -1,7 +1,7 @@
 """`CloudProvider` on LKE: what is sold in the cluster's region, machines that are there, and the way to `claiming` and `ending`.
 
-Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Capacity that nobody has
-claimed is not shown: it is `ending`'s to collect, under the lock of its key.
+Everything that a caller hears is an error of `growth.api.clouds`, or one that ends the process. Capacity of LKE that nobody has
+claimed is not shown: it is `ending`'s to collect, under the lock of its key. Instances are all shown.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from growth.api.clouds import (
     CreateError,
     InvariantViolation,
     MachineNotFound,
+    NodeClassNotReady,
     QuotaExceeded,
     RepairPolicy,
 )
@@ -33,9 +34,9 @@ from growth.providers.contract import REPAIRS
 from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.learning import sized
-from growth.providers.linode import kubelets, offerings, tags, wire
+from growth.providers.linode import kubelets, offerings, owning, tags, wire
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
-from growth.providers.linode.classes import differs, hash_of, learned_sizes
+from growth.providers.linode.classes import differs, hashes_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
@@ -50,7 +51,7 @@ from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
-from growth.providers.userdata import LINODE
+from growth.providers.userdata import LINODE, UserDataError
 from growth.telemetry.logs import logger
 
 _log = logger("linode")
@@ -207,9 +208,9 @@ class LinodeProvider:
             raise CloudUnavailable(f"the address that is set does not tell the LKE cluster's tier: {ADDRESS}")
         return Home(one.id, one.region, one.tier or STANDARD)
 
-    def hash_of(self, node_class: LinodeNodeClass) -> str:
-        """Of the class as it makes machines here."""
-        return hash_of(node_class.spec, instances=bool(self._region))
+    def hashes_of(self, node_class: LinodeNodeClass) -> Sequence[str]:
+        """Of machines that are as the class makes them here."""
+        return hashes_of(node_class.spec, instances=bool(self._region))
 
     async def _home(self) -> Home:
         return (await self.parts()).home
@@ -262,6 +263,12 @@ class LinodeProvider:
             key, last = tags.key_of(claim, option.type.name), option is options[-1]
             try:
                 return await buying.buy(Order(claim=claim, node_class=node_class, key=key, last=last))
+            except UserDataError as error:
+                if not await self.readiness.problems(
+                    node_class
+                ):  # only with this claim's labels, and so with the next one's
+                    self.readiness.complain(node_class, str(error))
+                raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
             except Undelivered as error:
                 _log.info("LKE does not come up with a node", offering=str(option), NodeClaim=claim.metadata.name)
                 full = error  # of another type one may come
@@ -335,33 +342,41 @@ class LinodeProvider:
                     f"machine {provider_id} has not this cluster's tag {tags.tag(tags.CLUSTER, self._cluster)}: it is not"
                     " touched"
                 )
-            return self._shown(instance, await self._catalogue(), await self._full_names((instance,)))
+            return self._shown(instance, await self._catalogue(), await self._names((instance,)))
 
     async def list(self) -> Sequence[CloudMachine]:
         async with self._answering():
             held = (await self.parts()).held
             listed = await held.machines.since(self._clock.monotonic())
-            claimed = [each for each in listed if tags.values(each.tags, tags.CLAIM)]
-            full, sold = await self._full_names(claimed), await self._catalogue()
-            return [self._shown(each, sold, full) for each in sorted(claimed, key=lambda each: each.id)]
+            # Of LKE's the others are capacity that nobody claimed. An instance was bought for a claim, also where its tag is gone.
+            bought = [each for each in listed if self._region or tags.values(each.tags, tags.CLAIM)]
+            named, sold = await self._names(bought), await self._catalogue()
+            return [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
 
-    async def _full_names(self, instances: Sequence[wire.Instance]) -> Mapping[str, str]:
-        """Names of claims that were too long for a tag, by what the tag holds of them."""
+    async def _names(self, instances: Sequence[wire.Instance]) -> Mapping[int, str]:
+        """Names of claims that no tag holds whole, or at all, by the machine's number."""
         room = tags.LONGEST - len(tags.CLAIM) - len(tags.SEPARATOR)
-        if not any(len(each) == room for instance in instances for each in tags.values(instance.tags, tags.CLAIM)):
+        told = {each.id: tags.values(each.tags, tags.CLAIM) for each in instances}
+        cut = [each.id for each in instances if len(told[each.id]) == 1 and len(told[each.id][0]) == room]
+        lost = [each for each in instances if self._region and not told[each.id]]
+        if not cut and not lost:
             return {}
         claims = await every(self._api, NODE_CLAIM)
-        return {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
+        full = {tags.fitted(tags.CLAIM, each.metadata.name): each.metadata.name for each in claims}
+        return {
+            **{number: full.get(told[number][0], told[number][0]) for number in cut},
+            **{each.id: owning.name_of(each, claims) for each in lost},
+        }
 
-    def _shown(self, instance: wire.Instance, sold: Catalogue, full: Mapping[str, str]) -> CloudMachine:
+    def _shown(self, instance: wire.Instance, sold: Catalogue, named: Mapping[int, str]) -> CloudMachine:
         kind = next((each for each in sold.types if each.name == instance.type), None)
         known = {key: values[0] for key, values in kind.labels.items() if len(values) == 1} if kind is not None else {}
         held = tags.values(instance.tags, tags.CLAIM)
-        claim = held[0] if len(held) == 1 else ""  # of two nobody can say whose it is
+        claim = named.get(instance.id, held[0] if len(held) == 1 else "")  # of two nobody can say whose it is
         ended = self._parts is not None and self._parts.held.remembered.is_ended(instance.id)
         return CloudMachine(
             provider_id=tags.provider_id(instance.id),
-            claim=full.get(claim, claim),
+            claim=claim,
             claim_uid=tags.uid_of(instance.tags) if claim else "",
             instance_type=instance.type,
             zone=instance.region,
@@ -391,7 +406,7 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            return CLASS_DRIFTED if differs(was, self.hash_of(node_class)) else ""
+            return CLASS_DRIFTED if differs(was, self.hashes_of(node_class)) else ""
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS

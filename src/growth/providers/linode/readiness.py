@@ -21,6 +21,7 @@ FIREWALL_RIGHT: Final = (
     "spec.firewallID: the token may not read firewalls: give Growth one that has this right too (firewall:read_only), or leave"
     " the field out"
 )
+WITHOUT_EFFECT: Final = "LKE makes its nodes itself, and these fields have no effect there"
 
 
 class LinodeReadiness(Readiness[LinodeNodeClass]):
@@ -69,6 +70,12 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
         if takes_firewall and spec.firewall_id is not None:
             found += await self._of_firewall(spec.firewall_id)
         return found
+
+    async def _remark(self, node_class: LinodeNodeClass) -> str:
+        if (await self._home()).tier == INSTANCES:
+            return ""
+        fields = classes.without_effect(node_class.spec)
+        return f"{WITHOUT_EFFECT}: {', '.join(f'spec.{each}' for each in fields)}" if fields else ""
 
     async def _of_firewall(self, number: int) -> list[Problem]:
         """A token needs a right of its own to read firewalls: without it no other class is harmed."""

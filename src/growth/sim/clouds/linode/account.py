@@ -18,6 +18,10 @@ from growth.sim.clouds.linode.wire import Refusal
 Span = tuple[float, float]
 
 NO_CAPACITY: Final = "Insufficient capacity for the requested plan in this region. Please try again later."
+NOT_SOLD: Final = (
+    "The Linode plan you chose is not currently available in the selected region. Please select another region or plan type,"
+    " or contact Support for assistance."
+)
 VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     STANDARD: ("1.34", "1.33", "1.32"),
     ENTERPRISE: ("v1.33.4+lke1", "v1.32.8+lke3", "v1.31.9+lke6"),
@@ -56,6 +60,7 @@ class Account(Estate[Instance]):
         self.instances: dict[int, Instance] = {}
         self.tags: set[str] = set()
         self.firewalls: dict[int, str] = {}
+        self.placement_groups: dict[int, str] = {}
         self.images: dict[str, str] = {"linode/ubuntu22.04": "Ubuntu 22.04 LTS", "linode/ubuntu24.04": "Ubuntu 24.04"}
         self._random = random
         self._numbers = itertools.count(100_001)
@@ -92,9 +97,7 @@ class Account(Estate[Instance]):
             inside = sum(each.count for each in self.pools_of(pool.cluster.id))
             if inside + grown > self.limits.nodes:
                 raise Refusal(400, f"Cluster node limit of {self.limits.nodes} exceeded", field="count")
-            short = self.chance(self.faults.unavailable)
-            if short or not self.market.take(pool.kind.id, pool.cluster.region, grown):
-                raise Refusal(400, NO_CAPACITY)
+            self.take(pool.kind.id, pool.cluster.region, grown)
             for _ in range(grown):
                 self._add_node(pool)
         else:
@@ -102,6 +105,13 @@ class Account(Estate[Instance]):
             while len(pool.nodes) > count:
                 self._end_node(pool, pool.nodes[-1])
         pool.count = count
+
+    def take(self, kind: str, region: str, number: int) -> None:
+        """So many of the stock, or a refusal: of a plan that the region lacks as of something that is forbidden."""
+        if not self.market.is_sold(kind, region):
+            raise Refusal(403, NOT_SOLD)
+        if self.chance(self.faults.unavailable) or not self.market.take(kind, region, number):
+            raise Refusal(400, NO_CAPACITY)
 
     def _give_back_missing(self, pool: Pool, number: int) -> None:
         """So many of its nodes that were asked for and never came are asked for no longer."""

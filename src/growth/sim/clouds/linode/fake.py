@@ -18,12 +18,16 @@ from growth.sim.clouds.linode.lke import Lke
 from growth.sim.clouds.linode.market import REGIONS, Market
 from growth.sim.clouds.linode.objects import STANDARD, Cluster, Instance
 from growth.sim.clouds.linode.rates import Rates, Window
-from growth.sim.clouds.linode.wire import Query, Refusal, filtered, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, not_found, page
 from growth.sim.ports import Answer
 
 STABLE: Final = "/v4"
 BETA: Final = "/v4beta"
 CLUSTER: Final = "growth"
+# What lists are filtered and ordered by.
+OF_TYPES: Final = ("id", "label", "class", "vcpus", "memory", "disk", "gpus", "transfer", "network_out")
+OF_REGIONS: Final = ("id", "label", "country", "status", "site_type", "capabilities")
+OF_NAMED: Final = ("id", "label", "status")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +137,8 @@ class LinodeFake(FakeApi):
             ("GET", "lke/clusters"): lambda order: lke.clusters(order.query, order.filter, beta=order.beta),
             ("GET", r"lke/clusters/(\d+)"): lambda order: lke.cluster(order.at[0], beta=order.beta),
             ("POST", r"lke/clusters/(\d+)/recycle"): lambda order: lke.recycle(order.at[0]),
-            ("GET", "lke/versions"): lambda order: lke.versions(STANDARD, order.query),
-            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(order.at[0], order.query),
+            ("GET", "lke/versions"): lambda order: lke.versions(STANDARD, order.query, order.filter),
+            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(order.at[0], order.query, order.filter),
             ("GET", r"lke/clusters/(\d+)/pools"): lambda order: lke.pools(
                 order.at[0], order.query, order.filter, beta=order.beta
             ),
@@ -153,19 +157,23 @@ class LinodeFake(FakeApi):
             ("GET", r"linode/instances/(\d+)"): lambda order: instances.shown(order.at[0]),
             ("PUT", r"linode/instances/(\d+)"): lambda order: instances.update(order.at[0], order.body),
             ("DELETE", r"linode/instances/(\d+)"): lambda order: instances.delete(order.at[0]),
-            ("GET", "tags"): lambda order: instances.tags(order.query),
+            ("GET", "tags"): lambda order: instances.tags(order.query, order.filter),
             ("POST", "tags"): lambda order: instances.add_tag(order.body),
-            ("GET", "linode/types"): lambda order: page(market.types(), order.query),
+            ("GET", "linode/types"): lambda order: page(market.types(), order.query, order.filter, by=OF_TYPES),
             ("GET", r"linode/types/([a-z0-9-]+)"): lambda order: _one(market.types(), order.at[0]),
-            ("GET", "regions"): lambda order: page(_regions(), order.query),
+            ("GET", "regions"): lambda order: page(_regions(), order.query, order.filter, by=OF_REGIONS),
             ("GET", "regions/availability"): lambda order: page(
-                filtered(market.availability(), order.filter, by=("region", "plan", "available")), order.query
+                market.availability(), order.query, order.filter, by=("region", "plan", "available")
             ),
             ("GET", r"regions/([a-z-]+)"): lambda order: _one(_regions(), order.at[0]),
-            ("GET", r"regions/([a-z-]+)/availability"): lambda order: Reply(200, market.availability(order.at[0])),
-            ("GET", "networking/firewalls"): lambda order: page(_named(account.firewalls), order.query),
+            ("GET", r"regions/([a-z-]+)/availability"): lambda order: Reply(
+                200, market.availability(_one(_regions(), order.at[0]).body["id"])
+            ),
+            ("GET", "networking/firewalls"): lambda order: page(
+                _named(account.firewalls), order.query, order.filter, by=OF_NAMED
+            ),
             ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
-            ("GET", "images"): lambda order: page(_named(account.images), order.query),
+            ("GET", "images"): lambda order: page(_named(account.images), order.query, order.filter, by=OF_NAMED),
             ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), urllib.parse.unquote(order.at[0])),
         }
 

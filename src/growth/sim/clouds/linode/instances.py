@@ -5,17 +5,30 @@ import binascii
 import re
 from typing import Final
 
+import msgspec
+
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
-from growth.sim.clouds.linode.account import NO_CAPACITY, Account, kind_of, region_of
+from growth.sim.clouds.linode.account import Account, kind_of, region_of
+from growth.sim.clouds.linode.bodies import InstanceChange, Metadata, NewInstance, NewTag, read
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.clouds.linode.tags import checked
-from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-_.]?[A-Za-z0-9])*", re.ASCII)
 MOST_USER_DATA: Final = 16_384
 FILTERS: Final = ("id", "label", "region", "type", "tags", "status", "image", "group")
-KEPT: Final = ("backups_enabled", "disk_encryption", "swap_size", "authorized_keys", "authorized_users", "firewall_id")
+# Of every machine with an image, where nobody says how much.
+SWAP_MIB: Final = 512
+KEPT: Final = (
+    "backups_enabled",
+    "disk_encryption",
+    "swap_size",
+    "authorized_keys",
+    "authorized_users",
+    "firewall_id",
+    "placement_group",
+)
 
 
 class Instances:
@@ -24,51 +37,50 @@ class Instances:
 
     def listed(self, query: Query, filter_: str) -> Reply:
         bodies = [each.body(self._account.now, listed=True) for each in self._account.instances.values()]
-        return page(filtered(bodies, filter_, by=FILTERS), query)
+        return page(bodies, query, filter_, by=FILTERS)
 
     def shown(self, number: int) -> Reply:
         return Reply(200, self._instance(number).body(self._account.now))
 
     def create(self, body: Json) -> Reply:
-        account = self._account
-        kind, region = kind_of(str(body.get("type", ""))), str(body.get("region", ""))
+        account, asked = self._account, read(body, NewInstance)
+        kind, region = kind_of(asked.type), asked.region
         if kind is None:
             raise invalid("type", "A valid plan type by that ID was not found")
         try:
             metadata = region_of(region)
         except KeyError:
             raise invalid("region", "region is not valid") from None
-        label = str(body.get("label") or f"linode{account.number()}")
+        label = asked.label or f"linode{account.number()}"
         self._label(label)
-        image = str(body.get("image") or "")
+        image = asked.image or ""
         if image and image not in account.images:
             raise invalid("image", "image is not valid")
-        if image and not any(body.get(each) for each in ("root_pass", "authorized_keys", "authorized_users")):
+        if image and not (asked.root_pass or asked.authorized_keys or asked.authorized_users):
             raise invalid("root_pass", "root_pass is required")
-        firewall = body.get("firewall_id")
-        if firewall is not None and firewall not in account.firewalls:
+        if asked.firewall_id is not None and asked.firewall_id not in account.firewalls:
             raise invalid("firewall_id", "Firewall not found")
-        tags = checked(body.get("tags") or [])
-        user_data = _decoded(body, metadata=metadata)
+        if asked.placement_group is not None and asked.placement_group.id not in account.placement_groups:
+            raise invalid("placement_group.id", "Placement Group not found")
+        tags = checked(asked.tags or [])
+        user_data = _decoded(asked.metadata, supported=metadata)
         if len(account.instances) >= account.limits.instances:
             raise Refusal(400, "Account Limit reached. Please open a support ticket.")
-        if account.chance(account.faults.unavailable) or not account.market.take(kind.id, region, 1):
-            raise Refusal(400, NO_CAPACITY)
+        account.take(kind.id, region, 1)
         instance = account.buy(label=label, kind=kind, region=region, tags=tags)
         instance.image, instance.user_data = image, user_data
-        instance.settings = {name: body[name] for name in KEPT if body.get(name) is not None}
-        group = body.get("placement_group")
-        if group:
-            instance.settings["placement_group"] = group
+        instance.settings = {"swap_size": SWAP_MIB} if image else {}
+        told = msgspec.to_builtins(asked)
+        instance.settings |= {name: told[name] for name in KEPT if told[name] is not None}
         account.tags |= set(tags)
         return Reply(200, instance.body(account.now))
 
     def update(self, number: int, body: Json) -> Reply:
-        instance = self._instance(number)
-        tags = checked(body["tags"]) if body.get("tags") is not None else None
-        if body.get("label") not in {None, instance.label}:
-            self._label(str(body["label"]))
-            instance.label = str(body["label"])
+        instance, asked = self._instance(number), read(body, InstanceChange)
+        tags = checked(asked.tags) if asked.tags is not None else None
+        if asked.label is not None and asked.label != instance.label:
+            self._label(asked.label)
+            instance.label = asked.label
         if tags is not None:
             self._account.retag(instance, tags)
         return Reply(200, instance.body(self._account.now))
@@ -83,15 +95,16 @@ class Instances:
         return Reply(200, {})
 
     def add_tag(self, body: Json) -> Reply:
-        (tag,) = checked([str(body.get("label", ""))])
-        instances = [self._instance(int(each)) for each in body.get("linodes") or []]
+        asked = read(body, NewTag)
+        (tag,) = checked([asked.label])
+        instances = [self._instance(each) for each in asked.linodes or []]
         for instance in instances:
             self._account.retag(instance, checked([*instance.tags, tag]))
         self._account.tags.add(tag)
         return Reply(200, {"label": tag})
 
-    def tags(self, query: Query) -> Reply:
-        return page([{"label": each} for each in sorted(self._account.tags)], query)
+    def tags(self, query: Query, filter_: str) -> Reply:
+        return page([{"label": each} for each in sorted(self._account.tags)], query, filter_, by=("label",))
 
     def _instance(self, number: int) -> Instance:
         if number not in self._account.instances:
@@ -105,11 +118,11 @@ class Instances:
             raise invalid("label", "Label must be unique among your linodes")
 
 
-def _decoded(body: Json, *, metadata: bool) -> str:
-    text = (body.get("metadata") or {}).get("user_data") or ""
+def _decoded(metadata: Metadata | None, *, supported: bool) -> str:
+    text = metadata.user_data if metadata is not None else None
     if not text:
         return ""
-    if not metadata:
+    if not supported:
         raise invalid("metadata", "The region does not support Metadata")
     try:
         raw = base64.b64decode(text, validate=True)

@@ -1,16 +1,17 @@
 """Clusters, pools and nodes of LKE."""
 
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.linode.account import VERSIONS, Account, kind_of
+from growth.sim.clouds.linode.bodies import Autoscaler, NewPool, PoolChange, read
 from growth.sim.clouds.linode.objects import Cluster, Node, Pool
 from growth.sim.clouds.linode.tags import checked
-from growth.sim.clouds.linode.wire import Query, Refusal, filtered, invalid, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page
 
-EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-STRATEGIES: Final = ("rolling_update", "on_recycle")
 MOST_NODES: Final = 100
 
 
@@ -20,26 +21,25 @@ class Lke:
 
     def clusters(self, query: Query, filter_: str, *, beta: bool) -> Reply:
         bodies = [each.body(beta=beta) for each in self._account.clusters.values()]
-        return page(filtered(bodies, filter_, by=("id", "label", "region", "tags", "k8s_version", "status")), query)
+        return page(bodies, query, filter_, by=("id", "label", "region", "tags", "k8s_version", "status"))
 
     def cluster(self, number: int, *, beta: bool) -> Reply:
         return Reply(200, self._cluster(number).body(beta=beta))
 
-    def versions(self, tier: str, query: Query) -> Reply:
+    def versions(self, tier: str, query: Query, filter_: str) -> Reply:
         if tier not in VERSIONS:
             raise not_found()
-        return page([{"id": each, "tier": tier} for each in VERSIONS[tier]], query)
+        return page([{"id": each, "tier": tier} for each in VERSIONS[tier]], query, filter_, by=("id", "tier"))
 
     def pools(self, cluster: int, query: Query, filter_: str, *, beta: bool) -> Reply:
         self._cluster(cluster)
         bodies = [each.body(self._account.now, beta=beta) for each in self._account.pools_of(cluster)]
         # Tags of pools are accepted in a filter and do nothing: nobody can rely on them.
-        filtered([], filter_, by=("id", "type", "tags", "label"))
-        return page(bodies, query)
+        return page(bodies, query, filter_, by=("id", "type", "label"), inert=("tags",))
 
     def create_pool(self, cluster: int, body: Json, *, beta: bool) -> Reply:
-        within = self._cluster(cluster)
-        kind = kind_of(str(body.get("type", "")))
+        within, asked = self._cluster(cluster), read(body, NewPool)
+        kind, count = kind_of(asked.type), _count(asked.count)
         if kind is None:
             raise invalid("type", "A valid plan type by that ID was not found")
         pool = Pool(
@@ -48,26 +48,24 @@ class Lke:
             kind=kind,
             k8s_version=within.k8s_version,
             created=self._account.now,
-            autoscaler={"enabled": False, "min": 1, "max": 1},
+            autoscaler={"enabled": False, "min": count, "max": count},
         )
-        self._change(pool, body)
-        count = _count(body.get("count"))
+        self._change(pool, asked)
         self._account.pools[pool.id] = pool
         try:
             self._account.scale(pool, count)
         except Refusal:
             del self._account.pools[pool.id]
             raise
-        pool.autoscaler = {"enabled": False, "min": count, "max": count, **(body.get("autoscaler") or {})}
         return Reply(200, pool.body(self._account.now, beta=beta))
 
     def pool(self, cluster: int, number: int, *, beta: bool) -> Reply:
         return Reply(200, self._pool(cluster, number).body(self._account.now, beta=beta))
 
     def update_pool(self, cluster: int, number: int, body: Json, *, beta: bool) -> Reply:
-        pool = self._pool(cluster, number)
-        count = None if body.get("count") is None else _count(body["count"])
-        self._change(pool, body)
+        pool, asked = self._pool(cluster, number), read(body, PoolChange)
+        count = None if asked.count is None else _count(asked.count)
+        self._change(pool, asked)
         if count is not None:
             self._account.scale(pool, count)
         return Reply(200, pool.body(self._account.now, beta=beta))
@@ -119,40 +117,40 @@ class Lke:
                     return pool, node
         raise not_found()
 
-    def _change(self, pool: Pool, body: Json) -> None:
+    def _change(self, pool: Pool, asked: PoolChange) -> None:
         """Everything is checked before anything is changed."""
-        tags = checked(body["tags"]) if body.get("tags") is not None else pool.tags
-        taints = [_taint(each) for each in body["taints"]] if body.get("taints") is not None else pool.taints
+        tags = checked(asked.tags) if asked.tags is not None else pool.tags
         enterprise = pool.cluster.enterprise
         for field in ("k8s_version", "update_strategy", "firewall_id"):
-            if body.get(field) is not None and not enterprise:
+            if getattr(asked, field) is not None and not enterprise:
                 raise invalid(field, f"{field} is only available for LKE Enterprise")
-        version = body.get("k8s_version") or pool.k8s_version
+        version = asked.k8s_version or pool.k8s_version
         if enterprise and version not in VERSIONS[pool.cluster.tier]:
             raise invalid("k8s_version", "k8s_version is not valid")
-        strategy = body.get("update_strategy") or pool.update_strategy
-        if strategy not in STRATEGIES:
-            raise invalid("update_strategy", f"Must be one of {', '.join(STRATEGIES)}")
-        firewall = body.get("firewall_id") or pool.firewall_id
+        firewall = asked.firewall_id or pool.firewall_id
         if firewall and firewall not in self._account.firewalls:
             raise invalid("firewall_id", "Firewall not found")
-        pool.tags, pool.taints, pool.k8s_version = tags, taints, version
-        pool.update_strategy, pool.firewall_id = strategy, firewall
-        pool.labels = dict(body["labels"]) if body.get("labels") is not None else pool.labels
-        pool.label = str(body.get("label") or pool.label)
-        pool.autoscaler = {**pool.autoscaler, **(body.get("autoscaler") or {})}
+        pool.autoscaler = _autoscaler(pool.autoscaler, asked.autoscaler)
+        pool.tags, pool.k8s_version, pool.firewall_id = tags, version, firewall
+        pool.update_strategy = asked.update_strategy or pool.update_strategy
+        pool.labels = asked.labels if asked.labels is not None else pool.labels
+        pool.label = asked.label or pool.label
+        if asked.taints is not None:
+            pool.taints = [{"key": each.key, "value": each.value or "", "effect": each.effect} for each in asked.taints]
 
 
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_NODES:
+def _count(value: int | None) -> int:
+    if value is None or not 1 <= value <= MOST_NODES:
         raise invalid("count", f"Must be 1-{MOST_NODES}")
     return value
 
 
-def _taint(body: Json) -> Json:
-    if not body.get("key") or body.get("effect") not in EFFECTS:
-        raise invalid("taints", f"A taint has a key and one of the effects {', '.join(EFFECTS)}")
-    return {"key": body["key"], "value": body.get("value") or "", "effect": body["effect"]}
+def _autoscaler(held: Json, asked: Autoscaler | None) -> Json:
+    named = msgspec.to_builtins(asked) if asked is not None else {}
+    found: Json = {**held, **{name: value for name, value in named.items() if value is not None}}
+    if asked is not None and not 1 <= found["min"] <= found["max"] <= MOST_NODES:
+        raise invalid("autoscaler", f"min and max must be 1-{MOST_NODES}, and min not greater than max")
+    return found
 
 
 def _unlocked(locks: tuple[str, ...]) -> None:

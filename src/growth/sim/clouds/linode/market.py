@@ -134,6 +134,10 @@ class Market:
     def left(self, kind: str, region: str) -> int | None:
         return self._stock.get((kind, region))
 
+    def is_sold(self, kind: str, region: str) -> bool:
+        """As the vendor says; what its list does not name is sold everywhere."""
+        return self.flags.get((kind, region), True)
+
     def take(self, kind: str, region: str, number: int) -> bool:
         left = self._stock.get((kind, region))
         if left is None:

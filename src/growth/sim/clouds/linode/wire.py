@@ -43,8 +43,9 @@ def text_time(moment: dt.datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def page(items: Sequence[Json], query: Query) -> Reply:
-    """One page of the items, with its place among all of them."""
+def page(items: Sequence[Json], query: Query, filter_: str, *, by: Sequence[str], inert: Sequence[str] = ()) -> Reply:
+    """One page of the items that the filter finds, with its place among all of them. For `by` and `inert` see `filtered`."""
+    items = filtered(items, filter_, by=by, inert=inert)
     number = _whole(query, "page", 1)
     size = _whole(query, "page_size", PAGE)
     if not SHORTEST_PAGE <= size <= LONGEST_PAGE:
@@ -67,6 +68,8 @@ def _whole(query: Query, name: str, default: int) -> int:
 
 # -- X-Filter -------------------------------------------------------------------------------------------------------
 
+ASCENDING: Final = "asc"
+DESCENDING: Final = "desc"
 _ORDERED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "+gt": lambda has, asked: has > asked,
     "+gte": lambda has, asked: has >= asked,
@@ -75,8 +78,8 @@ _ORDERED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def filtered(items: Sequence[Json], text: str, *, by: Sequence[str]) -> list[Json]:
-    """Those that the filter finds, in its order. 400 for what cannot be filtered by."""
+def filtered(items: Sequence[Json], text: str, *, by: Sequence[str], inert: Sequence[str] = ()) -> list[Json]:
+    """Those that the filter finds, in its order. 400 for what cannot be filtered by; what is `inert` is accepted and does nothing."""
     if not text:
         return list(items)
     try:
@@ -85,17 +88,21 @@ def filtered(items: Sequence[Json], text: str, *, by: Sequence[str]) -> list[Jso
         asked = None
     if not isinstance(asked, dict):
         raise invalid("X-Filter", "Cannot decode filter")
-    order, direction = asked.pop("+order_by", None), asked.pop("+order", "asc")
-    _holds(dict.fromkeys(by), asked, by)  # refused also where there is nothing to find
-    found = [item for item in items if _holds(item, asked, by)]
-    if order is not None:
-        if order not in by:
-            raise invalid("X-Filter", f"Cannot order by {order}")
-        found.sort(key=lambda item: item[order], reverse=direction == "desc")
-    return found
+    order, direction = asked.pop("+order_by", None), asked.pop("+order", ASCENDING)
+    if order is not None and order not in by:
+        raise invalid("X-Filter", f"Cannot order by {order}")
+    if direction not in (ASCENDING, DESCENDING):  # a tuple: whatever somebody sends can be compared
+        raise invalid("X-Filter", f"+order must be {ASCENDING} or {DESCENDING}")
+    _holds(dict.fromkeys(by), asked, by, inert)  # refused also where there is nothing to find
+    found = [item for item in items if _holds(item, asked, by, inert)]
+    if order is None:
+        return found
+    told = sorted((item for item in found if item[order] is not None), key=lambda item: item[order])
+    ordered = [*(item for item in found if item[order] is None), *told]
+    return ordered[::-1] if direction == DESCENDING else ordered
 
 
-def _holds(item: Json, asked: Any, by: Sequence[str]) -> bool:
+def _holds(item: Json, asked: Any, by: Sequence[str], inert: Sequence[str]) -> bool:
     if not isinstance(asked, dict):
         raise invalid("X-Filter", "Cannot decode filter")
     answers = []
@@ -103,10 +110,12 @@ def _holds(item: Json, asked: Any, by: Sequence[str]) -> bool:
         if key in {"+and", "+or"}:
             if not isinstance(value, list):
                 raise invalid("X-Filter", f"{key} needs a list")
-            parts = [_holds(item, part, by) for part in value]
+            parts = [_holds(item, part, by, inert) for part in value]
             answers.append(all(parts) if key == "+and" else any(parts))
         elif key.startswith("+"):
             raise invalid("X-Filter", f"Unknown operator {key}")
+        elif key in inert:
+            _compared(None, value)
         elif key not in by:
             raise invalid("X-Filter", f"Cannot filter on {key}")
         else:
@@ -131,6 +140,9 @@ def _operator(has: Any, name: str, value: Any) -> bool:
             # Within each text, as the real one does: a longer name contains a shorter one.
             return any(isinstance(each, str) and str(value) in each for each in values)
         case _ if name in _ORDERED:
-            return has is not None and _ORDERED[name](has, value)
+            try:
+                return has is not None and _ORDERED[name](has, value)
+            except TypeError:
+                raise invalid("X-Filter", f"{name} cannot compare with {value!r}") from None
         case _:
             raise invalid("X-Filter", f"Unknown operator {name}")
