@@ -459,6 +459,47 @@ def test_pods_of_what_is_too_many_without_a_place_are_named(asked: Asked) -> Non
     sums(found)
 
 
+def test_a_pod_that_waits_has_no_place_on_what_is_too_many(asked: Asked) -> None:
+    """There is room until that goes: then it is bought for in another pool, or it is named."""
+    full = flat(old("a"), pods(15, on="a"), old("b"), manifests.pod("pending", cpu=14))
+    alone = asked.json(pool(limits={"nodes": "1"}), full)
+    assert alone["existingNodes"] == [{"name": "b", "pods": ["default/pending"]}]
+    assert [move["nodes"] for move in alone["disruptions"]] == [["b"]]
+    assert alone["reachable"]["unschedulable"] == ["default/pending"]
+    found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), full)
+    (move,) = found["disruptions"]
+    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE]}]
+    assert (move["savings"], move["evictions"]) == (pytest.approx(0.0), 0)
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == []
+    sums(found)
+
+
+def test_a_pod_that_makes_room_for_those_of_what_is_too_many_is_bought_for(asked: Asked) -> None:
+    """Whoever loses its place by it counts, wherever that was."""
+    nodes = flat(old("a"), pods(15, on="a"), old("b"), pods(1, on="b", cpu=15), old("spare", of="other"))
+    small = manifests.pod("pending", cpu="1500m")
+    found = asked.json(pool(limits={"nodes": "1"}), pool("other", types=(SMALL, LARGE)), nodes, small)
+    assert found["existingNodes"] == [{"name": "spare", "pods": ["default/pending"]}]
+    (move,) = found["disruptions"]
+    assert (move["nodes"], move["replacements"]) == (["b"], [{"instanceType": SMALL, "price": PRICE[SMALL]}])
+    assert move["savings"] == pytest.approx(PRICE[LARGE] - PRICE[SMALL])
+    sums(found)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_empty_node_that_those_need_stays(asked: Asked, *, waits: bool) -> None:
+    """Who loses the place on a machine that is too many comes there: pods that wait, and pods that ran."""
+    nodes = flat(old("a"), pods(15, on="a"), old("b"), old("spare", of="other"))
+    more = [manifests.pod("pending", cpu=14)] if waits else pods(15, on="b")
+    found = asked.json(pool(limits={"nodes": "1"}), pool("other"), nodes, more)
+    assert [move["reason"] for move in found["disruptions"]] == ["Overprovisioned"]
+    assert kept(found)["spare"] == "Nominated"
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == []
+    sums(found)
+
+
 def test_a_machine_without_a_known_price_costs_what_is_bought_for_its_pods(asked: Asked) -> None:
     """Nobody knows what its end saves; what comes is paid for."""
     nodes = flat(old("a", "no-such-type"), pods(1, on="a", cpu=2), old("b"), pods(15, on="b"))

@@ -79,7 +79,7 @@ def _afterwards(scene: Scene, situation: Situation, moves: Sequence[Move]) -> tu
     ]
     if not left:
         return 0, ()
-    taken = {filled.name for filled in scene.plan.filled}
+    taken = {filled.name for filled in scene.lowering.plan.filled}
     snapshot = closed(after(situation, moves), taken).snapshot
     plan = solve(snapshot, left, scene.planning)
     return plan.hourly, tuple(each.pod for each in plan.unplaced)

@@ -108,15 +108,15 @@ class Scene:
 
     @functools.cached_property
     def situation(self) -> Situation:
-        return self._situated(frozenset())
+        return self._situated(frozenset(), self.plan)
 
     @functools.cached_property
     def relieved(self) -> Situation:
         """The situation once what pools have too many of is on its way out, and its pods want other places."""
-        return self._situated(self.surplus) if self.surplus else self.situation
+        return self._situated(self.surplus, self.lowering.plan) if self.surplus else self.situation
 
-    def _situated(self, going: Set[str]) -> Situation:
-        facts = facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on)
+    def _situated(self, going: Set[str], plan: Plan) -> Situation:
+        facts = facts_of(self.objects, self.picture, plan, buffered=self.buffered, pods=self.pods_on)
         found = situated(
             self.picture,
             facts={
@@ -196,7 +196,7 @@ class Scene:
     def scaling_down(self) -> ScaleDown:
         """What growth pools do about their empty nodes."""
         pools = {pool.metadata.name: pool for pool in self.objects.growth_pools}
-        sent = {filled.name for filled in self.plan.filled}
+        sent = {filled.name for filled in self.lowering.plan.filled}
         found = []
         for name, counted in self.picture.counted.items():
             machine = counted.machine
