@@ -535,6 +535,67 @@ def test_pods_that_cost_nothing_to_lose_need_a_place_all_the_same(asked: Asked) 
     sums(found)
 
 
+# --- what growth pools do
+
+
+def growing(**spec: Any) -> Json:
+    """A growth pool of both types."""
+    return manifests.growth_pool("g", {"name": SMALL, "max": 9}, {"name": LARGE, "max": 9}, **spec)
+
+
+def grown(name: str, kind: str = LARGE, **more: Any) -> list[Json]:
+    """A node of that pool, and its claim."""
+    made = old(name, kind, **more)
+    for each in made:
+        del each["metadata"]["labels"][names.NODE_POOL_LABEL]
+        each["metadata"]["labels"][names.POOL_LABEL] = "g"
+    return made
+
+
+def test_what_a_growth_pool_has_too_many_of_goes_in_its_own_order(asked: Asked) -> None:
+    """Empty ones first, then the fewest pods; those who have no place then are named, and an empty one is saved once."""
+    nodes = flat(grown("a"), pods(3, on="a", cpu=5), grown("b"), pods(2, on="b", cpu=7), grown("c"))
+    found = asked.json(growing(limits={"nodes": 1}), nodes)
+    assert found["disruptions"] == [
+        {
+            "reason": "Overprovisioned",
+            "nodePool": "growth.dev/g",
+            "nodes": ["c", "b"],
+            "replacements": [],
+            "savings": pytest.approx(2 * PRICE[LARGE]),
+            "evictions": 2,
+        }
+    ]
+    assert set(kept(found)) == {"a"}
+    assert [move["nodes"] for move in found["reachable"]["moves"]] == [["c", "b"]]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == ["default/b-0", "default/b-1"]
+    sums(found)
+
+
+def test_pods_of_what_a_growth_pool_has_too_many_of_find_places(asked: Asked) -> None:
+    """On another pool's node, which therefore stays, or on what that buys."""
+    nodes = flat(grown("a"), pods(3, on="a", cpu=5), grown("b"), pods(2, on="b", cpu=7))
+    found = asked.json(growing(limits={"nodes": 1}), pool(types=(LARGE,)), nodes, old("spare"))
+    assert [(move["nodes"], move["replacements"]) for move in found["disruptions"]] == [(["b"], [])]
+    assert kept(found)["spare"] == "Nominated"
+    found = asked.json(growing(limits={"nodes": 1}), pool(types=(LARGE,)), nodes)
+    (move,) = found["disruptions"]
+    assert [each["instanceType"] for each in move["replacements"]] == [LARGE]
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    sums(found)
+
+
+def test_no_node_of_a_growth_pool_goes_in_the_place_of_a_paused_one(asked: Asked) -> None:
+    """It has its turn and waits for the end of the pause; a pool that is paused keeps them all."""
+    held = {"annotations": {names.PAUSED_ANNOTATION: "true"}}
+    nodes = flat(grown("a", annotations=held["annotations"]), grown("b"), pods(15, on="b"))
+    assert asked.json(growing(limits={"nodes": 1}), nodes)["disruptions"] == []
+    nodes = flat(grown("a"), pods(15, on="a"), grown("b"), pods(15, on="b"))
+    assert asked.json(growing(limits={"nodes": 1}, metadata=held), nodes)["disruptions"] == []
+    assert asked.json(growing(limits={"nodes": 2}), nodes)["disruptions"] == []
+
+
 # --- what static pools replace
 
 

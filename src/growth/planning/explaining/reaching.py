@@ -115,7 +115,7 @@ def _of_growth(scene: Scene) -> list[Move]:
     going |= {name for name in scene.nodes if _marked(scene, name) and name not in down.cancel}
     found = []
     prices = {node.name: node.price for node in scene.snapshot.nodes}
-    for name in sorted(going):
+    for name in sorted(going - scene.surplus):
         pool = scene.picture.counted[name].machine.pool
         if pool is not None and pool.group == names.GROWTH and name in prices:
             found.append(Move(reason=names.EMPTY, nodes=(name,), pools=(str(pool),), savings=prices[name]))
