@@ -596,6 +596,14 @@ def test_no_node_of_a_growth_pool_goes_in_the_place_of_a_paused_one(asked: Asked
     assert asked.json(growing(limits={"nodes": 2}), nodes)["disruptions"] == []
 
 
+def test_an_empty_node_of_a_growth_pool_that_takes_pods_is_no_saving(asked: Asked) -> None:
+    """What is reached holds every pod: where one node's pods go to the empty one, that stays."""
+    found = asked.json(growing(optimise="Continuous"), grown("a"), grown("b"), pods(1, on="b", cpu=12))
+    assert [(move["reason"], move["nodes"]) for move in found["reachable"]["moves"]] == [("Underutilized", ["b"])]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[LARGE])
+    sums(found)
+
+
 # --- what static pools replace
 
 

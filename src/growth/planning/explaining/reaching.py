@@ -49,7 +49,7 @@ def reachable(scene: Scene) -> Reachable:
     today = sum(node.price or 0 for node in nodes)
     situation = _unpaced(scene.relieved)
     decided = decide(situation, scene.deciding)
-    moves = (*_of_growth(scene), *scene.lowering.moves, *scene.renewed(situation).moves, *decided.moves)
+    moves = (*_of_growth(scene, decided.moves), *scene.lowering.moves, *scene.renewed(situation).moves, *decided.moves)
     later, homeless = _afterwards(scene, situation, decided.moves)
     # What is bought for nodes that nobody knows the price of is in no saving.
     unweighed = [each for move in moves if move.savings is None for each in move.replacements]
@@ -108,14 +108,17 @@ def _rested(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, quiet_seconds=_QUIET_SECONDS)
 
 
-def _of_growth(scene: Scene) -> list[Move]:
-    """Empty nodes of growth pools, which go by the rules of their pools."""
+def _of_growth(scene: Scene, moves: Sequence[Move]) -> list[Move]:
+    """Empty nodes of growth pools, which go by the rules of their pools, but for those that these moves touch: where pods
+    come to, or what is replaced.
+    """
+    touched = scene.surplus | {name for move in moves for name in (*move.nodes, *move.destinations)}
     down = scene.scaling_down
     going = {*down.remove, *(each.node for each in down.mark)}
     going |= {name for name in scene.nodes if _marked(scene, name) and name not in down.cancel}
     found = []
     prices = {node.name: node.price for node in scene.snapshot.nodes}
-    for name in sorted(going - scene.surplus):
+    for name in sorted(going - touched):
         pool = scene.picture.counted[name].machine.pool
         if pool is not None and pool.group == names.GROWTH and name in prices:
             found.append(Move(reason=names.EMPTY, nodes=(name,), pools=(str(pool),), savings=prices[name]))
