@@ -676,6 +676,28 @@ def test_a_static_pool_comes_to_its_number_before_it_replaces(asked: Asked) -> N
     assert kept(asked.json(after, nodes[0])) == {"a": "DriftedWaits"}
 
 
+def test_pods_that_do_not_fit_where_a_static_pool_replaces_their_node_are_told(asked: Asked) -> None:
+    """It asks no pod what it needs: they go where there is room, are bought for in another pool, or are named."""
+    before, after = (pool(replicas=1) for _ in range(2))
+    after["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    small, big = pods(2, on="a", cpu="500m")
+    big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = 14
+    nodes = flat(old("a", of=before), small, big)
+    alone = asked.json(after, nodes)
+    (cheapest,) = alone["disruptions"][0]["replacements"]
+    assert alone["reachable"]["unschedulable"] == ["default/a-1"]
+    assert alone["reachable"]["hourly"] == pytest.approx(cheapest["price"])
+    found = asked.json(after, pool("other", types=(LARGE,)), nodes)
+    assert found["reachable"]["unschedulable"] == []
+    assert found["reachable"]["toBuy"] == pytest.approx(PRICE[LARGE])
+    assert found["reachable"]["hourly"] == pytest.approx(cheapest["price"] + PRICE[LARGE])
+    sums(found)
+    room = old("b", of="other", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    held = asked.json(after, pool("other", types=(LARGE,)), nodes, room)
+    assert held["reachable"]["unschedulable"] == []
+    assert held["reachable"]["toBuy"] == 0
+
+
 # --- room that is kept
 
 
