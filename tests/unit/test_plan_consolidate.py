@@ -761,3 +761,13 @@ def test_what_the_cluster_costs_and_could_cost_is_said_with_the_moves(asked: Ask
         "  1. remove b (Empty): $317.08/month less",
         "  2. replace a by c-2x-amd64-linux (Underutilized, 1 pod to move): $277.45/month less",
     ]
+
+
+def test_nodes_that_are_not_ready_keep_no_other_from_what_is_reached(asked: Asked) -> None:
+    """They use up a budget, and budgets do not count here: of any kind of pool."""
+    slow = pool(disruption={"budgets": [{"nodes": "50%"}]})
+    found = asked.json(slow, old("a", ready=False), old("b"), old("c"))
+    assert found["reachable"]["hourly"] == 0.0
+    before, after = changed(replicas=3)
+    found = asked.json(after, old("a", of=before, ready=False), old("b", of=before), old("c", of=before))
+    assert len(found["reachable"]["moves"]) == 3

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from growth.api import names
-from growth.api.karpenter import Budget, NodePool
+from growth.api.karpenter import NodePool
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, NodeView
 from growth.cluster.wanting import key_of, movable
@@ -116,7 +116,8 @@ def _unpaced(situation: Situation) -> Situation:
 
 
 def _lifted(pool: NodePool) -> NodePool:
-    disruption = msgspec.structs.replace(pool.spec.disruption, budgets=(Budget(nodes="100%"),))
+    """Without any budget: one for all nodes is used up by those that are not ready."""
+    disruption = msgspec.structs.replace(pool.spec.disruption, budgets=())
     return msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, disruption=disruption))
 
 
