@@ -698,6 +698,34 @@ def test_pods_that_do_not_fit_where_a_static_pool_replaces_their_node_are_told(a
     assert held["reachable"]["toBuy"] == 0
 
 
+@pytest.mark.parametrize("arguments", [(), ("--consolidate",)])
+def test_what_a_static_pool_lacks_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, arguments: tuple[str, ...]
+) -> None:
+    """It is bought at once and for nobody, so that it is in no plan for pods: how much, and why not where nothing can be."""
+    short = pool(types=(LARGE,), replicas=3)
+    assert run(["plan", "-f", written(tmp_path, *flat(short, old("a"))), *arguments]) == 0
+    said = capsys.readouterr().err
+    assert (
+        "NodePool default is static and lacks 2 machines: beside this plan 2 x c-16x-amd64-linux at $0.4344/h" in said
+    )
+    short["spec"]["template"]["spec"]["requirements"].append(manifests.need(names.ZONE_LABEL, "In", "nowhere"))
+    assert run(["plan", "-f", written(tmp_path, *flat(short, old("a"))), *arguments]) == 0
+    assert "NodePool default is static and lacks 2 machines, and nothing can be bought: " in capsys.readouterr().err
+    for enough in (pool(replicas=1), pool(replicas=3, limits={"nodes": "1"}), pool()):
+        assert run(["plan", "-f", written(tmp_path, *flat(enough, old("a"))), *arguments]) == 0
+        assert "lacks" not in capsys.readouterr().err
+
+
+def test_what_a_static_pool_lacks_is_paid_for(asked: Asked) -> None:
+    """What is reached has it; the plan for pods does not."""
+    found = asked.json(pool(types=(LARGE,), replicas=3), old("a"))
+    assert found["nodeClaims"] == []
+    assert found["reachable"]["toBuy"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["hourly"] == pytest.approx(3 * PRICE[LARGE])
+    sums(found)
+
+
 # --- room that is kept
 
 

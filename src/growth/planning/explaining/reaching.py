@@ -31,7 +31,8 @@ class Reachable:
     """Money in billionths an hour. `today` is what the nodes cost whose price is known; `unpriced` are the others.
 
     `to_buy` is what pods that wait will cost in any case, and those that wait when their node's grace is over, that cost
-    nothing to lose or that do not fit where a static pool replaces their node: no move buys for them in advance. `reachable` is the cost after that and after the moves. `unplaced` are
+    nothing to lose or that do not fit where a static pool replaces their node: no move buys for them in advance. What static
+    pools lack is in it too. `reachable` is the cost after that and after the moves. `unplaced` are
     pods of nodes that go for which there is no place.
     """
 
@@ -56,7 +57,8 @@ def reachable(scene: Scene) -> Reachable:
     later, homeless = _afterwards(scene, situation, (*emptied, *decided.moves), static)
     # What is bought for nodes that nobody knows the price of is in no saving.
     unweighed = [each for move in moves if move.savings is None for each in move.replacements]
-    to_buy = scene.plan.hourly + later + sum(each.planned.price for each in unweighed)
+    lacking = sum(each.hourly for each in scene.lacking)
+    to_buy = scene.plan.hourly + lacking + later + sum(each.planned.price for each in unweighed)
     return Reachable(
         today=today,
         to_buy=to_buy,

@@ -38,6 +38,7 @@ from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.explaining.lowering import Lowering, lowered
+from growth.planning.explaining.refilling import Lack, lack, missing
 from growth.planning.explaining.renewing import Renewed, renewed
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
@@ -192,22 +193,43 @@ class Scene:
 
     def renewed(self, situation: Situation) -> Renewed:
         """Of the drifted machines of static pools those that go; one that has too many comes down first."""
-        static = [(PoolRef.karpenter(each.metadata.name), each) for each in self.objects.pools]
         found = [
             renewed(
-                situation.pools[pool.metadata.name],
-                standing(pool, *self._claims_of(ref)),
+                situation.pools[name],
+                standing(pool, *self._claims_of(PoolRef.karpenter(name))),
                 situation,
                 sold=functools.partial(sold, self.picture, pool, self.planning),
                 flexibility=self.planning.flexibility,
                 priced=self.deciding.priced,
             )
-            for ref, pool in static
-            if pool.spec.replicas is not None and self._resizes(ref) and not self.too_many(pool)
+            for name, pool in self._static.items()
+            if not self.too_many(pool)
         ]
         return Renewed(
             tuple(move for each in found for move in each.moves), tuple(kept for each in found for kept in each.kept)
         )
+
+    @functools.cached_property
+    def lacking(self) -> tuple[Lack, ...]:
+        """What static pools buy at once, whatever pods there are; no plan counts on its room."""
+        short = {
+            name: missing(pool, standing(pool, *self._claims_of(PoolRef.karpenter(name))))
+            for name, pool in self._static.items()
+        }
+        return tuple(
+            lack(self._static[name], number, sold(self.picture, self._static[name], self.planning))
+            for name, number in short.items()
+            if number
+        )
+
+    @functools.cached_property
+    def _static(self) -> Mapping[str, NodePool]:
+        """The static pools that somebody keeps at their number, by name."""
+        return {
+            pool.metadata.name: pool
+            for pool in self.objects.pools
+            if pool.spec.replicas is not None and self._resizes(PoolRef.karpenter(pool.metadata.name))
+        }
 
     @functools.cached_property
     def scaling_down(self) -> ScaleDown:
