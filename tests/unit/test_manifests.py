@@ -363,6 +363,15 @@ def test_pods_to_be_named_by_the_server_get_names() -> None:
 # --- budgets of pods
 
 
+def budget(**spec: Any) -> Json:
+    meta = {"name": "b", "namespace": "default"}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": spec}
+
+
+def older(**spec: Any) -> Json:
+    return {**budget(**spec), "apiVersion": "policy/v1beta1"}
+
+
 @pytest.mark.parametrize(
     ("expression", "told"),
     [
@@ -378,13 +387,44 @@ def test_pods_to_be_named_by_the_server_get_names() -> None:
 )
 def test_a_budget_whose_selector_cannot_be_read_is_refused(expression: Json, told: str) -> None:
     """As a server refuses it: it would protect nothing, and nobody would know."""
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {"maxUnavailable": 0, "selector": {"matchExpressions": [expression]}},
-    }
-    assert told in refusal(budget)
+    assert told in refusal(budget(maxUnavailable=0, selector={"matchExpressions": [expression]}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({"minAvailable": "x%"}, "spec.minAvailable: 'x%' is neither a whole number nor a percentage from 0% to 100%"),
+        ({"minAvailable": "50"}, "spec.minAvailable: '50' is neither a whole number nor a percentage"),
+        ({"maxUnavailable": "150%"}, "spec.maxUnavailable: '150%' is neither a whole number nor a percentage"),
+        ({"maxUnavailable": -1}, "spec.maxUnavailable: -1 is less than nothing"),
+        ({"minAvailable": 1, "maxUnavailable": 1}, "spec: minAvailable and maxUnavailable cannot be both set"),
+    ],
+)
+def test_a_budget_of_no_number_is_refused(spec: Json, told: str) -> None:
+    """As a server refuses it: nobody could say what it allows."""
+    assert told in refusal(budget(**spec))
+
+
+@pytest.mark.parametrize("number", [0, 3, "0%", "100%", "050%"])
+def test_a_budget_of_a_number_or_a_percentage_is_read(number: int | str) -> None:
+    """Whatever servers take."""
+    for name in ("minAvailable", "maxUnavailable"):
+        assert len(collected(budget(**{name: number})).disruption_budgets) == 1
+
+
+def test_a_budget_of_the_older_api_protects_what_it_did() -> None:
+    """With a warning. An empty selector selected nothing there, and selects everything today."""
+    found = collected(older(maxUnavailable=0, selector={"matchLabels": {"app": "a"}}))
+    (read,) = found.disruption_budgets
+    assert read.spec.selector is not None
+    assert read.spec.selector.match_labels == {"app": "a"}
+    assert found.notes == ("apiVersion policy/v1beta1 (1 object) is read as policy/v1: write that instead",)
+    nothing: list[Json] = [{}, {"matchLabels": {}}]
+    for empty in nothing:
+        (read,) = collected(older(maxUnavailable=0, selector=empty)).disruption_budgets
+        assert read.spec.selector is None
+    (read,) = collected(budget(maxUnavailable=0, selector={})).disruption_budgets
+    assert read.spec.selector is not None
 
 
 # --- pod specs

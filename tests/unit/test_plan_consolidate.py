@@ -459,6 +459,47 @@ def test_pods_of_what_is_too_many_without_a_place_are_named(asked: Asked) -> Non
     sums(found)
 
 
+def test_a_pod_that_waits_has_no_place_on_what_is_too_many(asked: Asked) -> None:
+    """There is room until that goes: then it is bought for in another pool, or it is named."""
+    full = flat(old("a"), pods(15, on="a"), old("b"), manifests.pod("pending", cpu=14))
+    alone = asked.json(pool(limits={"nodes": "1"}), full)
+    assert alone["existingNodes"] == [{"name": "b", "pods": ["default/pending"]}]
+    assert [move["nodes"] for move in alone["disruptions"]] == [["b"]]
+    assert alone["reachable"]["unschedulable"] == ["default/pending"]
+    found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), full)
+    (move,) = found["disruptions"]
+    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE]}]
+    assert (move["savings"], move["evictions"]) == (pytest.approx(0.0), 0)
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == []
+    sums(found)
+
+
+def test_a_pod_that_makes_room_for_those_of_what_is_too_many_is_bought_for(asked: Asked) -> None:
+    """Whoever loses its place by it counts, wherever that was."""
+    nodes = flat(old("a"), pods(15, on="a"), old("b"), pods(1, on="b", cpu=15), old("spare", of="other"))
+    small = manifests.pod("pending", cpu="1500m")
+    found = asked.json(pool(limits={"nodes": "1"}), pool("other", types=(SMALL, LARGE)), nodes, small)
+    assert found["existingNodes"] == [{"name": "spare", "pods": ["default/pending"]}]
+    (move,) = found["disruptions"]
+    assert (move["nodes"], move["replacements"]) == (["b"], [{"instanceType": SMALL, "price": PRICE[SMALL]}])
+    assert move["savings"] == pytest.approx(PRICE[LARGE] - PRICE[SMALL])
+    sums(found)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_empty_node_that_those_need_stays(asked: Asked, *, waits: bool) -> None:
+    """Who loses the place on a machine that is too many comes there: pods that wait, and pods that ran."""
+    nodes = flat(old("a"), pods(15, on="a"), old("b"), old("spare", of="other"))
+    more = [manifests.pod("pending", cpu=14)] if waits else pods(15, on="b")
+    found = asked.json(pool(limits={"nodes": "1"}), pool("other"), nodes, more)
+    assert [move["reason"] for move in found["disruptions"]] == ["Overprovisioned"]
+    assert kept(found)["spare"] == "Nominated"
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == []
+    sums(found)
+
+
 def test_a_machine_without_a_known_price_costs_what_is_bought_for_its_pods(asked: Asked) -> None:
     """Nobody knows what its end saves; what comes is paid for."""
     nodes = flat(old("a", "no-such-type"), pods(1, on="a", cpu=2), old("b"), pods(15, on="b"))
@@ -491,6 +532,75 @@ def test_pods_that_cost_nothing_to_lose_need_a_place_all_the_same(asked: Asked) 
     found = asked.json(pool(), old("a"), free)
     assert [move["reason"] for move in found["reachable"]["moves"]] == ["Empty"]
     assert found["reachable"]["hourly"] == pytest.approx(PRICE[SMALL])
+    sums(found)
+
+
+# --- what growth pools do
+
+
+def growing(**spec: Any) -> Json:
+    """A growth pool of both types."""
+    return manifests.growth_pool("g", {"name": SMALL, "max": 9}, {"name": LARGE, "max": 9}, **spec)
+
+
+def grown(name: str, kind: str = LARGE, **more: Any) -> list[Json]:
+    """A node of that pool, and its claim."""
+    made = old(name, kind, **more)
+    for each in made:
+        del each["metadata"]["labels"][names.NODE_POOL_LABEL]
+        each["metadata"]["labels"][names.POOL_LABEL] = "g"
+    return made
+
+
+def test_what_a_growth_pool_has_too_many_of_goes_in_its_own_order(asked: Asked) -> None:
+    """Empty ones first, then the fewest pods; those who have no place then are named, and an empty one is saved once."""
+    nodes = flat(grown("a"), pods(3, on="a", cpu=5), grown("b"), pods(2, on="b", cpu=7), grown("c"))
+    found = asked.json(growing(limits={"nodes": 1}), nodes)
+    assert found["disruptions"] == [
+        {
+            "reason": "Overprovisioned",
+            "nodePool": "growth.dev/g",
+            "nodes": ["c", "b"],
+            "replacements": [],
+            "savings": pytest.approx(2 * PRICE[LARGE]),
+            "evictions": 2,
+        }
+    ]
+    assert set(kept(found)) == {"a"}
+    assert [move["nodes"] for move in found["reachable"]["moves"]] == [["c", "b"]]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[LARGE])
+    assert found["reachable"]["unschedulable"] == ["default/b-0", "default/b-1"]
+    sums(found)
+
+
+def test_pods_of_what_a_growth_pool_has_too_many_of_find_places(asked: Asked) -> None:
+    """On another pool's node, which therefore stays, or on what that buys."""
+    nodes = flat(grown("a"), pods(3, on="a", cpu=5), grown("b"), pods(2, on="b", cpu=7))
+    found = asked.json(growing(limits={"nodes": 1}), pool(types=(LARGE,)), nodes, old("spare"))
+    assert [(move["nodes"], move["replacements"]) for move in found["disruptions"]] == [(["b"], [])]
+    assert kept(found)["spare"] == "Nominated"
+    found = asked.json(growing(limits={"nodes": 1}), pool(types=(LARGE,)), nodes)
+    (move,) = found["disruptions"]
+    assert [each["instanceType"] for each in move["replacements"]] == [LARGE]
+    assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
+    sums(found)
+
+
+def test_no_node_of_a_growth_pool_goes_in_the_place_of_a_paused_one(asked: Asked) -> None:
+    """It has its turn and waits for the end of the pause; a pool that is paused keeps them all."""
+    held = {"annotations": {names.PAUSED_ANNOTATION: "true"}}
+    nodes = flat(grown("a", annotations=held["annotations"]), grown("b"), pods(15, on="b"))
+    assert asked.json(growing(limits={"nodes": 1}), nodes)["disruptions"] == []
+    nodes = flat(grown("a"), pods(15, on="a"), grown("b"), pods(15, on="b"))
+    assert asked.json(growing(limits={"nodes": 1}, metadata=held), nodes)["disruptions"] == []
+    assert asked.json(growing(limits={"nodes": 2}), nodes)["disruptions"] == []
+
+
+def test_an_empty_node_of_a_growth_pool_that_takes_pods_is_no_saving(asked: Asked) -> None:
+    """What is reached holds every pod: where one node's pods go to the empty one, that stays."""
+    found = asked.json(growing(optimise="Continuous"), grown("a"), grown("b"), pods(1, on="b", cpu=12))
+    assert [(move["reason"], move["nodes"]) for move in found["reachable"]["moves"]] == [("Underutilized", ["b"])]
+    assert found["reachable"]["hourly"] == pytest.approx(PRICE[LARGE])
     sums(found)
 
 
@@ -566,6 +676,56 @@ def test_a_static_pool_comes_to_its_number_before_it_replaces(asked: Asked) -> N
     assert kept(asked.json(after, nodes[0])) == {"a": "DriftedWaits"}
 
 
+def test_pods_that_do_not_fit_where_a_static_pool_replaces_their_node_are_told(asked: Asked) -> None:
+    """It asks no pod what it needs: they go where there is room, are bought for in another pool, or are named."""
+    before, after = (pool(replicas=1) for _ in range(2))
+    after["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    small, big = pods(2, on="a", cpu="500m")
+    big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = 14
+    nodes = flat(old("a", of=before), small, big)
+    alone = asked.json(after, nodes)
+    (cheapest,) = alone["disruptions"][0]["replacements"]
+    assert alone["reachable"]["unschedulable"] == ["default/a-1"]
+    assert alone["reachable"]["hourly"] == pytest.approx(cheapest["price"])
+    found = asked.json(after, pool("other", types=(LARGE,)), nodes)
+    assert found["reachable"]["unschedulable"] == []
+    assert found["reachable"]["toBuy"] == pytest.approx(PRICE[LARGE])
+    assert found["reachable"]["hourly"] == pytest.approx(cheapest["price"] + PRICE[LARGE])
+    sums(found)
+    room = old("b", of="other", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+    held = asked.json(after, pool("other", types=(LARGE,)), nodes, room)
+    assert held["reachable"]["unschedulable"] == []
+    assert held["reachable"]["toBuy"] == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--consolidate",)])
+def test_what_a_static_pool_lacks_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, arguments: tuple[str, ...]
+) -> None:
+    """It is bought at once and for nobody, so that it is in no plan for pods: how much, and why not where nothing can be."""
+    short = pool(types=(LARGE,), replicas=3)
+    assert run(["plan", "-f", written(tmp_path, *flat(short, old("a"))), *arguments]) == 0
+    said = capsys.readouterr().err
+    assert (
+        "NodePool default is static and lacks 2 machines: beside this plan 2 x c-16x-amd64-linux at $0.4344/h" in said
+    )
+    short["spec"]["template"]["spec"]["requirements"].append(manifests.need(names.ZONE_LABEL, "In", "nowhere"))
+    assert run(["plan", "-f", written(tmp_path, *flat(short, old("a"))), *arguments]) == 0
+    assert "NodePool default is static and lacks 2 machines, and nothing can be bought: " in capsys.readouterr().err
+    for enough in (pool(replicas=1), pool(replicas=3, limits={"nodes": "1"}), pool()):
+        assert run(["plan", "-f", written(tmp_path, *flat(enough, old("a"))), *arguments]) == 0
+        assert "lacks" not in capsys.readouterr().err
+
+
+def test_what_a_static_pool_lacks_is_paid_for(asked: Asked) -> None:
+    """What is reached has it; the plan for pods does not."""
+    found = asked.json(pool(types=(LARGE,), replicas=3), old("a"))
+    assert found["nodeClaims"] == []
+    assert found["reachable"]["toBuy"] == pytest.approx(2 * PRICE[LARGE])
+    assert found["reachable"]["hourly"] == pytest.approx(3 * PRICE[LARGE])
+    sums(found)
+
+
 # --- room that is kept
 
 
@@ -629,3 +789,13 @@ def test_what_the_cluster_costs_and_could_cost_is_said_with_the_moves(asked: Ask
         "  1. remove b (Empty): $317.08/month less",
         "  2. replace a by c-2x-amd64-linux (Underutilized, 1 pod to move): $277.45/month less",
     ]
+
+
+def test_nodes_that_are_not_ready_keep_no_other_from_what_is_reached(asked: Asked) -> None:
+    """They use up a budget, and budgets do not count here: of any kind of pool."""
+    slow = pool(disruption={"budgets": [{"nodes": "50%"}]})
+    found = asked.json(slow, old("a", ready=False), old("b"), old("c"))
+    assert found["reachable"]["hourly"] == 0.0
+    before, after = changed(replicas=3)
+    found = asked.json(after, old("a", of=before, ready=False), old("b", of=before), old("c", of=before))
+    assert len(found["reachable"]["moves"]) == 3

@@ -56,7 +56,7 @@ class Disruptions:
         """What the cluster costs, what it could cost, and how it gets there: the moves one by one."""
         reach = self.reach
         number = len(reach.moves)
-        waits = f" (with {self._month(reach.to_buy)} for pods that wait)" if reach.to_buy else ""
+        waits = f" (with {self._month(reach.to_buy)} still to be bought)" if reach.to_buy else ""
         unknown = f"; {_count(len(reach.unpriced), 'node')} without a known price left out" if reach.unpriced else ""
         end = ":" if number else "."
         yield (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from growth.cli.manifests.collection import Collected
     from growth.cli.plan_report import Report
     from growth.planning.disruption.search import SearchOptions
+    from growth.planning.explaining.refilling import Lack
     from growth.planning.explaining.scene import Scene
 
 # Beyond this a cost of a node is a slip of the finger: no machine costs so much.
@@ -156,6 +157,8 @@ def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOpti
         note(f"NodeOverlay {problem.overlay} is left out: {problem.message}")
     for ref, why in scene.foreign_pools.items():
         note(f"NodePool {ref} is left alone: {why}")
+    for lack in scene.lacking:
+        note(_lacking(lack, catalogue.currency))
     if sys.stderr.isatty():
         note(f"planning {len(scene.demands):,} pods …")
     capped = billed_hours(catalogue.cloud)
@@ -167,6 +170,20 @@ def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOpti
         seconds=clock.monotonic() - begun,
         waiting=scene.assembled.waiting,
         capped_hours=capped,
+    )
+
+
+def _lacking(lack: "Lack", currency: str) -> str:
+    """What is bought beside the plan, which is for pods."""
+    from growth.units.money import Money, print_hourly
+
+    machines = f"{lack.number:,} {'machine' if lack.number == 1 else 'machines'}"
+    if lack.planned is None:
+        return f"NodePool {lack.pool} is static and lacks {machines}, and nothing can be bought: {lack.why}"
+    price = print_hourly(Money(lack.planned.price, currency))
+    return (
+        f"NodePool {lack.pool} is static and lacks {machines}: beside this plan {lack.number:,} x "
+        f"{lack.planned.instance_type} at {price} would be bought at once"
     )
 
 

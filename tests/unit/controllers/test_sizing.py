@@ -12,6 +12,7 @@ from growth.controllers.sizing import decide
 from growth.planning.disruption import static, surplus
 from growth.planning.disruption.static import Renewal
 from growth.planning.disruption.surplus import limit_of, standing
+from growth.planning.explaining import refilling
 from tests.manifests import claim, node_pool
 
 
@@ -101,6 +102,7 @@ def test_what_is_lacking_and_what_is_too_many(
     asked = pool(replicas, nodes)
     found = standing(asked, claims, frozenset())
     assert (decide.missing(asked, found), surplus.too_many(asked, found)) == (lacks, too_many)
+    assert refilling.missing(asked, found) == lacks  # as plans tell it
 
 
 # --- drift

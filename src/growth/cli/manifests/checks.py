@@ -1,6 +1,7 @@
 """What a server would check of an object before anybody plans with it."""
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from growth.api.kinds import Json, Kind
 from growth.api.meta import LabelSelector, ResourceList
 from growth.api.placement import NodeSelectorTerm
 from growth.api.pods import Container, PodSpec
+from growth.api.policy import PodDisruptionBudgetSpec
 from growth.kube.memory.custom import validation
 from growth.kube.memory.custom.schema import Schema
 from growth.units.errors import QuantityError
@@ -21,6 +23,7 @@ SHOWN: Final = 3
 
 # No field of a server's is wider.
 _LARGEST: Final = (1 << 63) - 1
+_PERCENT: Final = re.compile("0*(100|[0-9]{1,2})%")
 _LABEL_SELECTORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _SELECTORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
@@ -74,6 +77,18 @@ def selector_faults(selector: LabelSelector | None, path: str) -> Iterator[tuple
             yield f"{below}.operator", f"{each.operator} is none of {', '.join(_LABEL_SELECTORS)}"
         elif each.operator in {"In", "NotIn"} and not each.values:
             yield f"{below}.values", f"operator {each.operator} needs at least one value"
+
+
+def budget_faults(spec: PodDisruptionBudgetSpec, path: str) -> Iterator[tuple[str, str]]:
+    """(field, reason) for what no server takes as a PodDisruptionBudget: it would protect nothing, or everything."""
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        yield path, "minAvailable and maxUnavailable cannot be both set: keep one of them"
+    for name, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
+        if isinstance(value, int) and value < 0:
+            yield f"{path}.{name}", f"{value} is less than nothing"
+        elif isinstance(value, str) and not _PERCENT.fullmatch(value):
+            yield f"{path}.{name}", f"{value!r} is neither a whole number nor a percentage from 0% to 100%"
+    yield from selector_faults(spec.selector, f"{path}.selector")
 
 
 def spec_faults(spec: PodSpec, path: str) -> Iterator[tuple[str, str]]:

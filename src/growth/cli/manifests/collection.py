@@ -48,10 +48,10 @@ from growth.api.workloads import (
 from growth.cli.errors import UsageError
 from growth.cli.manifests.checks import (
     SHOWN,
+    budget_faults,
     faults_of,
     number_faults,
     quantity_faults,
-    selector_faults,
     spec_faults,
     unknown_fields,
 )
@@ -372,7 +372,7 @@ def _item_faults(kind: Kind[Any], item: Any) -> Iterator[tuple[str, str]]:
     elif kind is PRIORITY_CLASS:
         yield from number_faults(item.value, "value")
     elif kind is POD_DISRUPTION_BUDGET:
-        yield from selector_faults(item.spec.selector, "spec.selector")
+        yield from budget_faults(item.spec, "spec")
     elif kind is NODE:
         yield from quantity_faults(
             {"status.allocatable": item.status.allocatable, "status.capacity": item.status.capacity}

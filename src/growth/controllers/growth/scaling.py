@@ -27,7 +27,8 @@ from growth.controllers.ownership import marked_paused, serves
 from growth.controllers.tainting import NodeReplaced
 from growth.kube.errors import ConfigError, GateClosed, KubeError, NotFound
 from growth.kube.informer import Informer
-from growth.planning import occupants
+from growth.planning import trimming
+from growth.planning.disruption.surplus import Held
 from growth.planning.emptying import PoolNode, plan_scale_down, running
 from growth.telemetry.logs import logger
 from growth.units import print_time
@@ -105,30 +106,20 @@ class ScaleDown:
                 self._env.events.event(regarding(NODE, node.metadata), names.UNCONSOLIDATABLE, message, type=NORMAL)
         self._told = {name: why for name, (_, why) in kept.items()}
 
-    def _surplus(self, pool: GrowthPool) -> list[str]:
-        """Claims of a pool whose limit was lowered, in the order in which they go; the books say how many do.
-
-        Empty ones first, then those that nobody protects, then those with the fewest pods.
-        """
+    def _surplus(self, pool: GrowthPool) -> tuple[str, ...]:
+        """Claims of a pool whose limit was lowered, in the order in which they go; the books say how many do."""
         env, state = self._env, self._env.state
-        limit = pool.spec.limits.nodes
-        if limit is None or pool.metadata.deletion_timestamp is not None or marked_paused(pool.metadata):
-            return []
+        if pool.metadata.deletion_timestamp is not None or marked_paused(pool.metadata):
+            return ()
         going = outgoing(state.node_removals.store)
-        found: list[tuple[bool, bool, int, str]] = []
+        found: list[Held] = []
         for claim in state.claims.store.find("growth pool", pool.metadata.name):
             if claim.metadata.deletion_timestamp is not None or going.has(claim):
                 continue
             pods = state.pods.store.find("node", claim.status.node_name) if claim.status.node_name else ()
             node = state.nodes.store.get(claim.status.node_name) if claim.status.node_name else None
-            protected = node is not None and node.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true"
-            busy = len(running(pods))
-            held = protected or any(occupants.protection(pod, env.clock.now()).holds for pod in pods)
-            found.append((bool(busy), held, busy, claim.metadata.name))
-        if len(found) <= limit:
-            return []
-        launched = {claim.metadata.name for claim in state.claims.store if claim.status.provider_id}
-        return [name for *_, name in sorted(found) if name in launched]
+            found.append(trimming.member(claim, node, pods))
+        return trimming.in_order(pool, found, now=env.clock.now())
 
     def _nodes(self) -> Iterator[tuple[PoolNode, Node, NodeClaim]]:
         """Every initialised node of a growth pool."""

@@ -3,7 +3,8 @@ planning they read values only.
 
 scene      a cluster's objects at one moment, with the plan and the decision that follow from them
 facts      what the objects tell of nodes that a watcher would know
-lowering   what pools have too many of, and what is bought for its pods; renewing: what static pools replace
+lowering   what pools have too many of, and what is bought for its pods; renewing: what static pools replace;
+           refilling: what they lack
 reaching   what the cluster could cost with the same pods, and by which moves
 remedies   changes that somebody could make, in words and as values; applying: the scene after them
 verdicts   what each node has against a pod

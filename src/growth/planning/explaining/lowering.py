@@ -1,7 +1,8 @@
 """What goes because pools have too many machines, and what is bought for the pods that lose their place by it.
 
 Nothing is bought in advance for them: the machines drain, and the pods wait as new ones do. So the plan is made once more
-with them, pool by pool, and what it costs more is taken off what the pool saves.
+with them, pool by pool, and what it costs more is taken off what the pool saves. Pods that wait and would have gone to such a
+machine lose their place as well, and so does whoever has to make room for either.
 """
 
 import collections
@@ -20,9 +21,12 @@ from growth.planning.plan import Plan, PlannedClaim
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Lowering:
-    """One move a pool. `unplaced` are the pods that have no place when all of their nodes are gone."""
+    """One move a pool. `plan` is that of everybody without a place when all of their nodes are gone, and `unplaced` are those
+    who have none then and had one before.
+    """
 
     moves: tuple[Move, ...]
+    plan: Plan
     unplaced: tuple[str, ...]
 
 
@@ -39,13 +43,15 @@ def lowered(
     `flexibility` is how dear the types may be that a claim lists, in percent.
     """
     moves: list[Move] = []
+    hopeless = {each.pod for each in plan.unplaced}
     gone: set[str] = set()
     moving: dict[str, Demand] = {}
     for pool, nodes in going.items():
         own = {key_of(pod): pod for name in nodes for pod in pods.get(name, ())}
         gone |= set(nodes)
         moving |= {key: Demand(key, pod.shape) for key, pod in own.items() if not is_done(pod) and movable(pod)}
-        before, plan = plan, planned(gone, [*moving.values()]) if moving else plan
+        before, plan = plan, planned(gone, [*moving.values()])
+        unsettled = own.keys() | {pod for filled in before.filled for pod in filled.pods}
         paid = [prices.get(name) for name in nodes]
         more = plan.hourly - before.hourly
         moves.append(
@@ -55,13 +61,13 @@ def lowered(
                 pools=(str(pool),),
                 replacements=tuple(
                     Replacement(planned=each, types=each.instance_types, max_price=each.price * flexibility // 100)
-                    for each in _added(before, plan, own.keys())
+                    for each in _added(before, plan, unsettled)
                 ),
                 savings=None if None in paid else sum(price or 0 for price in paid) - more,
                 evictions=sum(map(occupants.reschedulable, own.values())),
             )
         )
-    return Lowering(tuple(moves), tuple(each.pod for each in plan.unplaced if each.pod in moving))
+    return Lowering(tuple(moves), plan, tuple(each.pod for each in plan.unplaced if each.pod not in hopeless))
 
 
 def _added(before: Plan, after: Plan, pods: Set[str]) -> list[PlannedClaim]:

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 import msgspec
 
 from growth.api import names
-from growth.api.karpenter import Budget, NodePool
+from growth.api.karpenter import NodePool
 from growth.cluster.shapes import CachedPod
-from growth.cluster.snapshot import Demand
+from growth.cluster.snapshot import Demand, NodeView
 from growth.cluster.wanting import key_of, movable
 from growth.planning import occupants
 from growth.planning.disruption.consequences import after, closed
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Move, OwnedNode, Situation
+from growth.planning.explaining.applying import with_machines
 from growth.planning.explaining.scene import Scene
 from growth.planning.solve import solve
 
@@ -29,8 +30,9 @@ _QUIET_SECONDS = 10.0**9
 class Reachable:
     """Money in billionths an hour. `today` is what the nodes cost whose price is known; `unpriced` are the others.
 
-    `to_buy` is what pods that wait will cost in any case, and those that wait when their node's grace is over or that cost
-    nothing to lose: no move buys for them in advance. `reachable` is the cost after that and after the moves. `unplaced` are
+    `to_buy` is what pods that wait will cost in any case, and those that wait when their node's grace is over, that cost
+    nothing to lose or that do not fit where a static pool replaces their node: no move buys for them in advance. What static
+    pools lack is in it too. `reachable` is the cost after that and after the moves. `unplaced` are
     pods of nodes that go for which there is no place.
     """
 
@@ -49,11 +51,14 @@ def reachable(scene: Scene) -> Reachable:
     today = sum(node.price or 0 for node in nodes)
     situation = _unpaced(scene.relieved)
     decided = decide(situation, scene.deciding)
-    moves = (*_of_growth(scene), *scene.lowering.moves, *scene.renewed(situation).moves, *decided.moves)
-    later, homeless = _afterwards(scene, situation, decided.moves)
+    static = scene.renewed(situation).moves
+    emptied = _of_growth(scene, decided.moves)
+    moves = (*emptied, *scene.lowering.moves, *static, *decided.moves)
+    later, homeless = _afterwards(scene, situation, (*emptied, *decided.moves), static)
     # What is bought for nodes that nobody knows the price of is in no saving.
     unweighed = [each for move in moves if move.savings is None for each in move.replacements]
-    to_buy = scene.plan.hourly + later + sum(each.planned.price for each in unweighed)
+    lacking = sum(each.hourly for each in scene.lacking)
+    to_buy = scene.plan.hourly + lacking + later + sum(each.planned.price for each in unweighed)
     return Reachable(
         today=today,
         to_buy=to_buy,
@@ -65,30 +70,43 @@ def reachable(scene: Scene) -> Reachable:
     )
 
 
-def _afterwards(scene: Scene, situation: Situation, moves: Sequence[Move]) -> tuple[int, tuple[str, ...]]:
+def _afterwards(
+    scene: Scene, situation: Situation, moves: Sequence[Move], static: Sequence[Move]
+) -> tuple[int, tuple[str, ...]]:
     """What those pods of the moves' nodes will cost that nothing is bought for in advance, and who of them has no place: such
-    as nobody can make leave before the grace of their node is over, and such as cost nothing to lose. Nobody knows what room
-    is left by then where others are moved to or come: none.
+    as nobody can make leave before the grace of their node is over, such as cost nothing to lose, and all on nodes that
+    static pools replace, by machines that no pod was asked about. Nobody knows what room is left by then where others are
+    moved to or come: none.
     """
-    going = {name: move.reason for move in moves for name in move.nodes}
+    waiting = {name: move.reason == names.EMPTY for move in moves for name in move.nodes}
+    waiting |= {name: True for move in static for name in move.nodes}
     left = [
         Demand(key_of(pod), pod.shape)
         for node in situation.nodes
         for pod in node.pods
-        if node.name in going and _comes_again(pod, situation, going[node.name])
+        if node.name in waiting and _comes_again(pod, situation, waits=waiting[node.name])
     ]
     if not left:
         return 0, ()
-    taken = {filled.name for filled in scene.plan.filled}
-    snapshot = closed(after(situation, moves), taken).snapshot
-    plan = solve(snapshot, left, scene.planning)
+    taken = {filled.name for filled in scene.lowering.plan.filled}
+    snapshot = closed(after(situation, (*moves, *static)), taken).snapshot
+    plan = solve(dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *_coming(scene, static))), left, scene.planning)
     return plan.hourly, tuple(each.pod for each in plan.unplaced)
 
 
-def _comes_again(pod: CachedPod, situation: Situation, reason: str) -> bool:
+def _coming(scene: Scene, moves: Sequence[Move]) -> list[NodeView]:
+    """What the moves buy, as it will be."""
+    bought = [each.planned for move in moves for each in move.replacements]
+    there = {node.name for node in scene.snapshot.nodes}
+    views = with_machines(scene, bought, since=len(scene.nodes)).snapshot.nodes if bought else ()
+    return [view for view in views if view.name not in there]
+
+
+def _comes_again(pod: CachedPod, situation: Situation, *, waits: bool) -> bool:
+    """`waits`: nothing is bought in advance for any pod of its node."""
     if not occupants.reschedulable(pod) or not movable(pod):
         return False
-    return reason == names.EMPTY or occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
+    return waits or occupants.cannot_leave(pod, situation.pod_budgets, situation.now)
 
 
 def _unpaced(situation: Situation) -> Situation:
@@ -100,7 +118,8 @@ def _unpaced(situation: Situation) -> Situation:
 
 
 def _lifted(pool: NodePool) -> NodePool:
-    disruption = msgspec.structs.replace(pool.spec.disruption, budgets=(Budget(nodes="100%"),))
+    """Without any budget: one for all nodes is used up by those that are not ready."""
+    disruption = msgspec.structs.replace(pool.spec.disruption, budgets=())
     return msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, disruption=disruption))
 
 
@@ -108,14 +127,17 @@ def _rested(node: OwnedNode) -> OwnedNode:
     return dataclasses.replace(node, quiet_seconds=_QUIET_SECONDS)
 
 
-def _of_growth(scene: Scene) -> list[Move]:
-    """Empty nodes of growth pools, which go by the rules of their pools."""
+def _of_growth(scene: Scene, moves: Sequence[Move]) -> list[Move]:
+    """Empty nodes of growth pools, which go by the rules of their pools, but for those that these moves touch: where pods
+    come to, or what is replaced.
+    """
+    touched = scene.surplus | {name for move in moves for name in (*move.nodes, *move.destinations)}
     down = scene.scaling_down
     going = {*down.remove, *(each.node for each in down.mark)}
     going |= {name for name in scene.nodes if _marked(scene, name) and name not in down.cancel}
     found = []
     prices = {node.name: node.price for node in scene.snapshot.nodes}
-    for name in sorted(going):
+    for name in sorted(going - touched):
         pool = scene.picture.counted[name].machine.pool
         if pool is not None and pool.group == names.GROWTH and name in prices:
             found.append(Move(reason=names.EMPTY, nodes=(name,), pools=(str(pool),), savings=prices[name]))

@@ -22,8 +22,10 @@ from growth.cluster.assemble import Assembled, Objects, Picture, composed, pictu
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
-from growth.cluster.wanting import key_of
+from growth.cluster.wanting import is_done, key_of, movable
+from growth.planning import trimming
 from growth.planning.disruption.candidates import empty, why_kept
+from growth.planning.disruption.consequences import absent
 from growth.planning.disruption.decide import Options as Deciding
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Decided, Kept, Situation
@@ -36,6 +38,7 @@ from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.explaining.lowering import Lowering, lowered
+from growth.planning.explaining.refilling import Lack, lack, missing
 from growth.planning.explaining.renewing import Renewed, renewed
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
@@ -108,15 +111,15 @@ class Scene:
 
     @functools.cached_property
     def situation(self) -> Situation:
-        return self._situated(frozenset())
+        return self._situated(frozenset(), self.plan)
 
     @functools.cached_property
     def relieved(self) -> Situation:
         """The situation once what pools have too many of is on its way out, and its pods want other places."""
-        return self._situated(self.surplus) if self.surplus else self.situation
+        return self._situated(self.surplus, self.lowering.plan) if self.surplus else self.situation
 
-    def _situated(self, going: Set[str]) -> Situation:
-        facts = facts_of(self.objects, self.picture, self.plan, buffered=self.buffered, pods=self.pods_on)
+    def _situated(self, going: Set[str], plan: Plan) -> Situation:
+        facts = facts_of(self.objects, self.picture, plan, buffered=self.buffered, pods=self.pods_on)
         found = situated(
             self.picture,
             facts={
@@ -129,7 +132,21 @@ class Scene:
             disruption_budgets=self.disruption_budgets,
             buffered=self.buffered,
         )
-        return dataclasses.replace(found, snapshot=self._without_foreign(found.snapshot))
+        stated = dataclasses.replace(found, snapshot=self._without_foreign(found.snapshot))
+        return self._emptied(stated, sorted(going - {each.name for each in found.nodes}))
+
+    def _emptied(self, situation: Situation, going: Sequence[str]) -> Situation:
+        """With machines on their way out that no decision is about, such as growth pools' or those without a Node yet: nobody
+        comes there, and their pods want other places.
+        """
+        if not going:
+            return situation
+        pods = [pod for name in going for pod in self.pods_on.get(name, ()) if not is_done(pod) and movable(pod)]
+        return dataclasses.replace(
+            absent(situation, going),
+            demands=(*situation.demands, *(Demand(key_of(pod), pod.shape) for pod in pods)),
+            ending=situation.ending | {key_of(pod) for pod in pods},
+        )
 
     @functools.cached_property
     def foreign_pools(self) -> Mapping[PoolRef, str]:
@@ -178,25 +195,47 @@ class Scene:
         """Of the drifted machines of static pools those that go; one that has too many comes down first."""
         found = [
             renewed(
-                situation.pools[pool.metadata.name],
-                standing(pool, *self._claims_of(pool)),
+                situation.pools[name],
+                standing(pool, *self._claims_of(PoolRef.karpenter(name))),
                 situation,
                 sold=functools.partial(sold, self.picture, pool, self.planning),
                 flexibility=self.planning.flexibility,
                 priced=self.deciding.priced,
             )
-            for pool in self.objects.pools
-            if pool.spec.replicas is not None and self._resizes(pool) and not self.too_many(pool)
+            for name, pool in self._static.items()
+            if not self.too_many(pool)
         ]
         return Renewed(
             tuple(move for each in found for move in each.moves), tuple(kept for each in found for kept in each.kept)
         )
 
     @functools.cached_property
+    def lacking(self) -> tuple[Lack, ...]:
+        """What static pools buy at once, whatever pods there are; no plan counts on its room."""
+        short = {
+            name: missing(pool, standing(pool, *self._claims_of(PoolRef.karpenter(name))))
+            for name, pool in self._static.items()
+        }
+        return tuple(
+            lack(self._static[name], number, sold(self.picture, self._static[name], self.planning))
+            for name, number in short.items()
+            if number
+        )
+
+    @functools.cached_property
+    def _static(self) -> Mapping[str, NodePool]:
+        """The static pools that somebody keeps at their number, by name."""
+        return {
+            pool.metadata.name: pool
+            for pool in self.objects.pools
+            if pool.spec.replicas is not None and self._resizes(PoolRef.karpenter(pool.metadata.name))
+        }
+
+    @functools.cached_property
     def scaling_down(self) -> ScaleDown:
         """What growth pools do about their empty nodes."""
         pools = {pool.metadata.name: pool for pool in self.objects.growth_pools}
-        sent = {filled.name for filled in self.plan.filled}
+        sent = {filled.name for filled in self.lowering.plan.filled}
         found = []
         for name, counted in self.picture.counted.items():
             machine = counted.machine
@@ -214,6 +253,7 @@ class Scene:
                     pods=self.pods_on.get(name, ()),
                     marked=any(each.key == names.SCALE_DOWN_TAINT for each in machine.node.spec.taints),
                     due=_time(due),
+                    removal=name in self.surplus,
                     leaving=machine.leaving,
                     wanted=name in sent,
                     protected=annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
@@ -226,14 +266,14 @@ class Scene:
     @functools.cached_property
     def surplus(self) -> frozenset[str]:
         """Nodes that go because their pool has more than its limit or its replicas allow."""
-        return frozenset(name for pool in self.objects.pools for name in self.too_many(pool))
+        return frozenset(name for pool in self.pools.values() for name in self.too_many(pool))
 
     @functools.cached_property
     def lowering(self) -> Lowering:
         """The same as moves, one a pool; nothing holds them but what holds a drain. What is bought for their pods counts."""
-        going = {PoolRef.karpenter(pool.metadata.name): self.too_many(pool) for pool in self.objects.pools}
+        going = {ref: self.too_many(pool) for ref, pool in self.pools.items()}
         return lowered(
-            {pool: nodes for pool, nodes in going.items() if nodes},
+            {ref: nodes for ref, nodes in going.items() if nodes},
             self.plan,
             planned=self._planned_without,
             pods=self.pods_on,
@@ -241,16 +281,19 @@ class Scene:
             flexibility=self.planning.flexibility,
         )
 
-    def too_many(self, pool: NodePool) -> tuple[str, ...]:
+    def too_many(self, pool: NodePool | GrowthPool) -> tuple[str, ...]:
         """The machines that a pool has more than it may have, in the order in which they go.
 
         What is paused counts, and does not go.
         """
+        if isinstance(pool, GrowthPool):
+            return self._beyond(pool)
         bound = most(pool)
-        if bound is None or not self._resizes(pool):
+        ref = PoolRef.karpenter(pool.metadata.name)
+        if bound is None or not self._resizes(ref):
             return ()
-        own = self._machines_of(pool)
-        staying = [claim.metadata.name for claim in standing(pool, *self._claims_of(pool)).staying]
+        own = self._machines_of(ref)
+        staying = [claim.metadata.name for claim in standing(pool, *self._claims_of(ref)).staying]
         free = [name for name in staying if not _held_fast(own[name])]
         ranked = [
             dataclasses.replace(held(own[name], self.pods_on.get(own[name].name, ())), name=name) for name in free
@@ -258,23 +301,38 @@ class Scene:
         chosen = excess(ranked, most=max(0, bound - (len(staying) - len(free))), now=self.now)
         return tuple(own[name].name for name in chosen)
 
-    def _resizes(self, pool: NodePool) -> bool:
-        """Whether anybody sees to the pool's number of machines."""
-        if pool.metadata.deletion_timestamp is not None or _paused(pool.metadata):
-            return False
-        return PoolRef.karpenter(pool.metadata.name) not in self.foreign_pools
+    def _beyond(self, pool: GrowthPool) -> tuple[str, ...]:
+        """Of a growth pool. A machine whose Node is paused has its turn as others have, and no other goes in its place."""
+        ref = PoolRef.growth(pool.metadata.name)
+        if not self._resizes(ref):
+            return ()
+        own = {name: each for name, each in self._machines_of(ref).items() if not _deleted(each)}
+        members = [
+            trimming.member(each.claim, each.node, self.pods_on.get(each.name, ()))
+            for each in own.values()
+            if each.claim is not None
+        ]
+        chosen = trimming.in_order(pool, members, now=self.now)[: trimming.beyond(pool, len(members))]
+        return tuple(own[name].name for name in chosen if not _node_paused(own[name]))
 
-    def _machines_of(self, pool: NodePool) -> dict[str, Machine]:
+    def _resizes(self, ref: PoolRef) -> bool:
+        """Whether anybody sees to the pool's number of machines."""
+        meta = self.pools[ref].metadata
+        if meta.deletion_timestamp is not None or _paused(meta):
+            return False
+        return ref not in self.foreign_pools
+
+    def _machines_of(self, ref: PoolRef) -> dict[str, Machine]:
         """By claim."""
         return {
             each.machine.claim.metadata.name: each.machine
             for each in self.picture.counted.values()
-            if each.machine.claim is not None and each.machine.pool == PoolRef.karpenter(pool.metadata.name)
+            if each.machine.claim is not None and each.machine.pool == ref
         }
 
-    def _claims_of(self, pool: NodePool) -> tuple[list[NodeClaim], set[str]]:
+    def _claims_of(self, ref: PoolRef) -> tuple[list[NodeClaim], set[str]]:
         """The pool's claims, and the names of those that somebody is disrupting."""
-        own = self._machines_of(pool)
+        own = self._machines_of(ref)
         marked = {name for name, machine in own.items() if machine.node is not None and _disrupted(machine.node)}
         return [machine.claim for machine in own.values() if machine.claim is not None], marked
 
@@ -369,6 +427,15 @@ def _paused(meta: ObjectMeta) -> bool:
 def _held_fast(machine: Machine) -> bool:
     """Whether a person has paused it."""
     return any(each is not None and _paused(each.metadata) for each in (machine.node, machine.claim))
+
+
+def _node_paused(machine: Machine) -> bool:
+    return machine.node is not None and _paused(machine.node.metadata)
+
+
+def _deleted(machine: Machine) -> bool:
+    """Whether its claim is being deleted."""
+    return machine.claim is not None and machine.claim.metadata.deletion_timestamp is not None
 
 
 def _disrupted(node: Node) -> bool:

@@ -26,7 +26,6 @@ from growth.cluster.assemble import Objects
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.wanting import is_done, is_mirror, key_of, of_daemon_set
 from growth.planning import occupants
-from growth.planning.disruption.surplus import excess
 from growth.planning.explaining.applying import (
     PLANNED,
     CannotApply,
@@ -38,7 +37,7 @@ from growth.planning.explaining.applying import (
     without_node,
 )
 from growth.planning.explaining.reaching import Reachable, reachable
-from growth.planning.explaining.scene import Scene, held
+from growth.planning.explaining.scene import Scene
 from growth.planning.explaining.widening import change_pool
 from growth.planning.plan import PlannedClaim, Unplaced
 from growth.planning.pod_budgets import PodBudgets
@@ -296,17 +295,7 @@ def limited(scene: Scene, ref: PoolRef, nodes: int) -> Changed:
         raise CannotApply(f"NodePool {ref} is not there")
     value: int | str = nodes if isinstance(pool, GrowthPool) else str(nodes)
     after = applied(scene, [change_pool(ref, {"spec": {"limits": {"nodes": value}}})])
-    changed = after.pools[ref]
-    if isinstance(changed, GrowthPool):
-        own = [
-            each.machine
-            for each in after.picture.counted.values()
-            if each.machine.claim is not None and each.machine.pool == ref
-        ]
-        going = excess([held(each, after.pods_on.get(each.name, ())) for each in own], most=nodes, now=after.now)
-    else:
-        going = after.too_many(changed)
-    return removed(after, [name for name in going if name in after.nodes])
+    return removed(after, [name for name in after.too_many(after.pools[ref]) if name in after.nodes])
 
 
 # -- what is sold -------------------------------------------------------------------------------------------------
