@@ -12,7 +12,6 @@ from growth.controllers.sizing import decide
 from growth.planning.disruption import static, surplus
 from growth.planning.disruption.static import Renewal
 from growth.planning.disruption.surplus import limit_of, standing
-from growth.planning.explaining import refilling
 from tests.manifests import claim, node_pool
 
 
@@ -101,8 +100,7 @@ def test_what_is_lacking_and_what_is_too_many(
     claims += [machine(f"l{each}", leaving=True) for each in range(leaving)]
     asked = pool(replicas, nodes)
     found = standing(asked, claims, frozenset())
-    assert (decide.missing(asked, found), surplus.too_many(asked, found)) == (lacks, too_many)
-    assert refilling.missing(asked, found) == lacks  # as plans tell it
+    assert (surplus.missing(asked, found), surplus.too_many(asked, found)) == (lacks, too_many)
 
 
 # --- drift

@@ -15,12 +15,12 @@ from growth.controllers import tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused, serves, why_paused
 from growth.controllers.reconciler import Reconciler
-from growth.controllers.sizing import decide, lowering
+from growth.controllers.sizing import lowering
 from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.renewing import Renewing
 from growth.controllers.sizing.story import Tell
 from growth.kube.store import Change, Changed, Deleted
-from growth.planning.disruption.surplus import most, too_many
+from growth.planning.disruption.surplus import missing, most, too_many
 
 # How often a static pool is looked at without a change, and any pool while it is paused.
 PERIOD_SECONDS: Final = 60.0
@@ -99,7 +99,7 @@ class Sizing:
             return None
         await self._renewing.clean(found)
         waits = [
-            await self._filling.refill(pool, found) if decide.missing(pool, found) else None,
+            await self._filling.refill(pool, found) if missing(pool, found) else None,
             await self._renewing.finish(pool, found),
             await self._renewing.renew(pool, found),
         ]

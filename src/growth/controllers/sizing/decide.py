@@ -1,4 +1,4 @@
-"""What a static pool lacks, and how what it buys is called. Pure. What it replaces is `planning.disruption.static`'s."""
+"""How what a static pool buys is called, and what is told of one that replaces in place. Pure."""
 
 import hashlib
 from collections.abc import Container, Iterable
@@ -6,22 +6,13 @@ from typing import Final
 
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.planning.disruption.static import in_place
-from growth.planning.disruption.surplus import Standing, limit_of
+from growth.planning.disruption.surplus import limit_of
 
 # As the API server's own random names: no vowels, no digits that look like letters.
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _ENDING: Final = 5
 # A claim's name becomes a Node's name and a label's value.
 _NAME: Final = 63
-
-
-def missing(pool: NodePool, found: Standing) -> int:
-    """How many a static pool is to buy now: what leaves counts against the limit until it is gone."""
-    if pool.spec.replicas is None:
-        return 0
-    lacks = pool.spec.replicas - len(found.staying)
-    limit = limit_of(pool)
-    return max(0, lacks if limit is None else min(lacks, limit - found.count))
 
 
 def why_in_place(pool: NodePool) -> str:

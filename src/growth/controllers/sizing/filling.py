@@ -13,7 +13,7 @@ from growth.controllers.provisioning.purchases import Purchases
 from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.offer import Offer, offered
 from growth.controllers.sizing.story import Tell
-from growth.planning.disruption.surplus import Standing
+from growth.planning.disruption.surplus import Standing, missing
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
 
@@ -62,7 +62,7 @@ class Filling:
         await self._purchases.look_for_overdue()
         claims = env.state.claims.store.find("pool", name)
         taken = {claim.metadata.name for claim in env.state.claims.store}
-        number = decide.missing(pool, found)
+        number = missing(pool, found)
         wanted = decide.refill_names(pool, claims, number, taken=taken, ends=self.ends(name))
         offer = await self.offer(pool)
         if offer is None:

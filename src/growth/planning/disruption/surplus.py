@@ -1,4 +1,5 @@
-"""How many machines a pool has more than it may have, over its node limit or its `replicas`, and which go first.
+"""How many machines a pool has more than it may have, over its node limit or its `replicas`, and which go first; or how many
+fewer than its `replicas`.
 
 Karpenter's order for static capacity: what has no machine yet, then what is empty, then what is used, the least costly
 to disturb first; of each what somebody protects comes last. Claims that go already, or whose replacement is under way, are
@@ -75,6 +76,15 @@ def too_many(pool: NodePool, found: Standing) -> int:
     """How many have to go at once."""
     bound = most(pool)
     return 0 if bound is None else max(0, len(found.staying) - bound)
+
+
+def missing(pool: NodePool, found: Standing) -> int:
+    """How many a static pool is to buy now: what leaves counts against the limit until it is gone."""
+    if pool.spec.replicas is None:
+        return 0
+    lacks = pool.spec.replicas - len(found.staying)
+    limit = limit_of(pool)
+    return max(0, lacks if limit is None else min(lacks, limit - found.count))
 
 
 def _deleting(claim: NodeClaim) -> bool:

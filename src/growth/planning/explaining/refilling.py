@@ -5,7 +5,6 @@ import dataclasses
 from growth.api.karpenter import NodePool
 from growth.api.pools import PoolRef
 from growth.planning.disruption.static import Sold
-from growth.planning.disruption.surplus import Standing, limit_of
 from growth.planning.plan import PlannedClaim
 
 
@@ -24,15 +23,6 @@ class Lack:
     def hourly(self) -> int:
         """What they will cost, in billionths of the currency."""
         return self.number * self.planned.price if self.planned is not None else 0
-
-
-def missing(pool: NodePool, found: Standing) -> int:
-    """How many the pool is to buy now: what leaves counts against the limit until it is gone."""
-    if pool.spec.replicas is None:
-        return 0
-    lacks = pool.spec.replicas - len(found.staying)
-    limit = limit_of(pool)
-    return max(0, lacks if limit is None else min(lacks, limit - found.count))
 
 
 def lack(pool: NodePool, number: int, found: Sold | str) -> Lack:

@@ -33,12 +33,12 @@ from growth.planning.disruption.room import rooms
 from growth.planning.disruption.search import told_apart
 from growth.planning.disruption.situating import situated
 from growth.planning.disruption.static import sold
-from growth.planning.disruption.surplus import Held, excess, most, standing
+from growth.planning.disruption.surplus import Held, excess, missing, most, standing
 from growth.planning.disruption.words import BUDGET
 from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.explaining.lowering import Lowering, lowered
-from growth.planning.explaining.refilling import Lack, lack, missing
+from growth.planning.explaining.refilling import Lack, lack
 from growth.planning.explaining.renewing import Renewed, renewed
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
