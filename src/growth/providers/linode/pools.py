@@ -248,6 +248,8 @@ class Pools(Holdings):
         # An enterprise pool of one whose node is not listed yet: all that it has is this machine.
         if pool.nodes or pool.count > 1 or not is_in(instance, pool) or self.reservations.count(key):
             return False
+        if await self._has_others(pool, key, but=instance.id):
+            return False
         await self.remove_pool(pool)
         self.remembered.ended(instance.id, claim)
         return True
@@ -257,6 +259,7 @@ class Pools(Holdings):
         last = pool.count <= 1 and len(pool.nodes) <= 1
         if last and self.reservations.count(key):
             return False
+        last = last and not await self._has_others(pool, key, but=node.instance_id)
         try:
             if last:
                 await self.remove_pool(pool)
@@ -274,6 +277,34 @@ class Pools(Holdings):
         if node.instance_id:
             self.remembered.ended(node.instance_id, claim)
         return True
+
+    async def _has_others(self, pool: wire.Pool, key: Key, *, but: int | None) -> bool:
+        """Whether a machine stays in the pool that its nodes do not tell of: a look at a pool may be behind."""
+        found = await self._unlisted(pool, key, since=self._clock.monotonic())
+        return bool(await self._staying(pool, found - {but}))
+
+    async def _unlisted(self, pool: wire.Pool, key: Key, *, since: float) -> set[int]:
+        """Machines of the pool without a node there, by a list that was begun then and what was claimed here lately.
+
+        Of the standard tier they do not say their pool: they are in the key's, unless another lists them.
+        """
+        listed = await self.machines.since(since)
+        enterprise = self._home.enterprise
+        inside = {each.id for each in listed if (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))}
+        found = (inside | self.remembered.of_key(key)) - {node.instance_id for node in pool.nodes}
+        if found:
+            others = [each for each in await self.pools.since(since) if each.id != pool.id]
+            found -= {node.instance_id or 0 for each in others for node in each.nodes}
+        return found
+
+    async def _staying(self, pool: wire.Pool, numbers: Collection[int]) -> set[int]:
+        """Those of them that are there now, and not on their way out."""
+        looks = [await self.instance(number) for number in sorted(numbers)]
+        return {
+            each.id
+            for each in looks
+            if each is not None and not self.is_going(each) and (is_in(each, pool) or not self._home.enterprise)
+        }
 
     async def remove_pool(self, pool: wire.Pool) -> None:
         key = self.key_of(pool)
