@@ -599,10 +599,10 @@ def test_a_full_account_stops_purchases_for_a_while(tier: str) -> None:
         add_pool(stage, count=50)
         with pytest.raises(QuotaExceeded, match="limit"):
             await provider.create(wanted_of(stage, "a"))
-        before = len(stage.fake.calls)
+        before = writes(stage)
         with pytest.raises(QuotaExceeded):
             await provider.create(wanted_of(stage, "b"))
-        assert len(stage.fake.calls) == before
+        assert writes(stage) == before
         catalogue = await provider.catalogue()
         assert all(offering.available for kind in catalogue.types for offering in kind.offerings)
 

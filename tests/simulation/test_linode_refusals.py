@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from growth.api import names
-from growth.api.clouds import CreateError, InsufficientCapacity
+from growth.api.clouds import CreateError, InsufficientCapacity, QuotaExceeded
 from growth.api.kinds import Json
 from growth.ports import Response
+from growth.sim.clouds.linode import Faults, Limits
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, claim, need, on
-from tests.simulation.test_linode_pools import TIERS, made, wanted_of
+from tests.simulation.test_linode_pools import TIERS, made, wanted_of, writes
 
 
 class Refusing:
@@ -83,5 +84,42 @@ def test_words_that_nobody_knows_are_about_the_type_where_the_region_lacks_it_by
         with pytest.raises(CreateError, match="refuses") as told:
             await provider.create(claim(stage, "web-2", need(names.INSTANCE_TYPE_LABEL, cheap)))
         assert not told.value.retryable
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", TIERS)
+def test_a_claim_whose_node_stands_gets_it_while_nobody_may_buy(cloud: str) -> None:
+    """The limit is reached by its own node: what was bought is claimed, and only what would be bought waits a minute."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.limits = Limits(nodes=1)
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, wanted = stage.provider(), wanted_of(stage, "first")
+        with pytest.raises(CreateError, match="on its way"):
+            await provider.create(wanted)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "second", "db"))
+        await asyncio.sleep(30)
+        before = writes(stage)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "third", "db"))
+        assert writes(stage) == before
+        assert (await provider.create(wanted)).claim == "first"
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_a_claim_that_has_its_machine_is_answered_while_nobody_may_buy(cloud: str) -> None:
+    """Whoever repeats a purchase that ended well buys nothing."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.limits = Limits(nodes=1, instances=1)
+        provider, wanted = stage.provider(), wanted_of(stage, "first")
+        machine = await made(provider, wanted)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "second", "db"))
+        assert (await provider.create(wanted)).provider_id == machine.provider_id
 
     on(cloud, body)

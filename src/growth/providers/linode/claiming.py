@@ -20,6 +20,7 @@ from typing import Final
 from growth.api.clouds import CreateError
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
+from growth.providers.answering import Hold
 from growth.providers.http import CallError
 from growth.providers.linode import making, tags, wire
 from growth.providers.linode.booking import Late, Overdue
@@ -60,6 +61,7 @@ class Claiming(Finding):
         home: Home,
         clock: Clock,
         within_seconds: float,
+        hold: Hold,
     ) -> None:
         super().__init__(pools, clock=clock)
         self._cloud = cloud
@@ -68,6 +70,7 @@ class Claiming(Finding):
         self._cluster = cluster
         self._home = home
         self._within = within_seconds
+        self._hold = hold
         self._inheriting = inheriting
         self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
 
@@ -249,6 +252,7 @@ class Claiming(Finding):
         return True
 
     async def _scale(self, order: Order, pool: wire.Pool) -> None:
+        self._hold.check()
         reservations = self._pools.reservations
         reservations.take(order.key, order.uid)
         try:
@@ -259,6 +263,7 @@ class Claiming(Finding):
             raise
 
     async def _make_pool(self, order: Order) -> None:
+        self._hold.check()
         body = making.new_pool(order, cluster=self._cluster, enterprise=self._home.enterprise)
         self._pools.reservations.take(order.key, order.uid)
         try:

@@ -14,6 +14,7 @@ from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation,
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Clock, Random
+from growth.providers.answering import Hold
 from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import tags, wire
@@ -58,6 +59,7 @@ class Direct(Finding):
         clock: Clock,
         random: Random,
         credentials: Credentials,
+        hold: Hold,
     ) -> None:
         super().__init__(held, clock=clock)
         self._cloud = cloud
@@ -65,8 +67,10 @@ class Direct(Finding):
         self._home = home
         self._random = random
         self._credentials = credentials
+        self._hold = hold
 
     async def buy(self, order: Order) -> wire.Instance:
+        self._hold.check()
         if len(order.name) > LONGEST:
             raise CreateError(
                 f"claim {order.name}: its name has {len(order.name)} characters, and a Node takes at most {LONGEST} of it as its"

@@ -143,6 +143,7 @@ class LinodeProvider:
                 clock=self._clock,
                 random=self._random,
                 credentials=self._credentials,
+                hold=self._hold,
             )
             return Parts(home, held, direct, direct)
         found = await self._clusters()
@@ -165,6 +166,7 @@ class LinodeProvider:
             home=home,
             clock=clock,
             within_seconds=self._create_seconds,
+            hold=self._hold,
         )
         ending = Ending(
             pools,
@@ -239,7 +241,6 @@ class LinodeProvider:
     # Buying.
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
-        self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             buying, all_ = (await self.parts()).buying, await self._catalogue()
