@@ -92,7 +92,9 @@ class Claiming(Finding):
             return own, None
         other = await self._naming.other(own, claim)
         if other is not None:
-            self._pools.remembered.unclaimed(own.id)
+            self._pools.remembered.disowned(own.id, claim.metadata.uid)
+        else:
+            self._pools.remembered.answered(claim.metadata.uid, own.id)
         return own, other
 
     def avoids(self, type_: str) -> bool:

@@ -12,7 +12,7 @@ from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
-from growth.providers.linode.naming import Naming, another
+from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import Members, Pools
 from growth.providers.linode.settling import Settling
 from growth.providers.linode.tags import Key
@@ -109,7 +109,7 @@ class Ending(Finding):
         self.check_owner(fresh, claim)
         # Where both are on their way out, nobody wants it.
         staying = [each for each in await self._naming.claims() if each.metadata.deletion_timestamp is None]
-        other = another(staying, fresh, claim)
+        other = self._naming.another(staying, fresh, claim)
         if other is not None:
             raise Anothers(
                 f"claims {claim.metadata.name} and {other.metadata.name} both name machine {fresh.id}: it is deleted for"

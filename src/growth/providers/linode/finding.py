@@ -66,7 +66,6 @@ class Finding:
                     f"machine {instance.id} is tagged for claim {name}, but for another of that name"
                     f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
                 )
-            self._held.remembered.answered(claim.metadata.uid, instance.id)
             return instance
         if any(tags.holds(each.tags, claim) for each in found):
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
