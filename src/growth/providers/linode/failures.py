@@ -6,8 +6,8 @@
 | CAPACITY  | 400 with a word of capacity, stock, a plan not sold, or about type | the offering is left out for a while           |
 | FULL      | 400 about a pool's count                                           | the next type; else that pool waits            |
 | QUOTA     | 400 with a limit of the account or the cluster                     | nobody buys for a minute                       |
-| TRANSIENT | 408, 429, 5xx, 400 «Linode busy.», anything by a proxy             | tried again                                    |
-| CONFIG    | any other 400                                                      | the class is told, the claim ends              |
+| TRANSIENT | 408, 409, 429, 5xx, 400 «Linode busy.», anything by a proxy        | tried again                                    |
+| CONFIG    | any other 400                                                      | the claim ends; the class hears of its fields  |
 | FATAL     | 401, 403                                                           | people must give another token                 |
 """
 
@@ -33,8 +33,25 @@ _CAPACITY: Final = re.compile(
 )
 _QUOTA: Final = re.compile(r"(?i)\blimit\b")
 _BUSY: Final = re.compile(r"(?i)\bbusy\b")
-_TRANSIENT: Final = frozenset({408, 425, 429})
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
 _FATAL: Final = frozenset({401, 403})
+
+# Fields of a purchase that are as its class says, and so the same for every claim of it.
+_OF_CLASS: Final = frozenset(
+    {
+        "authorized_keys",
+        "authorized_users",
+        "disk_encryption",
+        "firewall_id",
+        "image",
+        "k8s_version",
+        "metadata",
+        "placement_group",
+        "swap_size",
+        "tags",
+        "update_strategy",
+    }
+)
 
 OF_TOKENS: Final = (
     "Linode does not accept the token: make another with the rights to read and write Linodes and Kubernetes, and give"
@@ -56,6 +73,11 @@ def meaning(error: Refused) -> Meaning:
     if error.code == "type":
         return Meaning.CAPACITY
     return Meaning.FULL if error.code == "count" else Meaning.CONFIG
+
+
+def is_of_class(error: Refused) -> bool:
+    """Whether the refused field is the class' own: then no other claim of the class fares better."""
+    return error.code.partition(".")[0] in _OF_CLASS
 
 
 def in_words(error: Refused) -> str:

@@ -39,7 +39,7 @@ from growth.providers.linode.classes import differs, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
-from growth.providers.linode.failures import Meaning, in_words, meaning
+from growth.providers.linode.failures import Meaning, in_words, is_of_class, meaning
 from growth.providers.linode.finding import PROVISIONING, Order, Undelivered
 from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
@@ -277,14 +277,16 @@ class LinodeProvider:
                         full = error  # of another type there is another pool
                         self._types.pop(claim.metadata.uid, None)
                     case Meaning.CONFIG:
-                        self.readiness.complain(node_class, f"Linode refuses machines of this class: {in_words(error)}")
+                        if is_of_class(error):
+                            said = f"Linode refuses machines of this class: {in_words(error)}"
+                            self.readiness.complain(node_class, said)
                         raise
                     case _:
                         raise
         raise full or none_left(claim, options)
 
     async def _blamed(self, error: Refused, option: Choice) -> Meaning:
-        """Words that nobody knows are about the type where the region's list, read again, lacks it; else about the class."""
+        """Words that nobody knows are about the type where the region's list, read again, lacks it; else about the request."""
         found = meaning(error)
         if found is not Meaning.CONFIG:
             return found
