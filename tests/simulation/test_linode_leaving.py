@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from growth.api import names
+from growth.api.clouds import CloudUnavailable
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -16,7 +17,7 @@ from growth.sim.scenario.oddities import claim
 from growth.sim.world.world import World
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_lost_machines import PERIOD_SECONDS, TTL_SECONDS, collecting, spare
-from tests.simulation.test_linode_pools import CLAIM, TIERS, in_node, made, wanted_of
+from tests.simulation.test_linode_pools import CLAIM, TIERS, add_pool, in_node, made, pools_of, wanted_of
 from tests.simulation.test_linode_worlds import too_large
 from tests.simulation.vendors import in_world
 
@@ -124,6 +125,32 @@ def test_no_more_nodes_are_drained_than_go(tier: str) -> None:
         await collecting(provider, 4 * PERIOD_SECONDS)
         nodes = [await stage.admin.get(NODE, machine.label) for machine in machines]
         assert [node.metadata.deletion_timestamp is None for node in nodes].count(True) == 1
+
+    on(tier, body)
+
+
+def test_pods_leave_a_pool_that_was_made_twice_before_it_goes(tier: str) -> None:
+    """Its machine joined meanwhile: the Node is drained, however long that takes, and nothing is bought for the key until then."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "b")
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        second = add_pool(stage, *pool.tags)
+        await asyncio.sleep(120)
+        machine = in_node(stage, second, 0)
+        await joined(stage, machine)
+        for _ in range(4):
+            with pytest.raises(CloudUnavailable, match="made twice"):
+                await provider.create(wanted)
+            assert await collecting(provider, TTL_SECONDS / 2) == 0
+        assert machine.status == "running"
+        assert (await stage.admin.get(NODE, machine.label)).metadata.deletion_timestamp is not None
+        assert (pool.count, second.count) == (1, 1)
+        await drained(stage, machine)
+        await made(provider, wanted)
+        assert pools_of(stage) == [pool]
+        assert await stage.held() == ["uid-of-a", "uid-of-b"]
 
     on(tier, body)
 

@@ -438,6 +438,29 @@ def test_a_second_pool_of_a_lost_answer_is_removed(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_second_pool_without_machines_that_was_seen_for_long_is_nobodys_to_remove(tier: str) -> None:
+    """No answer is as late: somebody made it, and decides which of the two stays."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        second = add_pool(stage, *pool.tags)
+        await asyncio.sleep(70)
+        machine = in_node(stage, second, 0)
+        stage.fake.account.retag(machine, (*machine.tags, f"{CLAIM}:theirs", f"growth.dev/cluster:{OURS}"))
+        with pytest.raises(InvariantViolation, match="2 pools"):
+            await provider.create(wanted_of(stage, "b"))
+        await asyncio.sleep(400)
+        second.nodes[0].instance = None
+        del stage.fake.account.instances[machine.id]
+        with pytest.raises(InvariantViolation, match="2 pools"):
+            await provider.create(wanted_of(stage, "b"))
+        assert second.id in stage.fake.account.pools
+
+    on(tier, body)
+
+
 def test_two_machines_for_one_claim_are_a_contradiction(tier: str) -> None:
     """For that pool and type nothing is bought and nothing is deleted; others go on."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
+from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
@@ -146,7 +147,9 @@ class Ending(Finding):
             try:
                 async with self._pools.locks.held(key):
                     removed += await self._collect(pool.id, key, since=began)
-            except CallError as error:
+            except (GateClosed, ConfigError):
+                raise
+            except (CallError, KubeError, CloudUnavailable) as error:
                 _log.warning("capacity that nobody claims is looked at again", pool=pool.id, error=str(error))
             except InvariantViolation as error:
                 _log.warning("nothing is removed for this pool", pool=pool.id, error=str(error))

@@ -154,7 +154,8 @@ class LinodeProvider:
             )
         (one,) = found
         home, clock, ttl = self._home_of(one), self._clock, self._orphan_seconds
-        pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
+        leaving = Leaving(self._api)
+        pools = Pools(self._cloud, leaving, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         inheriting = Inheriting(pools, clock=clock)
         naming = Naming(self._api, self._cloud, pools)
         claiming = Claiming(
@@ -172,7 +173,7 @@ class LinodeProvider:
             pools,
             claiming,
             naming,
-            leaving=Leaving(self._api),
+            leaving=leaving,
             inheriting=inheriting,
             home=home,
             clock=clock,
