@@ -92,6 +92,43 @@ def test_nobody_claims_it_meanwhile(tier: str) -> None:
     on(tier, body)
 
 
+@pytest.mark.parametrize("until", ["its Node goes", "its Node is gone"])
+def test_nobody_claims_it_after_a_restart_either(tier: str, until: str) -> None:
+    """The next process reads it off the Node that goes, or that an old machine which runs has no longer; then it goes."""
+
+    async def body(stage: LkeStage) -> None:
+        pool, machine = await joined_spare(stage, provider := stage.provider())
+        await collecting(provider, TTL_SECONDS)
+        if until == "its Node is gone":
+            await drained(stage, machine)
+        new = stage.provider()
+        other = await made(new, wanted_of(stage, "other"))
+        assert other.provider_id != f"linode://{machine.id}"
+        if until == "its Node goes":
+            await drained(stage, machine)
+        assert await collecting(new, 2 * PERIOD_SECONDS) == 1
+        assert pool.count == 2
+        assert await stage.held() == ["uid-of-other", "uid-of-stays"]
+
+    on(tier, body)
+
+
+def test_a_machine_that_has_not_joined_yet_is_claimed(tier: str) -> None:
+    """Joining takes a while, and an old one is claimed as long as its Node stands."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        await made(provider, wanted_of(stage, "first"))
+        stage.fake.account.scale(pool, 3)
+        await asyncio.sleep(2 * TTL_SECONDS)
+        await joined(stage, in_node(stage, pool, 2))
+        await made(provider, wanted_of(stage, "second"))
+        assert pool.count == 3
+
+    on(tier, body)
+
+
 def test_a_node_that_comes_again_does_not_hold_it(tier: str) -> None:
     """A kubelet that registers anew would keep its machine for ever."""
 

@@ -29,6 +29,7 @@ from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order, Undelivered
 from growth.providers.linode.holdings import DOUBT_SECONDS, REMEMBERED_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
 from growth.providers.linode.tags import Key
@@ -57,10 +58,12 @@ class Claiming(Finding):
         naming: Naming,
         *,
         inheriting: Inheriting,
+        leaving: Leaving,
         cluster: str,
         home: Home,
         clock: Clock,
         within_seconds: float,
+        ttl_seconds: float,
         hold: Hold,
     ) -> None:
         super().__init__(pools, clock=clock)
@@ -72,6 +75,8 @@ class Claiming(Finding):
         self._within = within_seconds
         self._hold = hold
         self._inheriting = inheriting
+        self._leaving = leaving
+        self._ttl = dt.timedelta(seconds=ttl_seconds)
         self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
 
     async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
@@ -221,7 +226,7 @@ class Claiming(Finding):
             if tags.values(instance.tags, tags.CLAIM):
                 self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
                 continue
-            if await self._is_named(instance, order.key):
+            if await self._is_named(instance, order.key) or await self._is_leaving(instance):
                 continue
             wanted = tags.of_machine(
                 order.claim,
@@ -245,13 +250,30 @@ class Claiming(Finding):
         """Whether a claim names it though it has no claim's tags: somebody took them off. One that is just made none can name
         without this process having tagged it, which it remembers.
         """
-        if machine.made is not None and self._clock.now() - machine.made < JUST_MADE:
+        if self._is_younger(machine, JUST_MADE):
             return False
         owner = (await self._naming.owners()).get(machine.id)
         if owner is None:
             return False
         self._pools.remembered.claimed(machine.id, owner, key)
         return True
+
+    async def _is_leaving(self, machine: wire.Instance) -> bool:
+        """Whether a process before began its end: its Node goes, or went though the machine runs and was up for collection."""
+        if self._is_younger(machine, JUST_MADE):
+            return False
+        node = (await self._leaving.nodes()).get(machine.id)
+        if node is None:
+            leaves = machine.status == "running" and not self._is_younger(machine, self._ttl)
+        else:
+            leaves = node.metadata.deletion_timestamp is not None
+        if leaves:
+            self._pools.remembered.leaves(machine.id)
+        return leaves
+
+    def _is_younger(self, machine: wire.Instance, age: dt.timedelta) -> bool:
+        """Of one whose age is not known it is not said."""
+        return machine.made is not None and self._clock.now() - machine.made < age
 
     async def _scale(self, order: Order, pool: wire.Pool) -> None:
         self._hold.check()

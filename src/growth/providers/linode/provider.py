@@ -163,10 +163,12 @@ class LinodeProvider:
             pools,
             naming,
             inheriting=inheriting,
+            leaving=leaving,
             cluster=self._cluster,
             home=home,
             clock=clock,
             within_seconds=self._create_seconds,
+            ttl_seconds=ttl,
             hold=self._hold,
         )
         ending = Ending(
