@@ -192,6 +192,22 @@ def test_pods_leave_a_pool_that_was_made_twice_before_it_goes(tier: str) -> None
     on(tier, body)
 
 
+def test_a_node_that_cannot_be_written_stops_no_other_pool(tier: str) -> None:
+    """As where somebody's tag of the class is no label: capacity of pools that come after it goes all the same."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool, machine = await joined_spare(stage, provider)
+        spoilt = [each.replace("growth.dev/nodeclass:default", "growth.dev/nodeclass:team web") for each in pool.tags]
+        pool.tags = tuple(spoilt)
+        add_pool(stage, *(each.replace(":web", ":lost") for each in pool.tags))
+        assert await collecting(provider, 2 * TTL_SECONDS) == 1
+        assert pools_of(stage) == [pool]
+        assert machine.status == "running"
+
+    on(tier, body)
+
+
 @pytest.mark.parametrize("tier", ["standard", "enterprise"])
 def test_its_pods_are_evicted(tier: str) -> None:
     """In a whole world: they are gone before their machine is."""
