@@ -197,18 +197,28 @@ class Ending(Finding):
         nobodys = await self._nobodys(
             {number: each for number, each in looks.items() if each and number in old.union(members.odd)}, key
         )
-        self._pools.lost(pool, gone | nobodys.intersection(members.odd))
+        # What goes for ever, or is not in this cluster, nobody can claim.
+        stranded = {number: each for number, each in looks.items() if each and self._is_stranded(each)}
+        self._pools.lost(pool, gone | stranded.keys() | nobodys.intersection(members.odd))
+        gone |= await self._going(stranded)
         stuck = [node for node in self._pools.stuck_nodes(pool) if not node.instance_id or node.instance_id in gone]
         return stuck, [node for node in pool.nodes if node.instance_id in nobodys & old]
+
+    def _is_stranded(self, machine: wire.Instance) -> bool:
+        return machine.deleting or not self._pools.is_at_home(machine)
+
+    async def _going(self, machines: Mapping[int, wire.Instance]) -> set[int]:
+        """Those whose end somebody asked for and that no claim has: their nodes may go too."""
+        going = [each for each in machines.values() if each.deleting and not tags.values(each.tags, tags.CLAIM)]
+        owned = await self._naming.owners() if going else {}
+        return {each.id for each in going} - owned.keys()
 
     async def _nobodys(self, machines: Mapping[int, wire.Instance], key: Key) -> set[int]:
         """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say.
 
         Tags of a claim that is gone say nothing, unless the sweep that looks for such can see the machine.
         """
-        staying = {
-            number: each for number, each in machines.items() if not each.deleting and self._pools.is_at_home(each)
-        }
+        staying = {number: each for number, each in machines.items() if not self._is_stranded(each)}
         swept = {
             number: tags.uid_of(each.tags)
             for number, each in staying.items()
