@@ -1,12 +1,13 @@
-"""The last node of a pool goes with the pool: what is called the last, where looks are behind."""
+"""Looks at a pool that are behind, or tell no count: no machine goes for what they do not show, not with the last node either."""
 
 import asyncio
 import contextlib
 import dataclasses
 
+import msgspec
 import pytest
 
-from growth.api.clouds import CloudUnavailable, MachineNotFound
+from growth.api.clouds import CloudError, CloudUnavailable, CreateError, MachineNotFound
 from growth.api.karpenter import NodeClaim
 from growth.ports import Response
 from growth.providers.linode.provider import LinodeProvider
@@ -14,7 +15,7 @@ from growth.sim.clouds.linode.objects import Instance
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_doubles import names_machine, stored, tagged
-from tests.simulation.test_linode_pools import TIERS, made
+from tests.simulation.test_linode_pools import TIERS, made, pools_of, writes
 
 
 async def bought(stage: LkeStage, provider: LinodeProvider, name: str) -> tuple[NodeClaim, Instance]:
@@ -118,5 +119,63 @@ def test_a_look_at_the_pool_that_is_behind_takes_no_other_machine(tier: str, who
         stage.fake.advance()
         assert stays.status != "deleting"
         assert machine.status == "deleting"
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("who", ["the same process", "the next"])
+def test_a_count_that_is_behind_cuts_no_machine_off(tier: str, who: str) -> None:
+    """It is raised from what is known to be there, and each claim has its machine."""
+
+    async def body(stage: LkeStage) -> None:
+        behind = Behind(stage)
+        provider = stage.provider(through=behind)
+        _, first = await bought(stage, provider, "first")
+        await asyncio.sleep(70)
+        await provider.collect()
+        others = [(await bought(stage, stage.provider(), name))[1] for name in ("second", "third")]
+        behind.is_behind = True
+        asking = stage.provider(through=behind) if who == "the next" else provider
+        await asyncio.sleep(15)
+        with contextlib.suppress(CloudError):
+            await asking.create(await stored(stage, "fourth"))
+        stage.fake.advance()
+        assert all(each.status != "deleting" for each in (first, *others))
+        assert pools_of(stage)[0].count in {3, 4}
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("said", ["null", "nothing"])
+def test_a_pool_that_tells_no_count_is_left_as_it_is(tier: str, said: str) -> None:
+    """No count is not a count of none: what is bought waits until Linode tells it again."""
+
+    async def body(stage: LkeStage) -> None:
+        countless: list[bool] = []
+
+        async def wire(request: Request) -> Response:
+            answer = await stage.fake(request)
+            if not countless or request.method != "GET" or "/pools" not in request.url:
+                return answer
+            found = msgspec.json.decode(answer.body)
+            for each in found.get("data", [found]):
+                del each["count"]
+                each.update({"count": None} if said == "null" else {})
+            return Answer(answer.status, dict(answer.headers), msgspec.json.encode(found))
+
+        provider = stage.provider(through=wire)
+        for name in ("first", "second"):
+            await made(provider, await stored(stage, name))
+        before = writes(stage)
+        countless.append(True)
+        with pytest.raises(CreateError) as told:
+            await provider.create(await stored(stage, "third"))
+        assert told.value.retryable
+        assert writes(stage) == before
+        countless.clear()
+        await made(provider, await stored(stage, "third"))
+        assert pools_of(stage)[0].count == 3
 
     on(tier, body)

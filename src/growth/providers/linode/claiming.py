@@ -185,7 +185,7 @@ class Claiming(Finding):
             told = self._home.enterprise and pool.id not in self._pools.unchanged
             return await self._first_open(making.as_made(order, pool, enterprise=told), members.open)
         self._check_delivered(order)
-        await self._scale(order, pool)
+        await self._scale(order, pool, since=looked)
         return None
 
     def _check_delivered(self, order: Order) -> None:
@@ -275,13 +275,14 @@ class Claiming(Finding):
         """Of one whose age is not known it is not said."""
         return machine.made is not None and self._clock.now() - machine.made < age
 
-    async def _scale(self, order: Order, pool: wire.Pool) -> None:
+    async def _scale(self, order: Order, pool: wire.Pool, *, since: float) -> None:
         self._hold.check()
         reservations = self._pools.reservations
         reservations.take(order.key, order.uid)
         try:
             more = making.changes(pool, order, enterprise=self._home.enterprise)
-            await self._pools.scale(pool, order.key, max(pool.count, len(pool.nodes)) + 1, more=more)
+            count = await self._pools.floored(pool, order.key, pool.count, since=since)
+            await self._pools.scale(pool, order.key, count + 1, more=more)
         except BaseException:
             reservations.release(order.key, order.uid)
             raise

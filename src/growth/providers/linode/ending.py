@@ -236,16 +236,17 @@ class Ending(Finding):
 
         Not while others are on their way: LKE takes the youngest, and nobody can tell those from what never comes.
         """
-        members = await self._pools.members(pool, key)
+        began, members = self._clock.monotonic(), await self._pools.members(pool, key)
         excess = self._pools.excess(pool, shown=members.shown)
         missing = min(excess, spare)
         if missing <= 0 or excess < pool.count - members.shown:
             return 0
-        if pool.count - missing < 1:
-            if members.shown:
-                return 0
+        count = await self._pools.floored(pool, key, pool.count - missing, since=began)
+        if count >= pool.count:
+            return 0
+        if count < 1:
             await self._pools.remove_pool(pool)
         else:
-            await self._pools.scale(pool, key, max(pool.count - missing, len(pool.nodes)))
+            await self._pools.scale(pool, key, count)
         _log.info("lowered a count that no node stood for", pool=pool.id, key=str(key))
         return missing

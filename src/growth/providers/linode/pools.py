@@ -321,6 +321,17 @@ class Pools(Holdings):
         found = await self._unlisted(pool, key, since=self._clock.monotonic())
         return bool(await self._staying(pool, found.difference(but)))
 
+    async def floored(self, pool: wire.Pool, key: Key, count: int, *, since: float) -> int:
+        """The count, or as many as are known to be in the pool where these are more: LKE would take what is beyond it.
+
+        A list is enough that was begun at `since`; where it says more than the count, each is looked at now.
+        """
+        told = {node.instance_id for node in pool.nodes if node.instance_id}
+        found = await self._unlisted(pool, key, since=since)
+        if len(told) + len(found) > count:
+            found = await self._staying(pool, found)
+        return max(count, len(pool.nodes), len(told) + len(found))
+
     async def _unlisted(self, pool: wire.Pool, key: Key, *, since: float) -> set[int]:
         """Machines of the pool without a node there, by a list that was begun then and what was claimed here lately.
 
@@ -330,7 +341,7 @@ class Pools(Holdings):
         enterprise = self._home.enterprise
         inside = {each.id for each in listed if (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))}
         found = (inside | self.remembered.of_key(key)) - {node.instance_id for node in pool.nodes}
-        if found:
+        if found and not enterprise:
             others = [each for each in await self.pools.since(since) if each.id != pool.id]
             found -= {node.instance_id or 0 for each in others for node in each.nodes}
         return found
