@@ -154,6 +154,24 @@ def test_a_foreign_pool_of_the_same_type_is_left_alone(tier: str) -> None:
     on(tier, body)
 
 
+@pytest.mark.parametrize("twice", ["karpenter.sh/nodepool=web", "karpenter.sh/nodepool:other"])
+def test_what_is_bought_in_a_pool_is_deleted_from_it(tier: str, twice: str) -> None:
+    """Whoever gave it a second tag: one that says the same changes nothing, and a pool of two is bought in by neither."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "b")
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        pool.tags = (*pool.tags, twice)
+        await made(provider, wanted)
+        assert len(pools_of(stage)) == (1 if "=" in twice else 2)
+        await asyncio.sleep(70)
+        await gone(provider, wanted)
+        assert (pools_of(stage), pool.count) == ([pool], 1)
+
+    on(tier, body)
+
+
 def test_a_pool_that_lke_scales_itself_is_refused(tier: str) -> None:
     """Two cannot scale one pool; the claim says so, and other pools go on."""
 

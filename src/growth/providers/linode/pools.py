@@ -120,7 +120,7 @@ class Pools(Holdings):
         return None
 
     def _fits(self, pool: wire.Pool, key: Key) -> bool:
-        return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
+        return self.key_of(pool) == key
 
     async def fresh(self, number: int) -> wire.Pool | None:
         """None where the vendor says that it is gone."""
