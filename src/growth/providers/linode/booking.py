@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from growth.ports import Clock
 
@@ -67,6 +67,10 @@ class Reservations(Generic[K]):
         return len(self._held.get(key, set()) - {but})
 
 
+# So many that are missing are looked at one by one: more than a pool can have, whatever its count says.
+MOST_MISSING: Final = 1000
+
+
 class Overdue(Generic[K]):
     """How long something has been missing. A restart begins to count anew: nothing is removed too early for it.
 
@@ -83,11 +87,11 @@ class Overdue(Generic[K]):
         return len(self._held)
 
     def seen(self, key: K, missing: int) -> tuple[float, ...]:
-        """So many are missing now; for how many seconds at least one has been, at least two, and so on.
+        """So many are missing now; for how many seconds at least one has been, at least two, and so on, up to `MOST_MISSING`.
 
         More of them now do not make the first ones young: whoever is missing longest is the one that does not come.
         """
-        now = self._clock.monotonic()
+        now, missing = self._clock.monotonic(), min(missing, MOST_MISSING)
         while self._held and now - next(iter(self._held.values()))[0] > self._forget:
             del self._held[next(iter(self._held))]
         _, held = self._held.pop(key, (now, []))
