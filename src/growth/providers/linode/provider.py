@@ -37,6 +37,7 @@ from growth.providers.linode import kubelets, offerings, tags, wire
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import differs, hash_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.collecting import Collecting
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
 from growth.providers.linode.failures import Meaning, in_words, is_of_class, meaning
@@ -48,6 +49,7 @@ from growth.providers.linode.listing import Listing
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
+from growth.providers.linode.settling import Settling
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE
@@ -171,16 +173,9 @@ class LinodeProvider:
             ttl_seconds=ttl,
             hold=self._hold,
         )
-        ending = Ending(
-            pools,
-            claiming,
-            naming,
-            leaving=leaving,
-            inheriting=inheriting,
-            home=home,
-            clock=clock,
-            ttl_seconds=ttl,
-        )
+        settling = Settling(pools, claiming, naming, clock=clock)
+        collecting = Collecting(pools, naming, settling, leaving=leaving, clock=clock, ttl_seconds=ttl)
+        ending = Ending(pools, naming, collecting, inheriting=inheriting, home=home, clock=clock)
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
