@@ -214,6 +214,8 @@ def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random
             refused_seconds=settings.controllers.refused_ttl,
             create_seconds=process.lke_create_timeout,
             orphan_seconds=process.lke_orphan_ttl,
+            few=settings.controllers.collection_few,
+            share=settings.controllers.collection_share,
         )
         keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock, random=random)
         if not remote.fake:

@@ -144,6 +144,29 @@ class Asked(Generic[K]):
             held.pop(key, None)
 
 
+class Bought(Generic[K]):
+    """How many nodes of each pool this process asked for and has seen neither claimed nor collected: surplus of its own.
+
+    Which they are nobody can tell, and need not: nobody has them. A restart forgets them all.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[K, int] = {}
+
+    def asked(self, key: K) -> None:
+        self._left[key] = self.left(key) + 1
+
+    def settled(self, key: K, number: int = 1) -> None:
+        """So many of the pool, whosever, have a claim, or go."""
+        self._left[key] = max(self.left(key) - number, 0)
+
+    def left(self, key: K) -> int:
+        return self._left.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        self._left.pop(key, None)
+
+
 class Doubts(Generic[K, P]):
     """Writes of which nobody knows whether they arrived, or will: the vendor has no conditional ones.
 

@@ -183,7 +183,7 @@ class Claiming(Finding):
         if reservations.holds(key, order.uid) or surplus > 0:
             reservations.take(key, order.uid)
             told = self._home.enterprise and pool.id not in self._pools.unchanged
-            return await self._first_open(making.as_made(order, pool, enterprise=told), members.open)
+            return await self._first_open(making.as_made(order, pool, enterprise=told), pool, members.open)
         self._check_delivered(order)
         await self._scale(order, pool, since=looked)
         return None
@@ -212,7 +212,7 @@ class Claiming(Finding):
         self._doubled.seen(order.key, 0)
         return members
 
-    async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
+    async def _first_open(self, order: Order, pool: wire.Pool, numbers: Sequence[int]) -> wire.Instance | None:
         """The first that is really nobody's, looked at just now."""
         begun = set(self._pools.remembered.doubted_for(order.uid))
         for number in sorted(numbers, key=lambda each: each not in begun):
@@ -236,6 +236,7 @@ class Claiming(Finding):
                 more=order.node_class.spec.tags,
                 already=instance.tags,
             )
+            self._pools.bought.settled(pool.id)
             try:
                 claimed = await self._cloud.retag(number, wanted)
             except (CallError, asyncio.CancelledError) as error:
@@ -283,8 +284,11 @@ class Claiming(Finding):
             more = making.changes(pool, order, enterprise=self._home.enterprise)
             count = await self._pools.floored(pool, order.key, pool.count, since=since)
             await self._pools.scale(pool, order.key, count + 1, more=more)
-        except BaseException:
+            self._pools.bought.asked(pool.id)
+        except BaseException as error:
             reservations.release(order.key, order.uid)
+            if isinstance(error, CallError | asyncio.CancelledError) and is_unsure(error):
+                self._pools.bought.asked(pool.id)
             raise
 
     async def _make_pool(self, order: Order) -> None:
@@ -300,6 +304,7 @@ class Claiming(Finding):
             raise
         self._inheriting.made(made)
         self._pools.made(made, order.key)
+        self._pools.bought.asked(made.id)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------

@@ -16,12 +16,13 @@ from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError, Refused
 from growth.providers.linode import making, tags, wire
-from growth.providers.linode.booking import Asked, Doubts, Overdue, Reservations
+from growth.providers.linode.booking import Asked, Bought, Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, check_single, doubled, is_unsure
 from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.listing import Listing
+from growth.providers.linode.many import FEW
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -67,6 +68,7 @@ class Pools(Holdings):
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock, forget_seconds=ttl_seconds)
+        self.bought: Bought[int] = Bought()
         self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
         # The pool of each key as it was made or seen last: a list may be behind.
         self._known: dict[Key, int] = {}
@@ -152,9 +154,11 @@ class Pools(Holdings):
         return kept
 
     async def _is_unused(self, pool: wire.Pool, key: Key) -> bool:
-        """Nobody has a machine of it, and neither one nor the pool itself is older than an answer can be late."""
+        """Nobody has a machine of it, there are few, and neither one nor the pool itself is older than an answer can be late."""
         young = self._clock.now() - dt.timedelta(seconds=self._ttl)
         numbers = await self._machines_of(pool)
+        if max(pool.count, len(numbers)) > FEW:
+            return False
         looks = [await self.instance(number) for number in numbers if not self.remembered.is_leaving(number)]
         for each in looks:
             if each is not None and (tags.values(each.tags, tags.CLAIM) or each.made is None or each.made < young):
@@ -360,6 +364,7 @@ class Pools(Holdings):
         try:
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
             self._asked.forget(pool.id)
+            self.bought.forget(pool.id)
             self._lost.pop(pool.id, None)
             self._since.pop(pool.id, None)
             self._known = {each: number for each, number in self._known.items() if number != pool.id}

@@ -46,6 +46,7 @@ from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.listing import Listing
+from growth.providers.linode.many import FEW, SHARE, Many
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
@@ -85,7 +86,8 @@ class LinodeProvider:
     """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate.
 
     `lke_cluster` is the label of the cluster at Linode; exactly one must have it. Its region and tier hold for the process.
-    With a `region` instead machines are instances there, and no nodes of LKE.
+    With a `region` instead machines are instances there, and no nodes of LKE. Of machines that nobody claims `few` may go at
+    once, or that `share` of all.
     """
 
     name: Final = "linode"
@@ -105,6 +107,8 @@ class LinodeProvider:
         refused_seconds: float = UNAVAILABLE_SECONDS,
         create_seconds: float = CREATE_SECONDS,
         orphan_seconds: float = ORPHAN_SECONDS,
+        few: int = FEW,
+        share: float = SHARE,
     ) -> None:
         self._api = api
         self._cloud = cloud
@@ -117,6 +121,7 @@ class LinodeProvider:
         self._clock = clock
         self._create_seconds = create_seconds
         self._orphan_seconds = orphan_seconds
+        self._many = Many(api, namespace=namespace, few=few, share=share)
         self._parts: Parts | None = None
         self._shortages = Shortages(clock, seconds=refused_seconds)
         self._hold = Hold(clock)
@@ -174,7 +179,7 @@ class LinodeProvider:
             hold=self._hold,
         )
         settling = Settling(pools, claiming, naming, clock=clock)
-        collecting = Collecting(pools, naming, settling, leaving=leaving, clock=clock, ttl_seconds=ttl)
+        collecting = Collecting(pools, naming, settling, leaving=leaving, many=self._many, clock=clock, ttl_seconds=ttl)
         ending = Ending(pools, naming, collecting, inheriting=inheriting, home=home, clock=clock)
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
@@ -313,9 +318,14 @@ class LinodeProvider:
             await (await self.parts()).ending.delete(claim)
 
     async def collect(self) -> int:
-        """Capacity that nobody has claimed for too long goes."""
+        """Capacity that nobody has claimed for too long goes. A pass that would take many takes none: see `held_back`."""
         async with self._answering(self._not_deleted):
             return await (await self.parts()).ending.collect()
+
+    @property
+    def held_back(self) -> int:
+        """Machines that nobody claims and that wait for people to confirm their end."""
+        return self._many.held
 
     # Looking.
 
