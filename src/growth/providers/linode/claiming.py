@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from growth.api.clouds import CreateError
+from growth.api.clouds import CreateError, InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.answering import Hold
@@ -102,6 +102,32 @@ class Claiming(Finding):
             self._pools.remembered.answered(claim.metadata.uid, own.id)
         return own, other
 
+    async def begun(self, claim: NodeClaim, types: Sequence[str]) -> str:
+        """A type of which the process before left capacity in the claim's pool that nobody has: it may be on its way for it."""
+        if not self._inheriting.is_older(claim):
+            return ""
+        now, uid = self._clock.monotonic(), claim.metadata.uid
+        left = {self._pools.key_of(each): each for each in await self._pools.pools.since(now) if self._is_left(each)}
+        for type_ in types:
+            key = tags.key_of(claim, type_)
+            pool = left.get(key)
+            if pool is None:
+                continue
+            try:
+                members = await self._pools.members(pool, key, claim=uid)
+            except InvariantViolation:
+                continue  # it is said when something is bought there
+            if self._surplus(pool, members, key, but=uid) > 0:
+                return type_
+        return ""
+
+    def _is_left(self, pool: wire.Pool) -> bool:
+        return self._inheriting.is_left(pool) and not pool.autoscaler.enabled
+
+    def _surplus(self, pool: wire.Pool, members: Members, key: Key, *, but: str) -> int:
+        """What is left of the pool for who asks."""
+        return pool.count - members.overdue - members.claimed - self._pools.reservations.count(key, but=but)
+
     def avoids(self, type_: str) -> bool:
         return self._pools.is_undelivered(type_)
 
@@ -179,8 +205,7 @@ class Claiming(Finding):
                 self._check_delivered(order)
                 await self._make_pool(order)
             return None
-        surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
-        if reservations.holds(key, order.uid) or surplus > 0:
+        if reservations.holds(key, order.uid) or self._surplus(pool, members, key, but=order.uid) > 0:
             reservations.take(key, order.uid)
             told = self._home.enterprise and pool.id not in self._pools.unchanged
             return await self._first_open(making.as_made(order, pool, enterprise=told), pool, members.open)

@@ -259,7 +259,7 @@ class LinodeProvider:
     async def _buy(
         self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
     ) -> wire.Instance:
-        options = self._options(claim, sold, buying)
+        options = await self._options(claim, sold, buying)
         full: Refused | Undelivered | None = None
         for option in options:
             self._types[claim.metadata.uid] = option.type.name
@@ -298,14 +298,15 @@ class LinodeProvider:
         _log.warning("a purchase was refused in words that nobody knows", offering=str(option), error=in_words(error))
         return Meaning.CAPACITY if lacks else Meaning.CONFIG
 
-    def _options(self, claim: NodeClaim, sold: Catalogue, buying: Claiming | Direct) -> Sequence[Choice]:
+    async def _options(self, claim: NodeClaim, sold: Catalogue, buying: Claiming | Direct) -> Sequence[Choice]:
         """Cheapest first, but types of which no node came lately last; what a purchase began with comes before all, so that a
         retry waits for the same node.
 
-        Also where others were refused that type, or it is sold out by now: the node may be on its way.
+        Also where others were refused that type, or it is sold out by now: the node may be on its way. What the process before
+        began with is told by what it left.
         """
-        begun = self._types.get(claim.metadata.uid)
         allowed, now = of_claim(claim, sold), to_be_had(claim, sold, self._shortages)
+        begun = self._types.get(claim.metadata.uid) or await buying.begun(claim, [each.type.name for each in allowed])
         return [
             *(each for each in allowed if each.type.name == begun),
             *sorted((each for each in now if each.type.name != begun), key=lambda each: buying.avoids(each.type.name)),
