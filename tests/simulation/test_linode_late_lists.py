@@ -152,3 +152,29 @@ def test_a_machine_that_went_to_another_is_not_answered_with(tier: str) -> None:
         assert await stage.held() == ["uid-of-first", "uid-of-other"]
 
     on(tier, body)
+
+
+def test_a_list_that_failed_after_a_restart_is_asked_for_again(tier: str) -> None:
+    """It fails just when the next process may look at what was left; as soon as it can be read, purchases go on."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "before"))
+        await asyncio.sleep(70)
+        down: list[bool] = []
+
+        async def breaking(request: Request) -> Response:
+            if down and request.method == "GET" and "/pools?" in request.url:
+                raise TransportError("the connection broke")
+            return await stage.fake(request)
+
+        provider, wanted = stage.provider(through=breaking), wanted_of(stage, "after")
+        await provider.parts()
+        await asyncio.sleep(10.5)
+        down.append(True)
+        with pytest.raises(CreateError):
+            await provider.create(wanted)
+        down.clear()
+        await asyncio.sleep(5)
+        assert (await provider.create(wanted)).claim == "after"
+
+    on(tier, body)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from growth.api import names
+from growth.api.clouds import CloudUnavailable
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -16,7 +17,7 @@ from growth.sim.scenario.oddities import claim
 from growth.sim.world.world import World
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_lost_machines import PERIOD_SECONDS, TTL_SECONDS, collecting, spare
-from tests.simulation.test_linode_pools import CLAIM, TIERS, in_node, made, wanted_of
+from tests.simulation.test_linode_pools import CLAIM, TIERS, add_pool, in_node, made, pools_of, wanted_of
 from tests.simulation.test_linode_worlds import too_large
 from tests.simulation.vendors import in_world
 
@@ -91,6 +92,43 @@ def test_nobody_claims_it_meanwhile(tier: str) -> None:
     on(tier, body)
 
 
+@pytest.mark.parametrize("until", ["its Node goes", "its Node is gone"])
+def test_nobody_claims_it_after_a_restart_either(tier: str, until: str) -> None:
+    """The next process reads it off the Node that goes, or that an old machine which runs has no longer; then it goes."""
+
+    async def body(stage: LkeStage) -> None:
+        pool, machine = await joined_spare(stage, provider := stage.provider())
+        await collecting(provider, TTL_SECONDS)
+        if until == "its Node is gone":
+            await drained(stage, machine)
+        new = stage.provider()
+        other = await made(new, wanted_of(stage, "other"))
+        assert other.provider_id != f"linode://{machine.id}"
+        if until == "its Node goes":
+            await drained(stage, machine)
+        assert await collecting(new, 2 * PERIOD_SECONDS) == 1
+        assert pool.count == 2
+        assert await stage.held() == ["uid-of-other", "uid-of-stays"]
+
+    on(tier, body)
+
+
+def test_a_machine_that_has_not_joined_yet_is_claimed(tier: str) -> None:
+    """Joining takes a while, and an old one is claimed as long as its Node stands."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        await made(provider, wanted_of(stage, "first"))
+        stage.fake.account.scale(pool, 3)
+        await asyncio.sleep(2 * TTL_SECONDS)
+        await joined(stage, in_node(stage, pool, 2))
+        await made(provider, wanted_of(stage, "second"))
+        assert pool.count == 3
+
+    on(tier, body)
+
+
 def test_a_node_that_comes_again_does_not_hold_it(tier: str) -> None:
     """A kubelet that registers anew would keep its machine for ever."""
 
@@ -124,6 +162,48 @@ def test_no_more_nodes_are_drained_than_go(tier: str) -> None:
         await collecting(provider, 4 * PERIOD_SECONDS)
         nodes = [await stage.admin.get(NODE, machine.label) for machine in machines]
         assert [node.metadata.deletion_timestamp is None for node in nodes].count(True) == 1
+
+    on(tier, body)
+
+
+def test_pods_leave_a_pool_that_was_made_twice_before_it_goes(tier: str) -> None:
+    """Its machine joined meanwhile: the Node is drained, however long that takes, and nothing is bought for the key until then."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "b")
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        second = add_pool(stage, *pool.tags)
+        await asyncio.sleep(120)
+        machine = in_node(stage, second, 0)
+        await joined(stage, machine)
+        for _ in range(4):
+            with pytest.raises(CloudUnavailable, match="made twice"):
+                await provider.create(wanted)
+            assert await collecting(provider, TTL_SECONDS / 2) == 0
+        assert machine.status == "running"
+        assert (await stage.admin.get(NODE, machine.label)).metadata.deletion_timestamp is not None
+        assert (pool.count, second.count) == (1, 1)
+        await drained(stage, machine)
+        await made(provider, wanted)
+        assert pools_of(stage) == [pool]
+        assert await stage.held() == ["uid-of-a", "uid-of-b"]
+
+    on(tier, body)
+
+
+def test_a_node_that_cannot_be_written_stops_no_other_pool(tier: str) -> None:
+    """As where somebody's tag of the class is no label: capacity of pools that come after it goes all the same."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool, machine = await joined_spare(stage, provider)
+        spoilt = [each.replace("growth.dev/nodeclass:default", "growth.dev/nodeclass:team web") for each in pool.tags]
+        pool.tags = tuple(spoilt)
+        add_pool(stage, *(each.replace(":web", ":lost") for each in pool.tags))
+        assert await collecting(provider, 2 * TTL_SECONDS) == 1
+        assert pools_of(stage) == [pool]
+        assert machine.status == "running"
 
     on(tier, body)
 

@@ -115,6 +115,26 @@ def test_a_node_whose_machine_is_gone_is_not_waited_for_for_ever(tier: str) -> N
     on(tier, body)
 
 
+@pytest.mark.parametrize("how", ["goes for ever", "is in no cluster"])
+def test_a_machine_that_nobody_can_claim_is_not_waited_for_for_ever(tier: str, how: str) -> None:
+    """After five minutes it no longer counts. The node of one that goes is removed; what is in no cluster is not touched."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        pool = await spare(stage, provider)
+        machine = in_node(stage, pool, 1)
+        if how == "goes for ever":
+            machine.status = "deleting"
+        else:
+            machine.cluster = None
+        await waited_for(provider, wanted_of(stage, "new"), seconds=TTL_SECONDS + 150)
+        await collecting(provider, 2 * PERIOD_SECONDS)
+        left = {node.instance for node in pool.nodes}
+        assert (machine.id in left, len(left)) == ((False, 2) if how == "goes for ever" else (True, 3))
+
+    on(tier, body)
+
+
 def test_an_unclaimed_machine_without_its_tags_goes(tier: str) -> None:
     """Somebody's tool replaced them, or they never came: it can be no member, and costs all the same."""
 

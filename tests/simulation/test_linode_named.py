@@ -7,6 +7,7 @@ import pytest
 from growth.api import names
 from growth.api.clouds import InvariantViolation
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.objects import Instance
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_doubles import CLAIM, TIERS, collected, machines, names_machine, stored, tagged
@@ -178,5 +179,42 @@ def test_a_machine_that_a_claim_names_is_not_claimed_for_another(tier: str, age:
         other = await made(provider, await stored(stage, "other"))
         assert other.provider_id != f"linode://{machine.id}"
         assert len(machines(stage)) == 2
+
+    on(tier, body)
+
+
+async def answered(stage: LkeStage) -> tuple[LinodeProvider, NodeClaim, Instance, NodeClaim]:
+    """A purchase ended with a machine and its claim does not say so yet; by then it has the tags of another claim."""
+    provider, owner, late = stage.provider(), await stored(stage, "owner"), await stored(stage, "late")
+    await made(provider, owner)
+    (machine,) = tagged(stage, "owner")
+    await retagged_late(stage, machine, late)
+    return provider, owner, machine, late
+
+
+def test_a_machine_that_a_purchase_ended_with_is_no_answer_to_another(tier: str) -> None:
+    """Its claim names it as soon as that can be written: the other gets its own, however often such tags come."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, _, machine, late = await answered(stage)
+        found = await made(provider, late)
+        assert found.provider_id != f"linode://{machine.id}"
+        assert tagged(stage, "owner") == [machine]
+        await retagged_late(stage, machine, later := await stored(stage, "later"))
+        assert (await made(provider, later)).provider_id not in {found.provider_id, f"linode://{machine.id}"}
+        assert tagged(stage, "owner") == [machine]
+
+    on(tier, body)
+
+
+def test_a_machine_that_a_purchase_ended_with_is_not_deleted_for_another(tier: str) -> None:
+    """The tags are put right, and the claim whose they were has no machine."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, owner, machine, late = await answered(stage)
+        await asyncio.sleep(70)
+        await gone(provider, late)
+        assert machines(stage) == [machine.id]
+        assert (await provider.create(owner)).provider_id == f"linode://{machine.id}"
 
     on(tier, body)

@@ -188,6 +188,24 @@ def test_a_foreign_pool_of_the_same_type_is_left_alone(tier: str) -> None:
     on(tier, body)
 
 
+@pytest.mark.parametrize("twice", ["karpenter.sh/nodepool=web", "karpenter.sh/nodepool:other"])
+def test_what_is_bought_in_a_pool_is_deleted_from_it(tier: str, twice: str) -> None:
+    """Whoever gave it a second tag: one that says the same changes nothing, and a pool of two is bought in by neither."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "b")
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        pool.tags = (*pool.tags, twice)
+        await made(provider, wanted)
+        assert len(pools_of(stage)) == (1 if "=" in twice else 2)
+        await asyncio.sleep(70)
+        await gone(provider, wanted)
+        assert (pools_of(stage), pool.count) == ([pool], 1)
+
+    on(tier, body)
+
+
 def test_a_pool_that_lke_scales_itself_is_refused(tier: str) -> None:
     """Two cannot scale one pool; the claim says so, and other pools go on."""
 
@@ -493,6 +511,29 @@ def test_a_second_pool_of_a_lost_answer_is_removed(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_second_pool_without_machines_that_was_seen_for_long_is_nobodys_to_remove(tier: str) -> None:
+    """No answer is as late: somebody made it, and decides which of the two stays."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        second = add_pool(stage, *pool.tags)
+        await asyncio.sleep(70)
+        machine = in_node(stage, second, 0)
+        stage.fake.account.retag(machine, (*machine.tags, f"{CLAIM}:theirs", f"growth.dev/cluster:{OURS}"))
+        with pytest.raises(InvariantViolation, match="2 pools"):
+            await provider.create(wanted_of(stage, "b"))
+        await asyncio.sleep(400)
+        second.nodes[0].instance = None
+        del stage.fake.account.instances[machine.id]
+        with pytest.raises(InvariantViolation, match="2 pools"):
+            await provider.create(wanted_of(stage, "b"))
+        assert second.id in stage.fake.account.pools
+
+    on(tier, body)
+
+
 def test_two_machines_for_one_claim_are_a_contradiction(tier: str) -> None:
     """For that pool and type nothing is bought and nothing is deleted; others go on."""
 
@@ -679,10 +720,10 @@ def test_a_full_account_stops_purchases_for_a_while(tier: str) -> None:
         add_pool(stage, count=50)
         with pytest.raises(QuotaExceeded, match="limit"):
             await provider.create(wanted_of(stage, "a"))
-        before = len(stage.fake.calls)
+        before = writes(stage)
         with pytest.raises(QuotaExceeded):
             await provider.create(wanted_of(stage, "b"))
-        assert len(stage.fake.calls) == before
+        assert writes(stage) == before
         catalogue = await provider.catalogue()
         assert all(offering.available for kind in catalogue.types for offering in kind.offerings)
 

@@ -7,20 +7,24 @@ import msgspec
 import pytest
 
 from growth.api import names
-from growth.api.clouds import CreateError, InsufficientCapacity
+from growth.api.clouds import CreateError, InsufficientCapacity, NodeClassNotReady, QuotaExceeded
 from growth.api.kinds import Json
 from growth.ports import Response
+from growth.sim.clouds.linode import Faults, Limits
 from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, claim, need, on
 from tests.simulation.class_keeping import kept, told
-from tests.simulation.test_linode_pools import TIERS, made, wanted_of
+from tests.simulation.test_linode_pools import TIERS, made, wanted_of, writes
 
 
 class Refusing:
-    """The way to the fake on which purchases of a sort are refused, with the field and the words of a 400."""
+    """The way to the fake on which purchases of a sort are refused, with a status, the field and the words."""
 
-    def __init__(self, stage: LkeStage, field: str, which: Callable[[Json], bool], *, reason: str) -> None:
+    def __init__(
+        self, stage: LkeStage, field: str, which: Callable[[Json], bool], *, reason: str, status: int = 400
+    ) -> None:
         self._stage = stage
+        self._status = status
         self._failure = {"reason": reason, **({"field": field} if field else {})}
         self._which = which
         self.refused = 0
@@ -28,7 +32,7 @@ class Refusing:
     async def __call__(self, request: Request) -> Response:
         if request.method == "POST" and self._which(msgspec.json.decode(request.body or b"{}")):
             self.refused += 1
-            return Answer(400, {}, msgspec.json.encode({"errors": [self._failure]}))
+            return Answer(self._status, {}, msgspec.json.encode({"errors": [self._failure]}))
         return await self._stage.fake(request)
 
 
@@ -107,6 +111,28 @@ def test_a_plan_that_the_region_lacks_holds_no_other_purchase(cloud: str) -> Non
     on(cloud, body)
 
 
+@pytest.mark.parametrize("cloud", TIERS)
+def test_a_claim_whose_node_stands_gets_it_while_nobody_may_buy(cloud: str) -> None:
+    """The limit is reached by its own node: what was bought is claimed, and only what would be bought waits a minute."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.limits = Limits(nodes=1)
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, wanted = stage.provider(), wanted_of(stage, "first")
+        with pytest.raises(CreateError, match="on its way"):
+            await provider.create(wanted)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "second", "db"))
+        await asyncio.sleep(30)
+        before = writes(stage)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "third", "db"))
+        assert writes(stage) == before
+        assert (await provider.create(wanted)).claim == "first"
+
+    on(cloud, body)
+
+
 @pytest.mark.parametrize("field", ["placement_group.id", "firewall_id", "image"])
 def test_a_limit_of_what_the_class_names_is_told_in_the_class(field: str) -> None:
     """No type is left out for it, and the account is not held to be full: another class gets its machine."""
@@ -125,3 +151,65 @@ def test_a_limit_of_what_the_class_names_is_told_in_the_class(field: str) -> Non
             await made(provider, claim(stage, "web-2", node_class="other"))
 
     on("linode-instances", body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_a_claim_that_has_its_machine_is_answered_while_nobody_may_buy(cloud: str) -> None:
+    """Whoever repeats a purchase that ended well buys nothing."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.limits = Limits(nodes=1, instances=1)
+        provider, wanted = stage.provider(), wanted_of(stage, "first")
+        machine = await made(provider, wanted)
+        with pytest.raises(QuotaExceeded):
+            await provider.create(wanted_of(stage, "second", "db"))
+        assert (await provider.create(wanted)).provider_id == machine.provider_id
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("cloud", TIERS)
+@pytest.mark.parametrize("field", ["taints", "labels", ""])
+def test_a_refusal_of_what_one_pool_asks_for_stops_no_other_pool(cloud: str, field: str) -> None:
+    """Its claim ends with the vendor's words; the class is as good as before."""
+
+    async def body(stage: LkeStage) -> None:
+        said = "Taint keys must not use the domain linode.com"
+        refusing = Refusing(stage, field, lambda body: "linode.com/x" in str(body), reason=said)
+        provider = stage.provider(through=refusing)
+        wanted = wanted_of(stage, "odd", "odd", taints=[{"key": "linode.com/x", "effect": "NoSchedule"}])
+        with pytest.raises(CreateError, match=said) as told:
+            await provider.create(wanted)
+        assert not told.value.retryable
+        await made(provider, wanted_of(stage, "good", "db"))
+
+    on(cloud, body)
+
+
+@pytest.mark.parametrize("field", ["firewall_id", "k8s_version", "update_strategy", "tags"])
+def test_a_refusal_of_a_field_of_the_class_is_the_classs(field: str) -> None:
+    """No other claim of it would fare better: nobody asks again for a while."""
+
+    async def body(stage: LkeStage) -> None:
+        refusing = Refusing(stage, field, lambda body: "type" in body, reason="Not so.")
+        provider = stage.provider(through=refusing)
+        with pytest.raises(CreateError, match="refuses"):
+            await provider.create(wanted_of(stage, "first"))
+        with pytest.raises(NodeClassNotReady, match=f"Not so. .in {field}."):
+            await provider.create(wanted_of(stage, "second", "db"))
+        assert refusing.refused == 1
+
+    on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize("cloud", [*TIERS, "linode-instances"])
+def test_a_conflict_is_tried_again(cloud: str) -> None:
+    """As while the cluster is at work: neither the claim nor its class is at fault."""
+
+    async def body(stage: LkeStage) -> None:
+        busy = Refusing(stage, "", lambda body: "type" in body and not busy.refused, reason="Try later.", status=409)
+        provider = stage.provider(through=busy)
+        await made(provider, wanted_of(stage, "first"))
+        assert busy.refused
+
+    on(cloud, body)

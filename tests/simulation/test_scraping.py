@@ -20,7 +20,7 @@ PODS = 6
 OF_THE_PROCESS = frozenset({"growth_build_info", "karpenter_build_info"})
 # What a leak, a pod at the last moment and a broken Node give occasion to count: see the tests of collection, disruption
 # and repair. The calls of an account, and what is flagged as available, are told of a cloud that has them: see the tests of
-# Hetzner's purchases and flags.
+# Hetzner's purchases and flags, and of machines of Linode that nobody claims.
 RARE = frozenset(
     {
         "growth_cloud_calls_limit",
@@ -28,6 +28,7 @@ RARE = frozenset(
         "growth_cloud_calls_waiting",
         "growth_cloud_type_flagged_available",
         "growth_collected_total",
+        "growth_lke_unclaimed_held",
         "karpenter_nodeclaims_unhealthy_disrupted_total",
         "karpenter_voluntary_disruption_failed_validations_total",
         "karpenter_voluntary_disruption_queue_failures_total",

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from growth.providers.linode.booking import Asked, Overdue
+from growth.providers.linode.booking import MOST_MISSING, Asked, Overdue
 
 
 class Watch:
@@ -33,6 +33,15 @@ def test_what_nobody_looked_at_for_long_begins_to_be_missing_anew() -> None:
     assert overdue.seen("b", 1) == (0,)
     assert len(overdue) == 1
     assert overdue.seen("a", 1) == (0,)
+
+
+def test_a_count_beyond_all_reason_takes_no_room() -> None:
+    """No pool has as many nodes: what is missing of it is looked at up to a bound."""
+    clock = Watch()
+    overdue: Overdue[str] = Overdue(clock, forget_seconds=120)
+    overdue.seen("a", 10**9)
+    clock.time = 60
+    assert overdue.seen("a", 10**9) == (60,) * MOST_MISSING
 
 
 @pytest.mark.parametrize(("rises", "lost"), [((0,), 1), ((0, 200), 0), ((0, 200, 250), 0)])

@@ -142,6 +142,7 @@ TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
 LEADER_LEASE: Final = "growth-leader-election"
 KARPENTER_LEADER_LEASE: Final = "karpenter-leader-election"
 COLLECTION_CONFIG_MAP: Final = "growth-collection"
+LKE_COLLECTION_CONFIG_MAP: Final = "growth-collection-lke"
 CAPS_CONFIG_MAP: Final = "growth-caps"
 KWOK_MACHINE_PREFIX: Final = "kwok-"
 

@@ -28,6 +28,7 @@ from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
 from growth.providers.kwok.provider import KwokProvider
 from growth.providers.kwok.registrar import Registrar, RegistrarSettings
 from growth.providers.linode import client as linode_client
+from growth.providers.linode import gauges as linode_gauges
 from growth.providers.linode import keeper as linode_keeper
 from growth.providers.linode import standin as linode_standin
 from growth.providers.linode.client import LinodeApi
@@ -214,7 +215,11 @@ def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random
             refused_seconds=settings.controllers.refused_ttl,
             create_seconds=process.lke_create_timeout,
             orphan_seconds=process.lke_orphan_ttl,
+            few=settings.controllers.collection_few,
+            share=settings.controllers.collection_share,
         )
+        if remote.metrics is not None and process.linode_cluster:
+            linode_gauges.declare(remote.metrics, provider)
         keeper = linode_keeper.Keeper(api, cloud, provider, clock=clock, random=random)
         if not remote.fake:
             return Cloud(provider, (keeper,))

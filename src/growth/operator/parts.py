@@ -34,6 +34,7 @@ from growth.controllers.termination import metrics as termination
 from growth.providers import measured
 from growth.providers.hetzner import gauges as flags
 from growth.providers.http import gauges as cloud_calls
+from growth.providers.linode import gauges as lke
 from growth.telemetry.metrics import Declaration
 
 
@@ -60,6 +61,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *measured.METRICS,
             *cloud_calls.METRICS,
             *flags.METRICS,
+            *lke.METRICS,
         )
     )
 )

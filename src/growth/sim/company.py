@@ -124,22 +124,21 @@ def _caps(order: Order) -> Caps:
 
 async def _confirm(world: World) -> None:
     """Lists of leaks that are held back are confirmed by somebody who takes their time."""
-    since: tuple[str, float] = ("", 0.0)
+    since: dict[str, tuple[str, float]] = {}
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        try:
-            held = await world.admin.get(CONFIG_MAP, names.COLLECTION_CONFIG_MAP, namespace=NAMESPACE_OF_GROWTH)
-            found = held.data.get("hash", "")
-            if found != since[0]:
-                since = (found, world.kernel.time())
-            elif found and world.kernel.time() - since[1] >= CONFIRM_SECONDS:
-                confirmed = {"metadata": {"annotations": {names.CONFIRM_COLLECTION_ANNOTATION: found}}}
-                await world.admin.patch(
-                    CONFIG_MAP, names.COLLECTION_CONFIG_MAP, confirmed, namespace=NAMESPACE_OF_GROWTH
-                )
-                since = ("", 0.0)
-        except KubeError:
-            continue
+        for name in (names.COLLECTION_CONFIG_MAP, names.LKE_COLLECTION_CONFIG_MAP):
+            try:
+                held = await world.admin.get(CONFIG_MAP, name, namespace=NAMESPACE_OF_GROWTH)
+                found, (known, began) = held.data.get("hash", ""), since.get(name, ("", 0.0))
+                if found != known:
+                    since[name] = (found, world.kernel.time())
+                elif found and world.kernel.time() - began >= CONFIRM_SECONDS:
+                    confirmed = {"metadata": {"annotations": {names.CONFIRM_COLLECTION_ANNOTATION: found}}}
+                    await world.admin.patch(CONFIG_MAP, name, confirmed, namespace=NAMESPACE_OF_GROWTH)
+                    since[name] = ("", 0.0)
+            except KubeError:
+                continue
 
 
 async def _scrape(world: World) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from growth.ports import Clock
 
@@ -67,6 +67,10 @@ class Reservations(Generic[K]):
         return len(self._held.get(key, set()) - {but})
 
 
+# So many that are missing are looked at one by one: more than a pool can have, whatever its count says.
+MOST_MISSING: Final = 1000
+
+
 class Overdue(Generic[K]):
     """How long something has been missing. A restart begins to count anew: nothing is removed too early for it.
 
@@ -83,11 +87,11 @@ class Overdue(Generic[K]):
         return len(self._held)
 
     def seen(self, key: K, missing: int) -> tuple[float, ...]:
-        """So many are missing now; for how many seconds at least one has been, at least two, and so on.
+        """So many are missing now; for how many seconds at least one has been, at least two, and so on, up to `MOST_MISSING`.
 
         More of them now do not make the first ones young: whoever is missing longest is the one that does not come.
         """
-        now = self._clock.monotonic()
+        now, missing = self._clock.monotonic(), min(missing, MOST_MISSING)
         while self._held and now - next(iter(self._held.values()))[0] > self._forget:
             del self._held[next(iter(self._held))]
         _, held = self._held.pop(key, (now, []))
@@ -138,6 +142,29 @@ class Asked(Generic[K]):
     def forget(self, key: K) -> None:
         for held in (self._counts, self._rises, self._lost):
             held.pop(key, None)
+
+
+class Bought(Generic[K]):
+    """How many nodes of each pool this process asked for and has seen neither claimed nor collected: surplus of its own.
+
+    Which they are nobody can tell, and need not: nobody has them. A restart forgets them all.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[K, int] = {}
+
+    def asked(self, key: K) -> None:
+        self._left[key] = self.left(key) + 1
+
+    def settled(self, key: K, number: int = 1) -> None:
+        """So many of the pool, whosever, have a claim, or go."""
+        self._left[key] = max(self.left(key) - number, 0)
+
+    def left(self, key: K) -> int:
+        return self._left.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        self._left.pop(key, None)
 
 
 class Doubts(Generic[K, P]):

@@ -17,9 +17,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from growth.api.clouds import CreateError
+from growth.api.clouds import CreateError, InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
+from growth.providers.answering import Hold
 from growth.providers.http import CallError
 from growth.providers.linode import making, tags, wire
 from growth.providers.linode.booking import Late, Overdue
@@ -28,6 +29,7 @@ from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order, Undelivered
 from growth.providers.linode.holdings import DOUBT_SECONDS, REMEMBERED_SECONDS, Doubled, Home, check_single, is_unsure
 from growth.providers.linode.inheriting import Inheriting
+from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
 from growth.providers.linode.tags import Key
@@ -56,10 +58,13 @@ class Claiming(Finding):
         naming: Naming,
         *,
         inheriting: Inheriting,
+        leaving: Leaving,
         cluster: str,
         home: Home,
         clock: Clock,
         within_seconds: float,
+        ttl_seconds: float,
+        hold: Hold,
     ) -> None:
         super().__init__(pools, clock=clock)
         self._cloud = cloud
@@ -68,7 +73,10 @@ class Claiming(Finding):
         self._cluster = cluster
         self._home = home
         self._within = within_seconds
+        self._hold = hold
         self._inheriting = inheriting
+        self._leaving = leaving
+        self._ttl = dt.timedelta(seconds=ttl_seconds)
         self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
 
     async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
@@ -89,8 +97,36 @@ class Claiming(Finding):
             return own, None
         other = await self._naming.other(own, claim)
         if other is not None:
-            self._pools.remembered.unclaimed(own.id)
+            self._pools.remembered.disowned(own.id, claim.metadata.uid)
+        else:
+            self._pools.remembered.answered(claim.metadata.uid, own.id)
         return own, other
+
+    async def begun(self, claim: NodeClaim, types: Sequence[str]) -> str:
+        """A type of which the process before left capacity in the claim's pool that nobody has: it may be on its way for it."""
+        if not self._inheriting.is_older(claim):
+            return ""
+        now, uid = self._clock.monotonic(), claim.metadata.uid
+        left = {self._pools.key_of(each): each for each in await self._pools.pools.since(now) if self._is_left(each)}
+        for type_ in types:
+            key = tags.key_of(claim, type_)
+            pool = left.get(key)
+            if pool is None:
+                continue
+            try:
+                members = await self._pools.members(pool, key, claim=uid)
+            except InvariantViolation:
+                continue  # it is said when something is bought there
+            if self._surplus(pool, members, key, but=uid) > 0:
+                return type_
+        return ""
+
+    def _is_left(self, pool: wire.Pool) -> bool:
+        return self._inheriting.is_left(pool) and not pool.autoscaler.enabled
+
+    def _surplus(self, pool: wire.Pool, members: Members, key: Key, *, but: str) -> int:
+        """What is left of the pool for who asks."""
+        return pool.count - members.overdue - members.claimed - self._pools.reservations.count(key, but=but)
 
     def avoids(self, type_: str) -> bool:
         return self._pools.is_undelivered(type_)
@@ -169,13 +205,12 @@ class Claiming(Finding):
                 self._check_delivered(order)
                 await self._make_pool(order)
             return None
-        surplus = pool.count - members.overdue - members.claimed - reservations.count(key, but=order.uid)
-        if reservations.holds(key, order.uid) or surplus > 0:
+        if reservations.holds(key, order.uid) or self._surplus(pool, members, key, but=order.uid) > 0:
             reservations.take(key, order.uid)
             told = self._home.enterprise and pool.id not in self._pools.unchanged
-            return await self._first_open(making.as_made(order, pool, enterprise=told), members.open)
+            return await self._first_open(making.as_made(order, pool, enterprise=told), pool, members.open)
         self._check_delivered(order)
-        await self._scale(order, pool)
+        await self._scale(order, pool, since=looked)
         return None
 
     def _check_delivered(self, order: Order) -> None:
@@ -202,7 +237,7 @@ class Claiming(Finding):
         self._doubled.seen(order.key, 0)
         return members
 
-    async def _first_open(self, order: Order, numbers: Sequence[int]) -> wire.Instance | None:
+    async def _first_open(self, order: Order, pool: wire.Pool, numbers: Sequence[int]) -> wire.Instance | None:
         """The first that is really nobody's, looked at just now."""
         begun = set(self._pools.remembered.doubted_for(order.uid))
         for number in sorted(numbers, key=lambda each: each not in begun):
@@ -216,7 +251,7 @@ class Claiming(Finding):
             if tags.values(instance.tags, tags.CLAIM):
                 self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
                 continue
-            if await self._is_named(instance, order.key):
+            if await self._is_named(instance, order.key) or await self._is_leaving(instance):
                 continue
             wanted = tags.of_machine(
                 order.claim,
@@ -226,6 +261,7 @@ class Claiming(Finding):
                 more=order.node_class.spec.tags,
                 already=instance.tags,
             )
+            self._pools.bought.settled(pool.id)
             try:
                 claimed = await self._cloud.retag(number, wanted)
             except (CallError, asyncio.CancelledError) as error:
@@ -240,7 +276,7 @@ class Claiming(Finding):
         """Whether a claim names it though it has no claim's tags: somebody took them off. One that is just made none can name
         without this process having tagged it, which it remembers.
         """
-        if machine.made is not None and self._clock.now() - machine.made < JUST_MADE:
+        if self._is_younger(machine, JUST_MADE):
             return False
         owner = (await self._naming.owners()).get(machine.id)
         if owner is None:
@@ -248,17 +284,40 @@ class Claiming(Finding):
         self._pools.remembered.claimed(machine.id, owner, key)
         return True
 
-    async def _scale(self, order: Order, pool: wire.Pool) -> None:
+    async def _is_leaving(self, machine: wire.Instance) -> bool:
+        """Whether a process before began its end: its Node goes, or went though the machine runs and was up for collection."""
+        if self._is_younger(machine, JUST_MADE):
+            return False
+        node = (await self._leaving.nodes()).get(machine.id)
+        if node is None:
+            leaves = machine.status == "running" and not self._is_younger(machine, self._ttl)
+        else:
+            leaves = node.metadata.deletion_timestamp is not None
+        if leaves:
+            self._pools.remembered.leaves(machine.id)
+        return leaves
+
+    def _is_younger(self, machine: wire.Instance, age: dt.timedelta) -> bool:
+        """Of one whose age is not known it is not said."""
+        return machine.made is not None and self._clock.now() - machine.made < age
+
+    async def _scale(self, order: Order, pool: wire.Pool, *, since: float) -> None:
+        self._hold.check()
         reservations = self._pools.reservations
         reservations.take(order.key, order.uid)
         try:
             more = making.changes(pool, order, enterprise=self._home.enterprise)
-            await self._pools.scale(pool, order.key, max(pool.count, len(pool.nodes)) + 1, more=more)
-        except BaseException:
+            count = await self._pools.floored(pool, order.key, pool.count, since=since)
+            await self._pools.scale(pool, order.key, count + 1, more=more)
+            self._pools.bought.asked(pool.id)
+        except BaseException as error:
             reservations.release(order.key, order.uid)
+            if isinstance(error, CallError | asyncio.CancelledError) and is_unsure(error):
+                self._pools.bought.asked(pool.id)
             raise
 
     async def _make_pool(self, order: Order) -> None:
+        self._hold.check()
         body = making.new_pool(order, cluster=self._cluster, enterprise=self._home.enterprise)
         self._pools.reservations.take(order.key, order.uid)
         try:
@@ -270,6 +329,7 @@ class Claiming(Finding):
             raise
         self._inheriting.made(made)
         self._pools.made(made, order.key)
+        self._pools.bought.asked(made.id)
         _log.info("made a pool", pool=made.id, key=str(order.key))
 
     # -- being sure -----------------------------------------------------------------------------------------------

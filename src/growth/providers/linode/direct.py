@@ -11,6 +11,7 @@ from typing import Any, Final
 from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock, Random
+from growth.providers.answering import Hold
 from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import tags, wire
@@ -42,6 +43,7 @@ class Direct(Finding):
         clock: Clock,
         random: Random,
         credentials: Credentials,
+        hold: Hold,
     ) -> None:
         super().__init__(held, clock=clock)
         self._cloud = cloud
@@ -50,8 +52,10 @@ class Direct(Finding):
         self._home = home
         self._random = random
         self._credentials = credentials
+        self._hold = hold
 
     async def buy(self, order: Order) -> wire.Instance:
+        self._hold.check()
         if len(order.name) > LONGEST:
             raise CreateError(
                 f"claim {order.name}: its name has {len(order.name)} characters, and a Node takes at most {LONGEST} of it as its"

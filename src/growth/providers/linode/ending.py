@@ -1,24 +1,16 @@
-"""The end of machines: one node of its pool, under the key's lock, after a fresh look; and of what nobody claims."""
-
-import datetime as dt
-from collections.abc import Mapping, Sequence
+"""The end of a claim's machine: one node of its pool, under the key's lock, after a fresh look."""
 
 from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
-from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
+from growth.providers.linode.collecting import Collecting
 from growth.providers.linode.finding import Anothers, Finding
 from growth.providers.linode.holdings import Home
 from growth.providers.linode.inheriting import Inheriting
-from growth.providers.linode.leaving import Leaving
-from growth.providers.linode.naming import Naming, another
-from growth.providers.linode.pools import Members, Pools
-from growth.providers.linode.settling import Settling
+from growth.providers.linode.naming import Naming
+from growth.providers.linode.pools import Pools
 from growth.providers.linode.tags import Key
-from growth.telemetry.logs import logger
-
-_log = logger("linode")
 
 
 class Ending(Finding):
@@ -27,23 +19,19 @@ class Ending(Finding):
     def __init__(
         self,
         pools: Pools,
-        buying: Finding,
         naming: Naming,
+        collecting: Collecting,
         *,
-        leaving: Leaving,
         inheriting: Inheriting,
         home: Home,
         clock: Clock,
-        ttl_seconds: float,
     ) -> None:
         super().__init__(pools, clock=clock)
         self._pools = pools
-        self._leaving = leaving
+        self._collecting = collecting
         self._inheriting = inheriting
         self._naming = naming
-        self._settling = Settling(pools, buying, naming, clock=clock)
         self._home = home
-        self._ttl = ttl_seconds
 
     async def delete(self, claim: NodeClaim) -> None:
         """Accepted when it returns. `MachineNotFound` only when the vendor says so of the machine itself."""
@@ -109,7 +97,7 @@ class Ending(Finding):
         self.check_owner(fresh, claim)
         # Where both are on their way out, nobody wants it.
         staying = [each for each in await self._naming.claims() if each.metadata.deletion_timestamp is None]
-        other = another(staying, fresh, claim)
+        other = self._naming.another(staying, fresh, claim)
         if other is not None:
             raise Anothers(
                 f"claims {claim.metadata.name} and {other.metadata.name} both name machine {fresh.id}: it is deleted for"
@@ -133,106 +121,6 @@ class Ending(Finding):
                 return pool
         raise CloudUnavailable(f"no pool of LKE cluster {self._home.id} lists machine {instance.id} now")
 
-    # -- what nobody claims ---------------------------------------------------------------------------------------
-
     async def collect(self) -> int:
-        """Capacity of our pools that nobody has claimed for too long goes; how much went. A pool that fails waits."""
-        await self._settling.settle()
-        removed, began = 0, self._clock.monotonic()
-        for pool in await self._pools.pools.since(began):
-            key = self._pools.key_of(pool)
-            if key is None or pool.autoscaler.enabled:
-                continue
-            try:
-                async with self._pools.locks.held(key):
-                    removed += await self._collect(pool.id, key, since=began)
-            except CallError as error:
-                _log.warning("capacity that nobody claims is looked at again", pool=pool.id, error=str(error))
-            except InvariantViolation as error:
-                _log.warning("nothing is removed for this pool", pool=pool.id, error=str(error))
-        return removed
-
-    async def _collect(self, number: int, key: Key, *, since: float) -> int:
-        """`InvariantViolation` where something about the key contradicts itself: then nothing goes."""
-        pool = await self._pools.found(key, since=since)
-        if pool is None or pool.id != number or pool.autoscaler.enabled or self._pools.doubts.holds(key, pool):
-            return 0
-        members = await self._pools.members(pool, key)
-        stuck, unclaimed = await self._unclaimed(pool, key, members)
-        found = sum(self._pools.remembered.is_claimed(each) for each in (*members.open, *members.odd))
-        spare = pool.count - members.claimed - found - self._pools.reservations.count(key)
-        standing = await self._leaving.standing() if unclaimed else {}
-        removed = waiting = 0
-        for node in (*stuck, *unclaimed):
-            if removed + waiting >= spare or pool is None:
-                break
-            machine = node.instance_id or 0
-            if node in unclaimed and machine in standing:
-                waiting += 1
-                self._pools.remembered.leaves(machine)
-                await self._leaving.let_go(
-                    machine, standing[machine], node_class=tags.value(pool.tags, tags.NODE_CLASS)
-                )
-            elif await self._pools.remove_node(pool, node, key):
-                removed += 1
-                self._leaving.gone(machine)
-                _log.info("removed capacity that nobody claimed", pool=number, node=node.id, key=str(key))
-                pool = await self._pools.fresh(number)
-        if pool is not None:
-            removed += await self._lower(pool, key, spare - removed - waiting)
-        return removed
-
-    async def _unclaimed(
-        self, pool: wire.Pool, key: Key, members: Members
-    ) -> tuple[Sequence[wire.Node], Sequence[wire.Node]]:
-        """Nodes without a machine for too long, and those whose machines are old enough. Each is looked at just now."""
-        numbers = {*members.open, *members.odd}
-        looks = {each: await self._pools.instance(each) for node in pool.nodes if (each := node.instance_id) in numbers}
-        gone = {number for number, instance in looks.items() if instance is None}
-        oldest = self._clock.now() - dt.timedelta(seconds=self._ttl)
-        old = {number for number, each in looks.items() if each and each.made is not None and each.made <= oldest}
-        nobodys = await self._nobodys(
-            {number: each for number, each in looks.items() if each and number in old.union(members.odd)}, key
-        )
-        self._pools.lost(pool, gone | nobodys.intersection(members.odd))
-        stuck = [node for node in self._pools.stuck_nodes(pool) if not node.instance_id or node.instance_id in gone]
-        return stuck, [node for node in pool.nodes if node.instance_id in nobodys & old]
-
-    async def _nobodys(self, machines: Mapping[int, wire.Instance], key: Key) -> set[int]:
-        """Those that no claim has. What one has by its tags or names counts as its own, whatever lists say.
-
-        Tags of a claim that is gone say nothing, unless the sweep that looks for such can see the machine.
-        """
-        staying = {
-            number: each for number, each in machines.items() if not each.deleting and self._pools.is_at_home(each)
-        }
-        swept = {
-            number: tags.uid_of(each.tags)
-            for number, each in staying.items()
-            if tags.values(each.tags, tags.CLAIM) and self._pools.is_ours(each)
-        }
-        others = [each for number, each in staying.items() if number not in swept]
-        owned = await self._naming.owners(others) if others else {}
-        held = {number: uid for number, uid in {**owned, **swept}.items() if number in staying}
-        for number, uid in held.items():
-            self._pools.remembered.claimed(number, uid, key)
-        return staying.keys() - held.keys()
-
-    async def _lower(self, pool: wire.Pool, key: Key, spare: int) -> int:
-        """A count that no node stands for: it is brought down to what is there, never below.
-
-        Not while others are on their way: LKE takes the youngest, and nobody can tell those from what never comes.
-        """
-        members = await self._pools.members(pool, key)
-        excess = self._pools.excess(pool, shown=members.shown)
-        missing = min(excess, spare)
-        if missing <= 0 or excess < pool.count - members.shown:
-            return 0
-        if pool.count - missing < 1:
-            if members.shown:
-                return 0
-            await self._pools.remove_pool(pool)
-        else:
-            await self._pools.scale(pool, key, max(pool.count - missing, len(pool.nodes)))
-        _log.info("lowered a count that no node stood for", pool=pool.id, key=str(key))
-        return missing
+        """Capacity that nobody has claimed for too long goes; how much went."""
+        return await self._collecting.collect()

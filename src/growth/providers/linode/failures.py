@@ -7,8 +7,8 @@
 |           | 403 with words of a plan that is not to be had in the region       |                                                |
 | FULL      | 400 about a pool's count                                           | the next type; else that pool waits            |
 | QUOTA     | 400 with a limit of the account or the cluster                     | nobody buys for a minute                       |
-| TRANSIENT | 408, 429, 5xx, 400 «Linode busy.», anything by a proxy             | tried again                                    |
-| CONFIG    | 400 about a field of the class, whatever its words; any other 400  | the class is told, the claim ends              |
+| TRANSIENT | 408, 409, 429, 5xx, 400 «Linode busy.», anything by a proxy        | tried again                                    |
+| CONFIG    | 400 about a field of the class, whatever its words; any other 400  | the claim ends; the class hears of its fields  |
 | FATAL     | 401, any other 403                                                 | people must give another token                 |
 """
 
@@ -34,11 +34,12 @@ _CAPACITY: Final = re.compile(r"(?i)capacity|out of stock|sold out|no hosts? ava
 _NOT_SOLD: Final = re.compile(r"(?i)\b(?:plan|type)\b.*(?:\bnot\b.*\bavailable\b|\bunavailable\b)")
 _QUOTA: Final = re.compile(r"(?i)\blimit\b")
 _BUSY: Final = re.compile(r"(?i)\bbusy\b")
-_TRANSIENT: Final = frozenset({408, 425, 429})
+_TRANSIENT: Final = frozenset({408, 409, 425, 429})
 _FATAL: Final = frozenset({401, 403})
 _FORBIDDEN: Final = 403
-# What a class asks for, as the fields of a purchase are called; a part of one comes after a dot.
-_OF_CLASSES: Final = frozenset(
+
+# Fields of a purchase that are as its class says, and so the same for every claim of it; a part of one comes after a dot.
+_OF_CLASS: Final = frozenset(
     {
         "authorized_keys",
         "authorized_users",
@@ -50,6 +51,7 @@ _OF_CLASSES: Final = frozenset(
         "placement_group",
         "swap_size",
         "tags",
+        "update_strategy",
     }
 )
 
@@ -67,7 +69,7 @@ def meaning(error: Refused) -> Meaning:
         return Meaning.CAPACITY if not_sold else Meaning.FATAL
     if error.status == 404:
         return Meaning.GONE
-    if error.code.partition(".")[0] in _OF_CLASSES:
+    if is_of_class(error):
         return Meaning.CONFIG
     if _CAPACITY.search(error.message) or _NOT_SOLD.search(error.message):
         return Meaning.CAPACITY
@@ -76,6 +78,11 @@ def meaning(error: Refused) -> Meaning:
     if error.code == "type":
         return Meaning.CAPACITY
     return Meaning.FULL if error.code == "count" else Meaning.CONFIG
+
+
+def is_of_class(error: Refused) -> bool:
+    """Whether the refused field is the class' own: then no other claim of the class fares better."""
+    return error.code.partition(".")[0] in _OF_CLASS
 
 
 def in_words(error: Refused) -> str:

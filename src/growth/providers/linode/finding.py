@@ -1,6 +1,7 @@
 """Whose a machine is: the machine of a claim, by its tags or its provider ID, and what contradicts itself."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
 from growth.api.clouds import CloudUnavailable, CreateError, InvariantViolation, MachineNotFound
@@ -66,11 +67,14 @@ class Finding:
                     f"machine {instance.id} is tagged for claim {name}, but for another of that name"
                     f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
                 )
-            self._held.remembered.answered(claim.metadata.uid, instance.id)
             return instance
         if any(tags.holds(each.tags, claim) for each in found):
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
         return None
+
+    async def begun(self, claim: NodeClaim, types: Sequence[str]) -> str:  # noqa: ARG002 - whoever buys by name needs none
+        """The one of these types with which the process before began a purchase for the claim; empty where none is known."""
+        return ""
 
     def avoids(self, type_: str) -> bool:  # noqa: ARG002 - a vendor that refuses at once need not be waited for
         """Whether a type that was asked for did not come lately: others are tried first."""

@@ -98,6 +98,13 @@ class Remembered:
     def answer_to(self, claim: str) -> int | None:
         return self._answers.get(claim)
 
+    def disowned(self, number: int, claim: str) -> None:
+        """It is not this claim's, whatever was thought; whose it is else stays known."""
+        if self._claims.get(number, ("",))[0] == claim:
+            del self._claims[number]
+        if self._answers.get(claim) == number:
+            del self._answers[claim]
+
     def unclaimed(self, number: int) -> None:
         self._claims.pop(number, None)
         self._answers = {claim: each for claim, each in self._answers.items() if each != number}

@@ -8,6 +8,7 @@ by itself, once. What this process writes later it remembers itself.
 import asyncio
 from typing import Final
 
+from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.linode import tags, wire
 from growth.providers.linode.holdings import REMEMBERED_SECONDS
@@ -25,6 +26,7 @@ class Inheriting:
     def __init__(self, pools: Pools, *, clock: Clock) -> None:
         self._pools = pools
         self._clock = clock
+        self._began = clock.now()
         self._settled = clock.monotonic() + SETTLE_SECONDS
         # Then the lists know whatever the process before wrote.
         self._over = self._settled + REMEMBERED_SECONDS
@@ -36,6 +38,15 @@ class Inheriting:
     def made(self, pool: wire.Pool) -> None:
         """By this process: nobody before it has a machine there."""
         self._made.add(pool.id)
+
+    def is_older(self, claim: NodeClaim) -> bool:
+        """Whether the process before may have begun a purchase for the claim."""
+        created = claim.metadata.creation_timestamp
+        return created is not None and created <= self._began
+
+    def is_left(self, pool: wire.Pool) -> bool:
+        """Whether the process before made it."""
+        return pool.id not in self._made
 
     def is_unsettled(self, pool: wire.Pool) -> bool:
         """Whether writes of the process before may still come to it."""

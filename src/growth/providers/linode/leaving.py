@@ -31,12 +31,15 @@ class Leaving:
         # By the machine's number: the Node that was let go. One that registers anew is not drained again.
         self._let_go: dict[int, str] = {}
 
+    async def nodes(self) -> Mapping[int, Node]:
+        """By the numbers of their machines, as the server says now."""
+        return {number: node for node in await every(self._api, NODE) if (number := _number(node)) is not None}
+
     async def standing(self) -> Mapping[int, Node]:
-        """Nodes by the numbers of their machines, as the server says now; none that came after its machine's was let go."""
-        found = {number: node for node in await every(self._api, NODE) if (number := _number(node)) is not None}
+        """As `nodes`; none that came after its machine's was let go."""
         return {
             number: node
-            for number, node in found.items()
+            for number, node in (await self.nodes()).items()
             if self._let_go.get(number, node.metadata.uid) == node.metadata.uid
         }
 

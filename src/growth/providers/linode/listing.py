@@ -26,14 +26,15 @@ class Listing(Generic[T]):
         self._next = 0.0
 
     async def since(self, moment: float) -> T:
-        """The list, of a reading that began at that moment (monotonic) or later."""
+        """The list, of a reading that began at that moment (monotonic) or later. One that failed before is tried again."""
+        asked = max(moment, self._clock.monotonic())
         while True:
             if self._value is not None and self._as_of is not None and self._as_of >= moment:
                 return self._value
             async with self._lock:
                 if self._as_of is not None and self._as_of >= moment:
                     continue
-                if self._failed is not None and self._failed[0] >= moment:
+                if self._failed is not None and self._failed[0] >= asked:
                     raise self._failed[1]
                 wait = self._next - self._clock.monotonic()
                 if wait > 0:

@@ -34,8 +34,17 @@ class Naming:
         return await every(self._api, NODE_CLAIM)
 
     async def other(self, machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
-        """Another claim that names the machine, which has this one's tags."""
-        return another(await self.claims(), machine, claim)
+        """Another claim that names the machine, which has this one's tags, or is about to."""
+        return self.another(await self.claims(), machine, claim)
+
+    def another(self, claims: Iterable[NodeClaim], machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
+        """The first of the claims that names the machine, or will, and is not this one."""
+        others = (each for each in claims if each.metadata.uid != claim.metadata.uid)
+        return next((each for each in others if self._named_by(each) == machine.id), None)
+
+    def _named_by(self, claim: NodeClaim) -> int | None:
+        """The machine that the claim names, or will, as a purchase for it ended with it."""
+        return tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(claim.metadata.uid)
 
     async def owners(self, machines: Iterable[wire.Instance] = ()) -> dict[int, str]:
         """The claims' UIDs by the machines that they name, or will, as a purchase for them ended with it; and by those of
@@ -44,10 +53,9 @@ class Naming:
         claims = await self.claims()
         found = {each.id: claim.metadata.uid for each in machines for claim in claims if is_tagged_for(each, claim)}
         for claim in claims:
-            uid = claim.metadata.uid
-            number = tags.number_of(claim.status.provider_id) or self._pools.remembered.answer_to(uid)
+            number = self._named_by(claim)
             if number is not None:
-                found[number] = uid
+                found[number] = claim.metadata.uid
         return found
 
     async def is_anothers(self, machine: wire.Instance) -> bool:
@@ -72,6 +80,7 @@ class Naming:
                 raise
             self._pools.remembered.unclaimed(number)
             self._pools.remembered.claimed(number, claim.metadata.uid, key)
+            self._pools.remembered.answered(claim.metadata.uid, number)
             _log.warning(
                 "a machine had the tags of another claim than the one that names it",
                 machine=number,
@@ -79,11 +88,6 @@ class Naming:
                 tagged=tags.value(fresh.tags, tags.CLAIM),
             )
             return owned
-
-
-def another(claims: Iterable[NodeClaim], machine: wire.Instance, claim: NodeClaim) -> NodeClaim | None:
-    """The first of the claims that names the machine and is not this one."""
-    return next((each for each in claims if each.metadata.uid != claim.metadata.uid and names(each, machine)), None)
 
 
 def is_tagged_for(machine: wire.Instance, claim: NodeClaim) -> bool:

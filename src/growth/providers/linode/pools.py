@@ -8,19 +8,21 @@ the pool's own tag and the cluster.
 import asyncio
 import dataclasses
 import datetime as dt
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from growth.api.clouds import InvariantViolation
+from growth.api.clouds import CloudUnavailable, InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.ports import Clock
 from growth.providers.http import CallError, Refused
 from growth.providers.linode import making, tags, wire
-from growth.providers.linode.booking import Asked, Doubts, Overdue, Reservations
+from growth.providers.linode.booking import Asked, Bought, Doubts, Overdue, Reservations
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.holdings import DOUBT_SECONDS, NOBODY, Holdings, Home, check_single, doubled, is_unsure
+from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.listing import Listing
+from growth.providers.linode.many import FEW
 from growth.providers.linode.tags import Key
 from growth.telemetry.logs import logger
 
@@ -49,19 +51,29 @@ class Members:
     overdue: int
 
 
-class Pools(Holdings):
-    """One per process. Raises `CallError` and `InvariantViolation`."""
+class Draining(CloudUnavailable):
+    """Nothing is done for a key until pods have left the machines of a pool that goes."""
 
-    def __init__(self, cloud: LinodeApi, *, cluster: str, home: Home, clock: Clock, ttl_seconds: float) -> None:
+
+class Pools(Holdings):
+    """One per process. Raises `CallError`, `KubeError`, `InvariantViolation` and `Draining`."""
+
+    def __init__(
+        self, cloud: LinodeApi, leaving: Leaving, *, cluster: str, home: Home, clock: Clock, ttl_seconds: float
+    ) -> None:
         super().__init__(cloud, cluster=cluster, home=home, clock=clock)
+        self._leaving = leaving
         self._ttl = ttl_seconds
         self.reservations: Reservations[Key] = Reservations()
         self.pools: Listing[Sequence[wire.Pool]] = Listing(lambda: cloud.pools(home.id), clock=clock)
         self.doubts: Doubts[Key, wire.Pool | None] = Doubts(clock, seconds=DOUBT_SECONDS)
         self._overdue: Overdue[tuple[int, str]] = Overdue(clock, forget_seconds=ttl_seconds)
+        self.bought: Bought[int] = Bought()
         self._asked: Asked[int] = Asked(clock, seconds=ttl_seconds)
         # The pool of each key as it was made or seen last: a list may be behind.
         self._known: dict[Key, int] = {}
+        # By pool: since when (monotonic) it has been seen.
+        self._since: dict[int, float] = {}
         # By pool: instances of its nodes that nobody can claim, as they were looked at last.
         self._lost: dict[int, frozenset[int]] = {}
         # By type: until when (monotonic) others come before it.
@@ -81,6 +93,8 @@ class Pools(Holdings):
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
         listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
+        for each in pools:
+            self._since.setdefault(each.id, self._clock.monotonic())
         if len(pools) > 1:
             pools = await self._without_lost_answers(key, pools)
         if len(pools) > 1:
@@ -108,7 +122,7 @@ class Pools(Holdings):
         return None
 
     def _fits(self, pool: wire.Pool, key: Key) -> bool:
-        return tags.has(pool.tags, tags.CLUSTER, self._cluster) and key.fits(pool.tags, pool.type)
+        return self.key_of(pool) == key
 
     async def fresh(self, number: int) -> wire.Pool | None:
         """None where the vendor says that it is gone."""
@@ -120,31 +134,59 @@ class Pools(Holdings):
             raise
 
     async def _without_lost_answers(self, key: Key, pools: Sequence[wire.Pool]) -> list[wire.Pool]:
-        """A second pool that is young and has no claim is ours, of an answer that never came: it is removed."""
-        used = [pool for pool in pools if not await self._is_unused(pool)]
+        """A second pool that is young and has no claim is ours, of an answer that never came: it is removed.
+
+        `Draining` until its machines have no pods.
+        """
+        used = [pool for pool in pools if not await self._is_unused(pool, key)]
         unused = [pool for pool in pools if pool not in used]
         kept = used or [min(unused, key=lambda each: each.id)]
         if len(kept) > 1:
             return list(pools)
         for pool in unused:
             if pool not in kept:
+                numbers = await self._drained(pool)
                 _log.warning("removes a pool that was made twice", pool=pool.id, key=str(key))
                 await self.remove_pool(pool)
+                for number in numbers:
+                    self.remembered.ended(number)
+                    self._leaving.gone(number)
         return kept
 
-    async def _is_unused(self, pool: wire.Pool) -> bool:
-        """Nobody has a machine of it, and none is older than an answer can be late."""
+    async def _is_unused(self, pool: wire.Pool, key: Key) -> bool:
+        """Nobody has a machine of it, there are few, and neither one nor the pool itself is older than an answer can be late."""
         young = self._clock.now() - dt.timedelta(seconds=self._ttl)
+        numbers = await self._machines_of(pool)
+        if max(pool.count, len(numbers)) > FEW:
+            return False
+        looks = [await self.instance(number) for number in numbers if not self.remembered.is_leaving(number)]
+        for each in looks:
+            if each is not None and (tags.values(each.tags, tags.CLAIM) or each.made is None or each.made < young):
+                return False
+        if not numbers and self._clock.monotonic() - self._since[pool.id] > self._ttl:
+            return False
+        return not await self._has_others(pool, key, but=numbers)
+
+    async def _machines_of(self, pool: wire.Pool) -> list[int]:
         numbers = {node.instance_id for node in pool.nodes if node.instance_id}
         if self._home.enterprise:
             numbers |= {each.id for each in await self.machines.since(self._clock.monotonic()) if is_in(each, pool)}
-        for number in sorted(numbers):
-            instance = await self.instance(number)
-            if instance is None:
-                continue
-            if tags.values(instance.tags, tags.CLAIM) or instance.made is None or instance.made < young:
-                return False
-        return True
+        return sorted(numbers)
+
+    async def _drained(self, pool: wire.Pool) -> list[int]:
+        """Its machines, once none of them has a Node: LKE lets them join by themselves, and pods may be there since."""
+        numbers = await self._machines_of(pool)
+        standing = await self._leaving.standing() if numbers else {}
+        held = [number for number in numbers if number in standing]
+        for number in held:
+            self.remembered.leaves(number)
+            await self._leaving.let_go(number, standing[number], node_class=tags.value(pool.tags, tags.NODE_CLASS))
+        if held:
+            raise Draining(
+                f"pool {pool.id} of LKE cluster {self._home.id} was made twice; pods leave {len(held)} of its machines, and"
+                " then it is removed"
+            )
+        return numbers
 
     # -- who is in it ---------------------------------------------------------------------------------------------
 
@@ -248,6 +290,8 @@ class Pools(Holdings):
         # An enterprise pool of one whose node is not listed yet: all that it has is this machine.
         if pool.nodes or pool.count > 1 or not is_in(instance, pool) or self.reservations.count(key):
             return False
+        if await self._has_others(pool, key, but=(instance.id,)):
+            return False
         await self.remove_pool(pool)
         self.remembered.ended(instance.id, claim)
         return True
@@ -257,6 +301,7 @@ class Pools(Holdings):
         last = pool.count <= 1 and len(pool.nodes) <= 1
         if last and self.reservations.count(key):
             return False
+        last = last and not await self._has_others(pool, key, but=(node.instance_id,))
         try:
             if last:
                 await self.remove_pool(pool)
@@ -275,12 +320,53 @@ class Pools(Holdings):
             self.remembered.ended(node.instance_id, claim)
         return True
 
+    async def _has_others(self, pool: wire.Pool, key: Key, *, but: Iterable[int | None]) -> bool:
+        """Whether a machine stays in the pool that its nodes do not tell of: a look at a pool may be behind."""
+        found = await self._unlisted(pool, key, since=self._clock.monotonic())
+        return bool(await self._staying(pool, found.difference(but)))
+
+    async def floored(self, pool: wire.Pool, key: Key, count: int, *, since: float) -> int:
+        """The count, or as many as are known to be in the pool where these are more: LKE would take what is beyond it.
+
+        A list is enough that was begun at `since`; where it says more than the count, each is looked at now.
+        """
+        told = {node.instance_id for node in pool.nodes if node.instance_id}
+        found = await self._unlisted(pool, key, since=since)
+        if len(told) + len(found) > count:
+            found = await self._staying(pool, found)
+        return max(count, len(pool.nodes), len(told) + len(found))
+
+    async def _unlisted(self, pool: wire.Pool, key: Key, *, since: float) -> set[int]:
+        """Machines of the pool without a node there, by a list that was begun then and what was claimed here lately.
+
+        Of the standard tier they do not say their pool: they are in the key's, unless another lists them.
+        """
+        listed = await self.machines.since(since)
+        enterprise = self._home.enterprise
+        inside = {each.id for each in listed if (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))}
+        found = (inside | self.remembered.of_key(key)) - {node.instance_id for node in pool.nodes}
+        if found and not enterprise:
+            others = [each for each in await self.pools.since(since) if each.id != pool.id]
+            found -= {node.instance_id or 0 for each in others for node in each.nodes}
+        return found
+
+    async def _staying(self, pool: wire.Pool, numbers: Collection[int]) -> set[int]:
+        """Those of them that are there now, and not on their way out."""
+        looks = [await self.instance(number) for number in sorted(numbers)]
+        return {
+            each.id
+            for each in looks
+            if each is not None and not self.is_going(each) and (is_in(each, pool) or not self._home.enterprise)
+        }
+
     async def remove_pool(self, pool: wire.Pool) -> None:
         key = self.key_of(pool)
         try:
             await self._removed(self._cloud.delete_pool(self._home.id, pool.id))
             self._asked.forget(pool.id)
+            self.bought.forget(pool.id)
             self._lost.pop(pool.id, None)
+            self._since.pop(pool.id, None)
             self._known = {each: number for each, number in self._known.items() if number != pool.id}
         except (CallError, asyncio.CancelledError) as error:
             if key is not None and is_unsure(error):

@@ -38,17 +38,20 @@ from growth.providers.linode import kubelets, offerings, owning, tags, wire
 from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
 from growth.providers.linode.classes import differs, hashes_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.collecting import Collecting
 from growth.providers.linode.direct import Direct
 from growth.providers.linode.ending import Ending
-from growth.providers.linode.failures import Meaning, in_words, meaning
+from growth.providers.linode.failures import Meaning, in_words, is_of_class, meaning
 from growth.providers.linode.finding import PROVISIONING, Order, Undelivered
 from growth.providers.linode.holdings import INSTANCES, STANDARD, Holdings, Home
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.listing import Listing
+from growth.providers.linode.many import FEW, SHARE, Many
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import ORPHAN_SECONDS, Pools
 from growth.providers.linode.readiness import LinodeReadiness
+from growth.providers.linode.settling import Settling
 from growth.providers.nodeclasses import REFUSED, TOKEN_REFUSED
 from growth.providers.shortages import UNAVAILABLE_SECONDS, Shortages
 from growth.providers.userdata import LINODE, UserDataError
@@ -84,7 +87,8 @@ class LinodeProvider:
     """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate.
 
     `lke_cluster` is the label of the cluster at Linode; exactly one must have it. Its region and tier hold for the process.
-    With a `region` instead machines are instances there, and no nodes of LKE.
+    With a `region` instead machines are instances there, and no nodes of LKE. Of machines that nobody claims `few` may go at
+    once, or that `share` of all.
     """
 
     name: Final = "linode"
@@ -104,6 +108,8 @@ class LinodeProvider:
         refused_seconds: float = UNAVAILABLE_SECONDS,
         create_seconds: float = CREATE_SECONDS,
         orphan_seconds: float = ORPHAN_SECONDS,
+        few: int = FEW,
+        share: float = SHARE,
     ) -> None:
         self._api = api
         self._cloud = cloud
@@ -116,6 +122,7 @@ class LinodeProvider:
         self._clock = clock
         self._create_seconds = create_seconds
         self._orphan_seconds = orphan_seconds
+        self._many = Many(api, namespace=namespace, few=few, share=share)
         self._parts: Parts | None = None
         self._shortages = Shortages(clock, seconds=refused_seconds)
         self._hold = Hold(clock)
@@ -144,6 +151,7 @@ class LinodeProvider:
                 clock=self._clock,
                 random=self._random,
                 credentials=self._credentials,
+                hold=self._hold,
             )
             return Parts(home, held, direct, direct)
         found = await self._clusters()
@@ -154,7 +162,8 @@ class LinodeProvider:
             )
         (one,) = found
         home, clock, ttl = self._home_of(one), self._clock, self._orphan_seconds
-        pools = Pools(self._cloud, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
+        leaving = Leaving(self._api)
+        pools = Pools(self._cloud, leaving, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         inheriting = Inheriting(pools, clock=clock)
         naming = Naming(self._api, self._cloud, pools)
         claiming = Claiming(
@@ -162,21 +171,17 @@ class LinodeProvider:
             pools,
             naming,
             inheriting=inheriting,
+            leaving=leaving,
             cluster=self._cluster,
             home=home,
             clock=clock,
             within_seconds=self._create_seconds,
-        )
-        ending = Ending(
-            pools,
-            claiming,
-            naming,
-            leaving=Leaving(self._api),
-            inheriting=inheriting,
-            home=home,
-            clock=clock,
             ttl_seconds=ttl,
+            hold=self._hold,
         )
+        settling = Settling(pools, claiming, naming, clock=clock)
+        collecting = Collecting(pools, naming, settling, leaving=leaving, many=self._many, clock=clock, ttl_seconds=ttl)
+        ending = Ending(pools, naming, collecting, inheriting=inheriting, home=home, clock=clock)
         self._parts = Parts(home, pools, claiming, ending)
         _log.info("found the cluster", cluster=home.id, region=home.region, tier=home.tier)
         return self._parts
@@ -240,7 +245,6 @@ class LinodeProvider:
     # Buying.
 
     async def create(self, claim: NodeClaim) -> CloudMachine:
-        self._hold.check()
         async with self._answering(self._not_bought, unanswered=self._provisioning):
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             buying, all_ = (await self.parts()).buying, await self._catalogue()
@@ -256,7 +260,7 @@ class LinodeProvider:
     async def _buy(
         self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
     ) -> wire.Instance:
-        options = self._options(claim, sold, buying)
+        options = await self._options(claim, sold, buying)
         full: Refused | Undelivered | None = None
         for option in options:
             self._types[claim.metadata.uid] = option.type.name
@@ -283,14 +287,16 @@ class LinodeProvider:
                         full = error  # of another type there is another pool
                         self._types.pop(claim.metadata.uid, None)
                     case Meaning.CONFIG:
-                        self.readiness.complain(node_class, f"Linode refuses machines of this class: {in_words(error)}")
+                        if is_of_class(error):
+                            said = f"Linode refuses machines of this class: {in_words(error)}"
+                            self.readiness.complain(node_class, said)
                         raise
                     case _:
                         raise
         raise full or none_left(claim, options)
 
     async def _blamed(self, error: Refused, option: Choice) -> Meaning:
-        """Words that nobody knows are about the type where the region's list, read again, lacks it; else about the class."""
+        """Words that nobody knows are about the type where the region's list, read again, lacks it; else about the request."""
         found = meaning(error)
         if found is not Meaning.CONFIG:
             return found
@@ -299,14 +305,15 @@ class LinodeProvider:
         _log.warning("a purchase was refused in words that nobody knows", offering=str(option), error=in_words(error))
         return Meaning.CAPACITY if lacks else Meaning.CONFIG
 
-    def _options(self, claim: NodeClaim, sold: Catalogue, buying: Claiming | Direct) -> Sequence[Choice]:
+    async def _options(self, claim: NodeClaim, sold: Catalogue, buying: Claiming | Direct) -> Sequence[Choice]:
         """Cheapest first, but types of which no node came lately last; what a purchase began with comes before all, so that a
         retry waits for the same node.
 
-        Also where others were refused that type, or it is sold out by now: the node may be on its way.
+        Also where others were refused that type, or it is sold out by now: the node may be on its way. What the process before
+        began with is told by what it left.
         """
-        begun = self._types.get(claim.metadata.uid)
         allowed, now = of_claim(claim, sold), to_be_had(claim, sold, self._shortages)
+        begun = self._types.get(claim.metadata.uid) or await buying.begun(claim, [each.type.name for each in allowed])
         return [
             *(each for each in allowed if each.type.name == begun),
             *sorted((each for each in now if each.type.name != begun), key=lambda each: buying.avoids(each.type.name)),
@@ -319,9 +326,14 @@ class LinodeProvider:
             await (await self.parts()).ending.delete(claim)
 
     async def collect(self) -> int:
-        """Capacity that nobody has claimed for too long goes."""
+        """Capacity that nobody has claimed for too long goes. A pass that would take many takes none: see `held_back`."""
         async with self._answering(self._not_deleted):
             return await (await self.parts()).ending.collect()
+
+    @property
+    def held_back(self) -> int:
+        """Machines that nobody claims and that wait for people to confirm their end."""
+        return self._many.held
 
     # Looking.
 

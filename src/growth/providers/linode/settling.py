@@ -18,7 +18,7 @@ from growth.providers.linode import tags, wire
 from growth.providers.linode.booking import Late
 from growth.providers.linode.finding import Finding
 from growth.providers.linode.holdings import DOUBT_SECONDS
-from growth.providers.linode.naming import Naming, another
+from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import Pools
 from growth.telemetry.logs import logger
 
@@ -101,7 +101,7 @@ class Settling:
         """Those that no other claim names; what another names gets its tags."""
         own = []
         for machine in machines:
-            other = another(claims, machine, claim)
+            other = self._naming.another(claims, machine, claim)
             if other is None:
                 own.append(machine)
             else:

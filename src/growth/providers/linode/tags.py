@@ -103,9 +103,9 @@ def key_of(claim: NodeClaim, type_: str) -> Key:
 
 
 def key_of_tags(tags: Sequence[str], type_: str) -> Key | None:
-    """As the tags of a pool say; None where they say nothing, or two things."""
-    found = [(group, each) for group in (NODE_POOL, GROWTH_POOL, NO_POOL) for each in values(tags, group)]
-    return Key(*found[0], type_) if len(found) == 1 else None
+    """As the tags of a pool say, with whichever separator; None where they say nothing, or two things."""
+    found = {(group, each) for group in (NODE_POOL, GROWTH_POOL, NO_POOL) for each in values(tags, group)}
+    return Key(*found.pop(), type_) if len(found) == 1 else None
 
 
 def of_pool(key: Key, *, cluster: str, node_class: str) -> list[str]:

@@ -38,11 +38,11 @@ class Taint(Wire, frozen=True):
 
 
 class Pool(Wire, frozen=True):
-    """The last two are told of enterprise pools alone."""
+    """The last two are told of enterprise pools alone. One without a count cannot be read: no count is not none."""
 
     id: int
+    count: int
     type: str = ""
-    count: int = 0
     nodes: tuple[Node, ...] = ()
     tags: tuple[str, ...] = ()
     autoscaler: Autoscaler = Autoscaler()
