@@ -172,7 +172,9 @@ def test_an_enterprise_machine_of_another_type_or_pool_is_not_a_member() -> None
 
 @pytest.mark.parametrize("wrong", ["type", "tag"])
 def test_an_enterprise_machine_is_a_member_by_its_tag_and_its_type(wrong: str) -> None:
-    """Also where LKE's own tag says that it is in the pool: of another type, or without our tag, it is not claimed."""
+    """Also where LKE's own tag says that it is in the pool: of another type, or without our tag, it is not claimed. One of the
+    pool's type counts all the same where a count is written: LKE might take it.
+    """
 
     async def body(stage: LkeStage) -> None:
         provider, (small, large) = stage.provider(), stage.types
@@ -189,7 +191,7 @@ def test_an_enterprise_machine_is_a_member_by_its_tag_and_its_type(wrong: str) -
         )
         await asyncio.sleep(70)
         machine = await made(provider, wanted_of(stage, "b", type_=small))
-        assert (machine.instance_type, pool.count) == (small, 2)
+        assert (machine.instance_type, pool.count) == (small, 2 if wrong == "type" else 3)
         assert machine.provider_id != tags.provider_id(odd.id)
         assert not tags.values(odd.tags, tags.CLAIM)
 

@@ -343,7 +343,11 @@ class Pools(Holdings):
         """
         listed = await self.machines.since(since)
         enterprise = self._home.enterprise
-        inside = {each.id for each in listed if (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))}
+        inside = {
+            each.id
+            for each in listed
+            if each.type == pool.type and (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))
+        }
         found = (inside | self.remembered.of_key(key)) - {node.instance_id for node in pool.nodes}
         if found and not enterprise:
             others = [each for each in await self.pools.since(since) if each.id != pool.id]
