@@ -20,11 +20,15 @@ May import what `growth.providers` may. From the pure to the thin shell:
     claiming    how a claim gets its machine: claim or scale
     settling    two machines of one claim: which it keeps
     leaving     the Nodes of machines that nobody claims: pods leave before the machine goes
-    ending      deletion of one node, and of capacity that nobody claims
+    many        machines that nobody claims, so many that somebody must confirm their end
+    collecting  the end of capacity that nobody claims
+    ending      deletion of one node
+    owning      whose an instance is by label and tags, also where some were taken off
     direct      the same for instances that are no nodes of LKE
     readiness   what keeps machines of a node class from being made
     provider    `CloudProvider`
     keeper      the node classes' status, tags of machines, orphans
+    gauges      what is held back until somebody confirms it, as a metric
     standin     the kubelets of machines that a fake sells
 
 Promises: a machine that a claim names is no other's; `karpenter.sh/nodeclaim:<claim>` stands on one machine of a claim and on
