@@ -12,8 +12,10 @@ from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
-from growth.controllers.disruption import Disruption
+from growth.controllers.disruption import Disruption, executing
 from growth.controllers.disruption.metrics import EVALUATION_SECONDS, FAILED_VALIDATIONS
+from growth.controllers.disruption.question import Question, Verdict, situation_of, validated
+from growth.planning.disruption.model import Move
 from tests.simulation.ending import add_owned, add_pod
 from tests.simulation.moving import ALL, LARGE, add_large, add_ready_pool, claims, coming, tainted
 from tests.simulation.owning import Stage, on_stage
@@ -225,3 +227,29 @@ def test_what_has_not_changed_is_decided_again_after_five_minutes_only() -> None
         return [after - before for before, after in itertools.pairwise(counts)]
 
     assert on_stage(body).value == [10, 1]
+
+
+def test_a_move_that_is_given_up_again_and_again_leaves_its_budget_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two looks at the same cluster may differ, for whatever reason: the nodes rest longer each time, and who is empty goes."""
+
+    asked: list[str] = []
+
+    def judged(question: Question, move: Move, **_: object) -> Verdict:
+        asked.append(move.reason)
+        if move.reason == names.EMPTY:
+            return validated(question, move)
+        return Verdict(nodes=(), why="no place", homeless=True, situation=situation_of(question))
+
+    monkeypatch.setattr(executing, "validated", judged)
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "budgets": [{"nodes": "1"}]})
+        await add_large(stage, pool=pool)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING)
+        await add_owned(stage, "idle", pool=pool)
+        await asyncio.sleep(600)
+        return sorted(await claims(stage))
+
+    assert on_stage(body).value == ["web-1"]
+    assert asked == [names.UNDERUTILIZED, names.UNDERUTILIZED, names.EMPTY]

@@ -17,6 +17,7 @@ from tests.simulation.owning import Stage, on_stage
 
 MARK = {"key": names.LEAVING_SOON_TAINT, "effect": "PreferNoSchedule"}
 ONE_AT_A_TIME = {**ALL, "budgets": [{"nodes": "1"}]}
+MACHINE = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 CLOSED = {**ALL, "budgets": [{"nodes": "0"}]}
 LARGE_ONLY = {"requirements": [*REQUIREMENTS, {"key": names.INSTANCE_TYPE_LABEL, "operator": "In", "values": [LARGE]}]}
 
@@ -134,6 +135,27 @@ def test_what_a_dead_process_marked_is_taken_off() -> None:
         return await marked(stage)
 
     assert on_stage(body).value == ["somebodys"]
+
+
+def test_whoever_takes_pods_of_a_move_is_not_marked() -> None:
+    """An empty machine is used again for the pods of a large one, and waits for no turn though the move takes all of the budget;
+    an older mark comes off at once. With it kube-scheduler would be expected to avoid the place that the move counts on.
+    """
+
+    async def body(stage: Stage) -> tuple[bool, list[list[str]]]:
+        pool = await add_ready_pool(stage, disruption=ONE_AT_A_TIME)
+        await add_large(stage, "web-1", pool=pool, cpu="3")
+        await add_owned(stage, "idle", pool=pool)
+        await stage.admin.patch(NODE, "node-of-idle", {"metadata": {"labels": MACHINE}})
+        await stage.set_taints("node-of-idle", [MARK])
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(32)
+        waiting = sorted(await claims(stage)) == ["idle", "web-1"]
+        seen = [await marked(stage)]
+        await asyncio.sleep(28)
+        return waiting, [*seen, sorted(await claims(stage))]
+
+    assert on_stage(body).value == (True, [[], ["idle"]])
 
 
 def test_who_only_observes_marks_nothing() -> None:

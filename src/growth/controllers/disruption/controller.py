@@ -118,7 +118,7 @@ class Disruption:
                 self._start(running, group)
             await self._lulls.write(self._moves.nodes())
             if self._next is not None:
-                await self._discouraging.write(self._next)
+                await self._discouraging.write(self._next, taking=self._moves.destinations())
         if not self._is_due():
             return env.settings.disruption_poll
         answer = await self._answer()
@@ -176,7 +176,7 @@ class Disruption:
             ),
             resting_nodes=dict.fromkeys(
                 sorted(self._memory.resting()),
-                "its removal was begun and taken back: the node waits before it is tried again",
+                "its removal was taken back: the node waits before it is tried again",
             ),
             buying_rests=dict.fromkeys(
                 sorted(self._memory.held_back(names.UNDERUTILIZED)),

@@ -37,14 +37,16 @@ class Discouraging:
         self._env = env
         self._wanted: dict[str, float] = {}  # by a Node's UID, when its mark was wanted last, by the monotonic clock
 
-    async def write(self, wanted: Collection[str]) -> None:
-        """Marks the nodes of these names, and takes off what nobody has wanted for a while."""
+    async def write(self, wanted: Collection[str], *, taking: Collection[str] = ()) -> None:
+        """Marks the nodes of these names, and takes off what nobody has wanted for a while, and at once what is `taking` pods of
+        a move: they are to come there, and the move is looked at as kube-scheduler would make it.
+        """
         now, state = self._env.clock.monotonic(), self._env.state
         missing: list[Node] = []
         over: list[Node] = []
         for node in state.nodes.store:
             name, uid = node.metadata.name, node.metadata.uid
-            if name not in wanted and not discouraged(node):
+            if (name not in wanted or name in taking) and not discouraged(node):
                 continue
             if node.metadata.deletion_timestamp is not None or tainting.tainted(node) or not self._is_ours(node):
                 continue
@@ -52,7 +54,7 @@ class Discouraging:
                 self._wanted[uid] = now
             if not discouraged(node):
                 missing.append(node)
-            elif now - self._wanted[uid] >= LINGERS_SECONDS:
+            elif name in taking or now - self._wanted[uid] >= LINGERS_SECONDS:
                 over.append(node)
         there = {node.metadata.uid for node in state.nodes.store}
         self._wanted = {uid: at for uid, at in self._wanted.items() if uid in there}

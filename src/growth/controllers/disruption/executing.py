@@ -139,6 +139,8 @@ class Execution:
         )
         if verdict.less:
             self._memory.put_off(nodes)
+        if verdict.homeless:
+            self._memory.taken_back(nodes, took=self._env.clock.monotonic() - running.since)
         lost = len(running.move.nodes) - len(verdict.nodes)
         if lost:
             self._report.failed_validation(running, lost)

@@ -130,7 +130,8 @@ class Memory:
         )
 
     def taken_back(self, nodes: Iterable[str], *, took: float = 0.0, paid: bool = False) -> None:
-        """A move of the nodes was begun, `took` some seconds and will not be made: they rest, longer each time.
+        """A move of the nodes was begun, or found to leave pods without a place, `took` some seconds and will not be made: they
+        rest, longer each time.
 
         `paid`: what was bought for it had come up; then they rest as a pool does where purchases fail. Of one that was left in
         peace for as long as any such rests, nothing is remembered.

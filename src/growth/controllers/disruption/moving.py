@@ -124,6 +124,10 @@ class Moves:
         """The nodes of all moves, and those that are given back."""
         return frozenset(name for each in self if each is not but for name in each.targets) | self.returning
 
+    def destinations(self) -> frozenset[str]:
+        """The nodes that are to take pods of moves."""
+        return frozenset(name for each in self for name in each.move.destinations)
+
     def claims(self) -> frozenset[str]:
         """The claims that go, and those that come."""
         going = {target.claim.metadata.name for each in self for target in each.targets.values()}

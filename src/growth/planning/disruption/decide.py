@@ -29,7 +29,8 @@ _TAKES: Final = "pods of another node are moved there"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves.
+    """How to decide. `resting` are pools whose drift waits, and why, and `resting_nodes` nodes that wait for themselves, whether
+    they have drifted or could be cheaper.
     `buying_rests` are pools for whose nodes consolidation buys nothing for a while, and why; what needs no purchase goes on.
     Of these `buying_fails` are such where it has failed so often that nothing is put off for the next try.
     `turns` are the last decision's, by pool, and `next` are those who were to follow then: while a budget is used up they are not
@@ -302,6 +303,8 @@ class _Decision:
             if node.leaving or empty(node.pods):
                 continue
             stays = self._why_kept(node, names.UNDERUTILIZED)
+            if stays is None and (resting := self._options.resting_nodes.get(node.name)):
+                stays = Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
             if stays is None and room[node.pool].delete == 0:
                 told = _no_room(room[node.pool], node.pool, names.UNDERUTILIZED)
                 stays = Kept(node.name, node.pool, words.BUDGET, told, waits=True)
