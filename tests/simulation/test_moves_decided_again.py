@@ -231,7 +231,6 @@ def test_what_has_not_changed_is_decided_again_after_five_minutes_only() -> None
 
 def test_a_move_that_is_given_up_again_and_again_leaves_its_budget_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two looks at the same cluster may differ, for whatever reason: the nodes rest longer each time, and who is empty goes."""
-
     asked: list[str] = []
 
     def judged(question: Question, move: Move, **_: object) -> Verdict:
