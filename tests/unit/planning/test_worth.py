@@ -5,11 +5,10 @@ import dataclasses
 import pytest
 
 from growth.api import names
-from growth.api.kinds import Json
 from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Move, Situation
 from growth.planning.disruption.search import SearchOptions
-from growth.planning.disruption.worth import changed_offers, outdated, too_little
+from growth.planning.disruption.worth import changed_offers, too_little, too_much
 from growth.planning.requirements import one_of
 from tests.unit.planning.clusters import cluster, machine, pods, pool
 
@@ -83,28 +82,10 @@ def test_pods_that_left_meanwhile_are_not_bought_for(before: int, after: int, *,
     of, node = pool(), machine("a")
     move = moved(cluster(of, node, pods(before, on="a")))
     assert move.replacements
-    told = outdated(move, cluster(of, node, pods(after, on="a")), OPTIONS)
+    told = too_much(move, cluster(of, node, pods(after, on="a")), OPTIONS)
     assert (told == "") is fine
     if not fine:
         assert told == "5 of their pods left meanwhile, and for the others less would be bought"
-
-
-@pytest.mark.parametrize(("others", "fine"), [("3500m", True), ("2", False)])
-def test_what_all_nodes_together_would_be_replaced_by_is_asked_again(others: str, *, fine: bool) -> None:
-    """A machine was to come for one of three nodes, and for that one alone it still would; but where pods of the others left too,
-    one machine for all is cheaper: whoever bought now would have to buy again.
-    """
-    (gone,) = pods(1, on="gone", cpu="850m")
-    gone["spec"]["nodeName"] = "a"
-    own = (machine("a"), pods(1, on="a", cpu=3))
-    move = moved(cluster(pool(), *own, gone, *_beside("b", "3500m"), *_beside("c", "3500m")))
-    assert (move.nodes, [each.planned.instance_type for each in move.replacements]) == (("a",), ["c-4x-amd64-linux"])
-    told = outdated(move, cluster(pool(), *own, *_beside("b", others), *_beside("c", others)), OPTIONS)
-    assert told == ("" if fine else "1 of their pods left meanwhile, and something else would be decided by now")
-
-
-def _beside(name: str, cpu: str) -> tuple[Json | list[Json], ...]:
-    return machine(name, "c-4x-amd64-linux"), pods(1, on=name, cpu=cpu)
 
 
 @pytest.mark.parametrize("key", [names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL])

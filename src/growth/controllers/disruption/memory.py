@@ -65,8 +65,8 @@ class Memory:
         self._until: dict[tuple[str, str], float] = {}
         # By node, and whether what was bought for it had come up: how often in a row, and until when it rests.
         self._stayed: dict[tuple[str, bool], tuple[int, float]] = {}
-        # By node: how often a move of it was put off, and until when that is remembered.
-        self._put_off: dict[str, tuple[int, float]] = {}
+        # By the nodes of a move: how often it was put off, and until when that is remembered.
+        self._put_off: dict[frozenset[str], tuple[int, float]] = {}
 
     def leaving(self, moving: Iterable[CachedPod], pods: Iterable[CachedPod]) -> Leaving:
         """What to remember once the first have been asked to leave; `pods` are all that there are before that."""
@@ -149,17 +149,17 @@ class Memory:
         now = self._clock.monotonic()
         return frozenset(node for (node, _), (_, until) in self._stayed.items() if until > now)
 
-    def put_off(self, nodes: Iterable[str]) -> None:
-        """A move of the nodes was to buy, and something else was found to be right for their pods by now: it is decided anew."""
+    def put_off(self, nodes: frozenset[str]) -> None:
+        """A move of the nodes was to buy, and less was found to do for their pods by now: it is decided anew."""
         now = self._clock.monotonic()
+        times = self.times_put_off(nodes)
         self._put_off = {each: known for each, known in self._put_off.items() if known[1] > now}
-        self._put_off |= {node: (self.times_put_off((node,)) + 1, now + PUT_OFF_SECONDS) for node in nodes}
+        self._put_off[nodes] = (times + 1, now + PUT_OFF_SECONDS)
 
-    def times_put_off(self, nodes: Iterable[str]) -> int:
-        """How often that was so lately, of the node that has waited most: whatever goes with it, it waits no longer for ever."""
-        now = self._clock.monotonic()
-        known = (self._put_off.get(node, (0, 0.0)) for node in nodes)
-        return max((times for times, until in known if until > now), default=0)
+    def times_put_off(self, nodes: frozenset[str]) -> int:
+        """How often that was so lately."""
+        times, until = self._put_off.get(nodes, (0, 0.0))
+        return times if until > self._clock.monotonic() else 0
 
     def next_release(self) -> float | None:
         """In how many seconds the next pool or node has waited for long enough."""

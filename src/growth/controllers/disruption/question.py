@@ -32,7 +32,7 @@ from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.search.departing import Departure, left_over
 from growth.planning.disruption.search.orders import orders
 from growth.planning.disruption.situating import Facts, situated
-from growth.planning.disruption.worth import changed_offers, outdated, too_little
+from growth.planning.disruption.worth import changed_offers, too_little, too_much
 from growth.planning.rehearsal import Arrival, Stage
 from growth.units.resources import Amounts
 
@@ -161,7 +161,7 @@ def validated(
 ) -> Verdict:
     """Whether the move is still right, with nothing done for it yet. Only nodes that are `known` take its pods; None: any.
 
-    `put_off`: so often lately something else was found to be right for its nodes. Whoever decides then to buy all the same is believed: at once
+    `put_off`: so often lately less was found to do for its nodes. Whoever decides then to buy all the same is believed: at once
     where there was room, for that was seen by then, and after some times where pods keep leaving.
     """
     return _checked(question, move, bought=False, known=known, options=options, put_off=put_off)
@@ -219,7 +219,7 @@ def _checked(
     if why:
         return Verdict(nodes=(), why=why, again=bought, situation=situation)
     if options is not None and move.reason == names.UNDERUTILIZED and move.replacements:
-        why = outdated(move, situation, options) if put_off < PATIENCE else ""
+        why = too_much(move, situation, options) if put_off < PATIENCE else ""
         if not why and not put_off:
             without, _ = _housed(dataclasses.replace(move, replacements=()), situation, bought=bought, known=known)
             why = "" if without else "their pods have room by now without what would be bought for them"

@@ -7,12 +7,10 @@ from growth.api.instance_types import InstanceType, Offering
 from growth.cluster.snapshot import PoolView
 from growth.cluster.wanting import key_of
 from growth.planning.disruption import balanced
-from growth.planning.disruption.candidates import empty, in_order, why_kept
-from growth.planning.disruption.continuous import of_growth
-from growth.planning.disruption.model import Move, OwnedNode, Replacement, Situation
+from growth.planning.disruption.candidates import in_order
+from growth.planning.disruption.model import Move, Replacement, Situation
 from growth.planning.disruption.room import rooms
 from growth.planning.disruption.search import SearchOptions, consolidate
-from growth.planning.disruption.search.consolidating import FEW
 from growth.planning.disruption.search.ground import moving
 from growth.planning.disruption.search.resting import Resting
 from growth.planning.offerings import option_labels
@@ -52,46 +50,21 @@ def too_little(move: Move, situation: Situation, options: SearchOptions) -> str:
     return balanced.why_not(nodes, paid - spent, situation)
 
 
-def outdated(move: Move, situation: Situation, options: SearchOptions) -> str:
-    """Why something else would be bought by now; empty where that is not so, or none of its pods has left meanwhile.
-
-    Whoever is scaled down leaves bit by bit: what was right for those who were there then is too large for those who are left; or,
-    where there are so few nodes that all of them could be replaced together, too small for that.
-    """
+def too_much(move: Move, situation: Situation, options: SearchOptions) -> str:
+    """Why less would be bought by now for its nodes; empty where that is not so, or none of its pods has left meanwhile."""
     nodes = [node for node in situation.nodes if node.name in move.nodes]
     left = {key_of(pod) for node in nodes for pod in moving(node, situation)}
     gone = sum(key not in left for each in move.replacements for key in each.planned.pods)
     if not gone:
         return ""
-    room = rooms(situation, reason=move.reason)
-    found = consolidate(situation, in_order(nodes), room, options)
-    same = {name for each in found.moves for name in each.nodes} == set(move.nodes)
-    if same and sum(map(_spent, found.moves)) * 100 <= _spent(move) * (100 - LESS_PERCENT):
-        return f"{gone} of their pods left meanwhile, and for the others less would be bought"
-    free = [node for node in situation.nodes if _is_free(node, situation, reason=move.reason)]
-    if len(free) > FEW or any(map(of_growth, move.pools)):
+    found = consolidate(situation, in_order(nodes), rooms(situation, reason=move.reason), options)
+    if {name for each in found.moves for name in each.nodes} != set(move.nodes):
         return ""
-    whole = consolidate(situation, in_order(free), room, options)
-    if not whole.moves or not whole.complete or any(_alike(move, each) for each in whole.moves):
+    spent = sum(each.planned.price for each in move.replacements)
+    enough = sum(each.planned.price for again in found.moves for each in again.replacements)
+    if enough * 100 > spent * (100 - LESS_PERCENT):
         return ""
-    return f"{gone} of their pods left meanwhile, and something else would be decided by now"
-
-
-def _is_free(node: OwnedNode, situation: Situation, *, reason: str) -> bool:
-    """Whether the node might go together with others."""
-    if of_growth(node.pool) or empty(node.pods):
-        return False
-    return why_kept(node, situation, reason=reason, graceful=True) is None
-
-
-def _alike(one: Move, other: Move) -> bool:
-    """Whether the same nodes go for machines of about the same price."""
-    mine, yours = _spent(one), _spent(other)
-    return set(one.nodes) == set(other.nodes) and abs(mine - yours) * 100 <= mine * LESS_PERCENT
-
-
-def _spent(move: Move) -> int:
-    return sum(each.planned.price for each in move.replacements)
+    return f"{gone} of their pods left meanwhile, and for the others less would be bought"
 
 
 def _sold(each: Replacement, view: PoolView) -> dict[str, int]:
