@@ -27,7 +27,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import confirming, discouraging, executing, question
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
-from growth.controllers.sizing import decide as sizing
+from growth.controllers.sizing import controller as sizing
 from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
