@@ -268,9 +268,8 @@ class LinodeProvider:
             try:
                 return await buying.buy(Order(claim=claim, node_class=node_class, key=key, last=last))
             except UserDataError as error:
-                if not await self.readiness.problems(
-                    node_class
-                ):  # only with this claim's labels, and so with the next one's
+                # Where the class' own check finds nothing it is too long with a claim's labels, and so with the next one's.
+                if not await self.readiness.problems(node_class):
                     self.readiness.complain(node_class, str(error))
                 raise NodeClassNotReady(f"{LINODE_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
             except Undelivered as error:
