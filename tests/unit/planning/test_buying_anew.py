@@ -54,3 +54,22 @@ def test_who_may_not_go_is_not_waited_for(protected: str) -> None:
     made = found(*nodes(), candidates=candidates, sold=(OLD, WIDE, GOOD), room=Room(1, 1))
     bought = [each.planned.instance_type for move in made.moves for each in move.replacements]
     assert "good" not in bought
+
+
+@pytest.mark.parametrize(
+    ("first", "price", "bought"),
+    [
+        pytest.param(4, 1.22, ["one"], id="hardly dearer"),
+        pytest.param(4, 1.3, ["four"], id="dearer"),
+        pytest.param(10, 1.22, ["four", "four", "four"], id="all are needed for the first"),
+    ],
+)
+def test_where_little_of_what_is_drawn_comes_with_the_first_one_machine_for_all_is_taken(
+    first: int, price: float, bought: list[str]
+) -> None:
+    """What does not come with the first node has to be bought later, by moves that may not pay then."""
+    sold = (WIDE, kind("four", 4, "16Gi", price=0.4), kind("one", 12, "48Gi", price=price))
+    others = [owned(f"old-{at}", *pods(1, f"o{at}"), of=OLD) for at in range(12 - first)]
+    move = only(found(owned("wide", *pods(first, "w"), of=WIDE), *others, sold=sold, room=Room(1, 1)))
+    assert move.nodes == ("wide",)
+    assert [each.planned.instance_type for each in move.replacements] == bought

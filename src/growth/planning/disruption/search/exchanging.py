@@ -27,6 +27,9 @@ FAR: Final = 1.25
 PREFIX: Final = 100
 # What differs by less than one part in so many costs the same.
 EQUAL: Final = 100
+# Of what is drawn for several nodes so many percent must come with the first of them: the rest is bought later, or never, by
+# moves that must pay by themselves, for pods that kube-scheduler has spread as it liked.
+AT_FIRST_PERCENT: Final = 80
 # How often machines are added for pods that are left over.
 REPAIRS: Final = 4
 # What a drawing counts in steps.
@@ -87,34 +90,56 @@ class Exchange:
 
     def begin(self, step: Step) -> bool:
         """The dearest node of the step that may go now, for those of the step's machines that hold its pods: the other nodes
-        follow by and by, into the room that is left there. False where that does not pay.
+        follow by and by, into the room that is left there. Where these are few of them, for one that holds all pods of the step,
+        if it costs hardly more. False where nothing of that pays.
         """
         ground = self._ground
         dearest = sorted(step.nodes, key=lambda at: (-(ground.owned[at].price or 0), at))
         first = next((at for at in dearest if self._together([at])), None)
         if first is None:
             return False
-        group = (first,)
+        one = self._one_for_all(step)
         mark = ground.nodes.mark()
         for at in step.nodes:
             if at != first:
                 ground.nodes.close(at)  # it is to go next
+        begun = self._begun(first, step.bought)
+        if begun is None or self._cost(begun[0]) * 100 < self._cost(step.bought) * AT_FIRST_PERCENT:
+            begun = self._begun(first, one) or begun
+        if begun is None:
+            ground.nodes.back(mark)
+            return False
+        self._make((first,), begun[1])
+        return True
+
+    def _one_for_all(self, step: Step) -> _Bought:
+        """The machine that holds all pods of the step by itself, where it costs hardly more than the step's."""
+        trial = self._ground.with_purchase(step.nodes)
+        if trial is None:
+            return ()
+        bought = self._asked(step.nodes, trial)
+        trial.undo()
+        if isinstance(bought, Refusal) or len(bought) > 1 or self._cost(bought) > self._cost(step.bought) * NEAR:
+            return ()
+        return bought
+
+    def _begun(self, first: int, machines: _Bought) -> tuple[_Bought, _Way] | None:
+        """The node for as few of the machines as hold its pods; None where that does not pay."""
+        ground = self._ground
         held = {row: len(keys) for row, (_, keys) in enumerate(ground.pods[first])}
         rows = {pods: row for row, (pods, _) in enumerate(ground.pods[first])}
-        largest = sorted(step.bought, key=lambda each: -each.planned.price)
+        largest = sorted(machines, key=lambda each: -each.planned.price)
         drawn = [Drawn(*place, held, firm=True) for each in largest if (place := self._sold(each)) is not None]
         for number in range(1, len(drawn) + 1):
             drawings = (drawn[:number], rows)
-            trial = ground.with_purchase(group, *drawings)
+            trial = ground.with_purchase((first,), *drawings)
             if trial is not None and len(trial.claims) <= number:
-                way = self._believed(group, trial, _Way(drawings))
+                way = self._believed((first,), trial, _Way(drawings))
                 if way is not None:
-                    self._make(group, way[1])
-                    return True
+                    return way
             elif trial is not None:
                 trial.undo()
-        ground.nodes.back(mark)
-        return False
+        return None
 
     def _sold(self, each: Replacement) -> tuple[Shelf, int] | None:
         """Where the machine is on our shelves."""
