@@ -202,6 +202,10 @@ def test_a_process_that_dies_in_a_move_leaves_no_mark_behind() -> None:
             return any(names.REPLACES_ANNOTATION in each.metadata.annotations for each in await cluster.claims())
 
         await cluster.until(asked)
+        (given_up,) = {each.metadata.annotations.get(names.GIVEN_UP_ANNOTATION) for each in await cluster.claims()} - {
+            None
+        }
+        assert str(given_up).startswith("cax31/")
         process = cluster.replica.process
         assert process is not None
         process.crash()

@@ -10,6 +10,7 @@ from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
+from growth.cluster.replacing import kind_of
 from growth.controllers.disruption import Disruption
 from growth.controllers.disruption.metrics import DECISIONS, FAILED_VALIDATIONS, QUEUE_FAILURES
 from growth.controllers.settings import ControllerSettings
@@ -53,7 +54,9 @@ def test_what_replaces_is_up_before_anything_goes() -> None:
         (new,) = await until_coming(stage)
         told = condition(await stage.claim("web-1"), names.DISRUPTION_REASON)
         assert (told.status, told.reason, told.message) == ("True", "Underutilized", "Underutilized")
-        assert (await stage.claim(new)).metadata.annotations[names.REPLACES_ANNOTATION] == "web-1"
+        annotations = (await stage.claim(new)).metadata.annotations
+        assert annotations[names.REPLACES_ANNOTATION] == "web-1"
+        assert annotations[names.GIVEN_UP_ANNOTATION] == kind_of((await stage.claim("web-1")).metadata.labels) != ""
         await asyncio.sleep(300)
         before = list(holder[0].done)
         await bring_up(stage, new)

@@ -115,6 +115,8 @@ NODE_LIMIT_MODE_ANNOTATION: Final = "growth.dev/node-limit-mode"
 NODE_REQUEST_ANNOTATION: Final = "growth.dev/node-request"  # on a claim: the uid of the NodeRequest that it fulfils
 RELEASING_ANNOTATION: Final = "growth.dev/releasing"  # on a growth pool: claims whose removal is about to be asked for
 REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims that go once it is initialised
+# On a claim that replaced others: what kinds of machines they and those before them were.
+GIVEN_UP_ANNOTATION: Final = "growth.dev/given-up"
 MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
 QUIET_SINCE_ANNOTATION: Final = "growth.dev/quiet-since"  # on a claim: since when no pod came or left, and who is there
 

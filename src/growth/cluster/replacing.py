@@ -2,9 +2,14 @@
 
 It is written with the replacement itself, so that whoever comes after a crash knows what the replacement is for. A claim
 that is being replaced counts against limits as every other, but it is no surplus: it goes by itself.
+
+Another annotation stays: what was given up for the claim. In the place of a machine nothing is bought for a while that has been
+there before, or pods would be sent in a circle.
 """
 
-from collections.abc import Iterable, Sequence
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from growth.api import names
 from growth.api.karpenter import NodeClaim
@@ -13,6 +18,37 @@ from growth.api.karpenter import NodeClaim
 def named(claims: Sequence[str]) -> dict[str, str]:
     """The annotation of a claim that replaces these; none where it replaces nothing."""
     return {names.REPLACES_ANNOTATION: ",".join(claims)} if claims else {}
+
+
+# So long what was given up for a machine is not bought in its place.
+LINE: Final = dt.timedelta(hours=1)
+# So much of it is remembered.
+MOST_GIVEN_UP: Final = 100
+# What a machine is.
+KIND: Final = (names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL)
+
+
+def given_up(claim: NodeClaim, now: dt.datetime) -> tuple[str, ...]:
+    """What was there before the claim's machine, as `kind_of` says it; nothing where that is long ago."""
+    born = claim.metadata.creation_timestamp
+    if born is None or now - born >= LINE:
+        return ()
+    return tuple(filter(None, claim.metadata.annotations.get(names.GIVEN_UP_ANNOTATION, "").split(",")))
+
+
+def giving_up(claims: Iterable[NodeClaim], now: dt.datetime) -> dict[str, str]:
+    """The annotation of what is bought in the place of these."""
+    going = tuple(claims)
+    own = [kind_of(claim.metadata.labels) for claim in going]
+    before = [kind for claim in going for kind in given_up(claim, now)]
+    kinds = [kind for kind in dict.fromkeys((*own, *before)) if kind]
+    return {names.GIVEN_UP_ANNOTATION: ",".join(kinds[:MOST_GIVEN_UP])} if kinds else {}
+
+
+def kind_of(labels: Mapping[str, str]) -> str:
+    """What a machine is: its type, zone and terms; empty where that is not known."""
+    found = [labels.get(key, "") for key in KIND]
+    return "/".join(found) if all(found) else ""
 
 
 def replaces(claim: NodeClaim) -> tuple[str, ...]:

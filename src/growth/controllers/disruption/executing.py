@@ -189,7 +189,7 @@ class Execution:
         named = [self._purchases.new_name(one.planned.pool.name, taken) for one in move.replacements]
         running.coming = tuple(named)
         intent = intents.Intent(reason=move.reason, at=running.at, group=running.coming)
-        claims = tuple(target.claim.metadata.name for target in running.targets.values())
+        going = [target.claim for target in running.targets.values()]
         pools = {}
         for one in move.replacements:
             pool = env.state.pools.store.get(one.planned.pool.name)
@@ -204,8 +204,9 @@ class Execution:
                 pool=pools[one.planned.pool],
                 market=market,
                 sold=catalogue.types if catalogue is not None else (),
-                replaces=claims,
+                replaces=going,
                 intent=intent,
+                now=env.clock.now(),
             )
             for one, name in zip(move.replacements, named, strict=True)
         ]

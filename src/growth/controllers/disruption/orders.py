@@ -1,13 +1,15 @@
 """A replacement as it is ordered. Pure."""
 
 import dataclasses
+import datetime as dt
 from collections.abc import Sequence
 
 import msgspec
 
 from growth.api import moves as intents
 from growth.api.instance_types import InstanceType
-from growth.api.karpenter import NodePool
+from growth.api.karpenter import NodeClaim, NodePool
+from growth.cluster import replacing
 from growth.controllers.disruption.moving import Market
 from growth.controllers.provisioning.claims import BODY_BYTES, Order, body, claim
 from growth.planning.disruption.model import Replacement
@@ -20,8 +22,9 @@ def ordered(
     pool: NodePool,
     market: Market,
     sold: Sequence[InstanceType],
-    replaces: tuple[str, ...],
+    replaces: Sequence[NodeClaim],
     intent: intents.Intent,
+    now: dt.datetime,
 ) -> Order:
     """`sold` is what the cloud sells, at its own prices."""
     view = market.views[replacement.planned.pool]
@@ -40,8 +43,8 @@ def ordered(
             for kind in view.instance_types
             if kind.name in listed
         ),
-        replaces=replaces,
-        annotations=intents.annotation(intent),
+        replaces=tuple(claim.metadata.name for claim in replaces),
+        annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now)},
     )
     return _short(order, currency=market.currency)
 

@@ -11,7 +11,7 @@ from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, PENDING, UNDERUTIL
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.pools import PoolRef
 from growth.cluster.node_requests import claim_name
-from growth.cluster.replacing import named
+from growth.cluster.replacing import giving_up, named
 from growth.controllers.disruption.looking import Fresh
 from growth.controllers.disruption.moving import Running
 from growth.controllers.environment import Environment
@@ -46,7 +46,11 @@ class GrowthMoves:
     def wanted(self, running: Running) -> list[Asking]:
         """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone."""
         assert running.market is not None
-        claims = tuple(target.claim.metadata.name for target in running.targets.values())
+        going = [target.claim for target in running.targets.values()]
+        annotations = {
+            **named([claim.metadata.name for claim in going]),
+            **giving_up(going, self._env.clock.now()),
+        }
         found = []
         for each in running.move.replacements:
             name = each.planned.pool.name
@@ -62,7 +66,7 @@ class GrowthMoves:
                     requirements=needs_of(each.planned, pool),
                     planned=each.planned,
                     price=dearest(each.planned, running.market.views[each.planned.pool]),
-                    annotations=named(claims),
+                    annotations=annotations,
                 )
             )
         return found

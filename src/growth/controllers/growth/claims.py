@@ -108,7 +108,7 @@ def claim_body(request: NodeRequest, pool: GrowthPool, uses: NodeClassReference,
                 **{
                     key: value
                     for key, value in request.metadata.annotations.items()
-                    if key == names.REPLACES_ANNOTATION
+                    if key in {names.REPLACES_ANNOTATION, names.GIVEN_UP_ANNOTATION}
                 },
                 names.NODE_REQUEST_ANNOTATION: request.metadata.uid,
             },

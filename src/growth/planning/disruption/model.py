@@ -23,7 +23,8 @@ class OwnedNode:
     gone. `leaving`: it is being deleted, or somebody is disrupting it. `nominated`: pods are about to come. `price` None
     is not known. `drifted` says how it differs from what its pool asks for; empty when it does not. `ends` says that its
     claim has a termination grace period: whatever protects its pods ends some time. `paid_until` is set where an empty node
-    is to stay until shortly before then. `replaces`: it was bought by a move, in the place of others.
+    is to stay until shortly before then. `replaces`: it was bought by a move, in the place of others. `given_up` is what they and
+    those before them were, as far as none of it is to come back (`cluster.replacing`).
     """
 
     name: str
@@ -35,6 +36,7 @@ class OwnedNode:
     price: int | None = None
     created: dt.datetime | None = None
     replaces: bool = False
+    given_up: tuple[str, ...] = ()
     drifted: str = ""
     ready: bool = True
     leaving: bool = False

@@ -21,7 +21,7 @@ from growth.api.pools import HARD, node_limit_mode
 from growth.cluster.assemble import Picture, composed
 from growth.cluster.counting import Counted
 from growth.cluster.machines import Machine
-from growth.cluster.replacing import excused, replaces
+from growth.cluster.replacing import excused, given_up, replaces
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
@@ -90,7 +90,9 @@ def situated(
             nodes=tuple(views.values()),
             pools=tuple(_for_moves(view, pools, claims) for view in snapshot.pools),
         ),
-        nodes=tuple(_owned(each, views.get(name), known[name], pods.get(name, ())) for name, each in ours.items()),
+        nodes=tuple(
+            _owned(each, views.get(name), known[name], pods.get(name, ()), picture.now) for name, each in ours.items()
+        ),
         pools=pools,
         now=picture.now,
         # Who preempts is of more importance than whom it found running, and is tried first.
@@ -193,7 +195,9 @@ def _is_ready(machine: Machine) -> bool:
     return machine.node is not None and machine.node.is_ready
 
 
-def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence[CachedPod]) -> OwnedNode:
+def _owned(
+    counted: Counted, view: NodeView | None, known: Facts, pods: Sequence[CachedPod], now: dt.datetime
+) -> OwnedNode:
     machine = counted.machine
     node, claim, pool = machine.node, machine.claim, machine.pool
     assert node is not None
@@ -209,6 +213,7 @@ def _owned(counted: Counted, view: NodeView | None, known: Facts, pods: Sequence
         price=None if view is None else view.price,
         created=claim.metadata.creation_timestamp,
         replaces=bool(replaces(claim)),
+        given_up=given_up(claim, now),
         drifted=_drift(machine) if known.drifted is None else known.drifted,
         ready=node.is_ready,
         leaving=_leaves(machine, known),

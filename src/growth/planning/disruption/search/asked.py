@@ -31,6 +31,7 @@ class _Node:
     price: int | None
     created: dt.datetime | None
     replaces: bool
+    given_up: tuple[str, ...]
     view: NodeView | None
     pods: tuple[CachedPod, ...]
     leaving: bool
@@ -70,6 +71,7 @@ def asked(
             price=node.price,
             created=node.created,
             replaces=node.replaces,
+            given_up=node.given_up,
             view=node.view,
             pods=tuple(node.pods),
             leaving=node.leaving,

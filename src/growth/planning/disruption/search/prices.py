@@ -5,16 +5,19 @@ sale: reserved, then spot, then on demand. Where both spot and on demand would d
 spot was compared. Spot replaces spot only behind a gate, and a single spot node only where many types are cheaper: then
 the cheapest of them are listed and no more, so that what comes is not replaced again at once. What the limits of its pool
 have no room for is none of them. A machine of a type that goes must be cheaper than that: otherwise one of those could
-have stayed. After every filter the pool's `minValues` must still hold.
+have stayed; nor may it be what was there before a node that goes. After every filter the pool's `minValues` must still hold.
 """
 
 import dataclasses
+import functools
+import operator
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api import names
 from growth.api.pools import PoolRef
+from growth.cluster.replacing import KIND
 from growth.planning.attempts import Claim
 from growth.planning.disruption.model import OwnedNode, Replacement
 from growth.planning.disruption.search.nodes import Nodes
@@ -27,6 +30,8 @@ from growth.planning.solve import MAX_TYPES, Context, Pass
 SPOT_TO_SPOT_TYPES: Final = 15
 # What a launch takes where it can, first to last.
 TERMS: Final = (names.RESERVED, names.SPOT, names.ON_DEMAND)
+_TOO_DEAR: Final = "Can't replace with a cheaper node"
+_GIVEN_UP: Final = "What would be cheaper was given up for it a while ago, and pods do not go in a circle"
 _BEYOND_LIMITS: Final = "Can't replace with a cheaper node within the limits of its NodePool"
 
 
@@ -61,7 +66,9 @@ def replacements(
         drafts.append(draft)
     planned = sum(draft.cheapest for draft in drafts)
     if planned > most:
-        return Refusal("Can't replace with a cheaper node")
+        return Refusal(
+            next((draft.nothing_cheaper for draft in drafts if draft.nothing_cheaper != _TOO_DEAR), _TOO_DEAR)
+        )
     found = []
     for claim, draft in zip(claims, drafts, strict=True):
         # What may be spent is shared as the expected prices are.
@@ -115,13 +122,17 @@ def _worst_launch(shelf: Shelf, mask: int) -> Mapping[str, int]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Draft:
-    """A claim narrowed to the terms that it may be bought on; of so many types at least, cheaper than what goes."""
+    """A claim narrowed to the terms that it may be bought on; of so many types at least, cheaper than what goes.
+
+    `nothing_cheaper` is what to say where there are none.
+    """
 
     shelf: Shelf
     state: State
     mask: int
     prices: Mapping[str, int]
     least: int
+    nothing_cheaper: str
 
     @property
     def cheapest(self) -> int:
@@ -146,14 +157,31 @@ def _on_terms(
     if spot_to_spot or (names.SPOT in terms and names.ON_DEMAND in terms and names.RESERVED not in terms):
         narrowed = shelf.step(state, planning.constraints.one(names.CAPACITY_TYPE_LABEL, names.SPOT))
         if narrowed is None or not mask & narrowed.mask:
-            return Refusal("Can't replace with a cheaper node")
+            return Refusal(_TOO_DEAR)
         state, mask = narrowed, mask & narrowed.mask
+    before = mask & _given_up(shelf, gone)
+    mask &= ~before
+    if not mask:
+        return Refusal(_GIVEN_UP)
     if claim.hold is not None:
         mask = ledger.small_enough(shelf, mask, claim.hold)
         if not mask:
             return Refusal(_BEYOND_LIMITS)
     least = SPOT_TO_SPOT_TYPES if spot_to_spot and 2 * coming > len(gone) else 1
-    return _Draft(shelf, state, mask, worst_launch(shelf, mask), least)
+    return _Draft(
+        shelf, state, mask, worst_launch(shelf, mask), least, nothing_cheaper=_GIVEN_UP if before else _TOO_DEAR
+    )
+
+
+def _given_up(shelf: Shelf, gone: Sequence[OwnedNode]) -> int:
+    """What was there before one of the nodes, and does not come back: that would be a circle."""
+    found = 0
+    for kind in {kind for node in gone for kind in node.given_up}:
+        values = kind.split("/")
+        if len(values) == len(KIND):
+            options = [shelf.options_with(key, value) for key, value in zip(KIND, values, strict=True)]
+            found |= functools.reduce(operator.and_, options)
+    return found
 
 
 def _less_wanted(claim: Claim, gone: Sequence[OwnedNode]) -> bool:
@@ -178,7 +206,7 @@ def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] 
         if same:
             cheaper = [name for name in cheaper if draft.prices[name] < min(same)]
     if not cheaper:
-        return Refusal("Can't replace with a cheaper node")
+        return Refusal(draft.nothing_cheaper)
     if len(cheaper) < draft.least:
         return Refusal(_too_few(len(cheaper)))
     return cheaper

@@ -1,0 +1,49 @@
+"""What was there before a machine, as its claim tells it."""
+
+import datetime as dt
+
+from growth.api import names
+from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference
+from growth.api.meta import ObjectMeta
+from growth.cluster.replacing import LINE, MOST_GIVEN_UP, given_up, giving_up, kind_of
+
+NOW = dt.datetime(2026, 11, 18, tzinfo=dt.UTC)
+
+
+def claim(kind: str, *before: str, born: dt.datetime | None = NOW) -> NodeClaim:
+    labels = {names.INSTANCE_TYPE_LABEL: kind, names.ZONE_LABEL: "a", names.CAPACITY_TYPE_LABEL: "spot"} if kind else {}
+    annotations = {names.GIVEN_UP_ANNOTATION: ",".join(before)} if before else {}
+    uses = NodeClassReference(group="example.com", kind="Class", name="any")
+    return NodeClaim(
+        metadata=ObjectMeta(name="it", labels=labels, annotations=annotations, creation_timestamp=born),
+        spec=NodeClaimSpec(node_class_ref=uses, requirements=()),
+    )
+
+
+def test_a_claim_tells_what_went_for_it_and_what_had_gone_for_that() -> None:
+    """Each kind once; those that go now first."""
+    going = [claim("large", "huge/a/spot"), claim("medium", "large/a/spot")]
+    told = {names.GIVEN_UP_ANNOTATION: "large/a/spot,medium/a/spot,huge/a/spot"}
+    assert giving_up(going, NOW) == told
+    made = claim("small", *told[names.GIVEN_UP_ANNOTATION].split(","))
+    assert given_up(made, NOW) == ("large/a/spot", "medium/a/spot", "huge/a/spot")
+
+
+def test_after_an_hour_it_is_forgotten() -> None:
+    """And so it is where nobody knows how old the claim is."""
+    old = claim("large", "huge/a/spot")
+    assert given_up(old, NOW + LINE - dt.timedelta(seconds=1)) == ("huge/a/spot",)
+    assert given_up(old, NOW + LINE) == ()
+    assert giving_up([old], NOW + LINE) == {names.GIVEN_UP_ANNOTATION: "large/a/spot"}
+    assert given_up(claim("large", "huge/a/spot", born=None), NOW) == ()
+
+
+def test_of_a_machine_of_which_little_is_known_nothing_is_told() -> None:
+    assert kind_of({names.INSTANCE_TYPE_LABEL: "large"}) == ""
+    assert giving_up([claim("")], NOW) == {}
+
+
+def test_a_long_line_is_cut_at_its_beginning() -> None:
+    long = [f"kind-{at}/a/spot" for at in range(MOST_GIVEN_UP)]
+    kinds = giving_up([claim("large", *long)], NOW)[names.GIVEN_UP_ANNOTATION].split(",")
+    assert (kinds[0], kinds[-1], len(kinds)) == ("large/a/spot", "kind-98/a/spot", MOST_GIVEN_UP)
