@@ -66,6 +66,28 @@ def test_nothing_is_bought_where_room_was_freed_meanwhile() -> None:
     assert on_stage(body).value == ([], 1.0, [], ["web-2"])
 
 
+def test_a_move_that_was_decided_later_takes_no_room_from_one_before_it() -> None:
+    """The first has the only room; for the second, which waits, a machine is bought. Both are made, and none is given up."""
+
+    async def body(stage: Stage) -> tuple[float, list[str], int]:
+        pool = await add_ready_pool(stage)
+        await add_large(stage, pool=pool)
+        await add_large(stage, "web-2", pool=pool, pods=14)
+        await add_large(stage, "web-3", pool=pool)
+        for name in ("web-2", "web-3"):
+            annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+            await stage.admin.patch(NODE, f"node-of-{name}", annotation)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(WAITING - 5)
+        free = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: None}}}
+        await stage.admin.patch(NODE, "node-of-web-3", free)
+        await asyncio.sleep(DECIDED)
+        bought = await coming(stage)
+        return await failed(stage), sorted(set(await claims(stage)) - set(bought)), len(bought)
+
+    assert on_stage(body).value == (0.0, ["web-2", "web-3"], 1)
+
+
 def test_nothing_is_bought_for_pods_that_left_meanwhile() -> None:
     """A Deployment is scaled down while the move waits: what comes is for those that are left."""
 

@@ -121,11 +121,11 @@ class Confirming:
         )
         weighed = functools.partial(validated, options=search_options(self._env.settings))
         judge: Callable[[Question, Move, Collection[str] | None], Verdict] = confirmed if running.coming else weighed
-        acting = self._moves.nodes(but=running)
+        acting, closed = self._moves.before(running), self._moves.after(running)
 
         async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:
             question = self._looking.question(
-                acting, fresh=fresh, pools=pools, growth_pools=growth_pools, around=around
+                acting, closed=closed, fresh=fresh, pools=pools, growth_pools=growth_pools, around=around
             )
             return await self._env.compute.run(judge, question, asked, known)
 

@@ -55,12 +55,15 @@ class Looking:
         self,
         acting: Collection[str],
         *,
+        closed: frozenset[str] = frozenset(),
         fresh: Mapping[str, Fresh] | None = None,
         pools: Mapping[str, NodePool] | None = None,
         growth_pools: Mapping[str, GrowthPool] | None = None,
         around: Surroundings | None = None,
     ) -> Question:
-        """`acting` are nodes of moves that wait or run, but for the one that is asked about. A catalogue must be known."""
+        """`acting` are nodes of moves that wait or run, but for the one that is asked about; `closed` are such as take no pods. A
+        catalogue must be known.
+        """
         env = self._env
         picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {}, growth_pools or {})
         if around is not None:
@@ -80,6 +83,7 @@ class Looking:
             paused=env.settings.paused,
             served=self._served,
             spared=self._sparing.nodes(),
+            closed=closed,
         )
 
     def _being_removed(self) -> Iterator[str]:

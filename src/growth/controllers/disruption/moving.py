@@ -124,6 +124,21 @@ class Moves:
         """The nodes of all moves, and those that are given back."""
         return frozenset(name for each in self if each is not but for name in each.targets) | self.returning
 
+    def before(self, running: Running) -> frozenset[str]:
+        """The nodes of the others that count where it is looked at again, and those that are given back."""
+        return self.nodes(but=running) - self.after(running)
+
+    def after(self, running: Running) -> frozenset[str]:
+        """The nodes of moves that were decided after it and wait: nothing is done for them yet, and they are decided again when it
+        is under way, or given up.
+        """
+        return frozenset(
+            name
+            for each in self
+            if each.number > running.number and each.stage is Stage.WAITING
+            for name in each.targets
+        )
+
     def destinations(self) -> frozenset[str]:
         """The nodes that are to take pods of moves."""
         return frozenset(name for each in self for name in each.move.destinations)

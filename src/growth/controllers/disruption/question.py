@@ -52,7 +52,8 @@ class Question:
     """Everything that is known, as of one moment. `facts` and `pods` are by the node's name.
 
     `buffered` are pods that CapacityBuffers stand for. `served` are the (group, kind) of node classes that our cloud makes
-    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come.
+    machines of. `spared` are empty nodes of growth pools whose scale-down ends as soon as pods are to come. `closed` are nodes that
+    take no pods.
     """
 
     picture: Picture
@@ -64,6 +65,7 @@ class Question:
     paused: bool = False
     served: frozenset[tuple[str, str]] = frozenset()
     spared: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -138,12 +140,16 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
-        nodes=tuple(
-            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
-        ),
+        nodes=tuple(_offered(view, question) for view in situation.snapshot.nodes),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
     return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
+
+
+def _offered(view: NodeView, question: Question) -> NodeView:
+    if view.name in question.closed:
+        return _full(view)
+    return without_scale_down(view) if view.name in question.spared else view
 
 
 def _unmarked(node: OwnedNode) -> OwnedNode:
