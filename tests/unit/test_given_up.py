@@ -11,7 +11,7 @@ NOW = dt.datetime(2026, 11, 18, tzinfo=dt.UTC)
 
 
 def claim(kind: str, *before: str, born: dt.datetime | None = NOW) -> NodeClaim:
-    labels = {names.INSTANCE_TYPE_LABEL: kind, names.ZONE_LABEL: "a", names.CAPACITY_TYPE_LABEL: "spot"} if kind else {}
+    labels = {names.INSTANCE_TYPE_LABEL: kind, names.CAPACITY_TYPE_LABEL: "spot"} if kind else {}
     annotations = {names.GIVEN_UP_ANNOTATION: ",".join(before)} if before else {}
     uses = NodeClassReference(group="example.com", kind="Class", name="any")
     return NodeClaim(
@@ -22,20 +22,20 @@ def claim(kind: str, *before: str, born: dt.datetime | None = NOW) -> NodeClaim:
 
 def test_a_claim_tells_what_went_for_it_and_what_had_gone_for_that() -> None:
     """Each kind once; those that go now first."""
-    going = [claim("large", "huge/a/spot"), claim("medium", "large/a/spot")]
-    told = {names.GIVEN_UP_ANNOTATION: "large/a/spot,medium/a/spot,huge/a/spot"}
+    going = [claim("large", "huge/spot"), claim("medium", "large/spot")]
+    told = {names.GIVEN_UP_ANNOTATION: "large/spot,medium/spot,huge/spot"}
     assert giving_up(going, NOW) == told
     made = claim("small", *told[names.GIVEN_UP_ANNOTATION].split(","))
-    assert given_up(made, NOW) == ("large/a/spot", "medium/a/spot", "huge/a/spot")
+    assert given_up(made, NOW) == ("large/spot", "medium/spot", "huge/spot")
 
 
 def test_after_an_hour_it_is_forgotten() -> None:
     """And so it is where nobody knows how old the claim is."""
-    old = claim("large", "huge/a/spot")
-    assert given_up(old, NOW + LINE - dt.timedelta(seconds=1)) == ("huge/a/spot",)
+    old = claim("large", "huge/spot")
+    assert given_up(old, NOW + LINE - dt.timedelta(seconds=1)) == ("huge/spot",)
     assert given_up(old, NOW + LINE) == ()
-    assert giving_up([old], NOW + LINE) == {names.GIVEN_UP_ANNOTATION: "large/a/spot"}
-    assert given_up(claim("large", "huge/a/spot", born=None), NOW) == ()
+    assert giving_up([old], NOW + LINE) == {names.GIVEN_UP_ANNOTATION: "large/spot"}
+    assert given_up(claim("large", "huge/spot", born=None), NOW) == ()
 
 
 def test_of_a_machine_of_which_little_is_known_nothing_is_told() -> None:
@@ -44,6 +44,6 @@ def test_of_a_machine_of_which_little_is_known_nothing_is_told() -> None:
 
 
 def test_a_long_line_is_cut_at_its_beginning() -> None:
-    long = [f"kind-{at}/a/spot" for at in range(MOST_GIVEN_UP)]
+    long = [f"kind-{at}/spot" for at in range(MOST_GIVEN_UP)]
     kinds = giving_up([claim("large", *long)], NOW)[names.GIVEN_UP_ANNOTATION].split(",")
-    assert (kinds[0], kinds[-1], len(kinds)) == ("large/a/spot", "kind-98/a/spot", MOST_GIVEN_UP)
+    assert (kinds[0], kinds[-1], len(kinds)) == ("large/spot", "kind-98/spot", MOST_GIVEN_UP)

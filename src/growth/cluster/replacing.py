@@ -24,8 +24,8 @@ def named(claims: Sequence[str]) -> dict[str, str]:
 LINE: Final = dt.timedelta(hours=1)
 # So much of it is remembered.
 MOST_GIVEN_UP: Final = 100
-# What a machine is.
-KIND: Final = (names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL)
+# What a machine is. Where it is, a claim that allows several zones leaves to the cloud.
+KIND: Final = (names.INSTANCE_TYPE_LABEL, names.CAPACITY_TYPE_LABEL)
 
 
 def given_up(claim: NodeClaim, now: dt.datetime) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def giving_up(claims: Iterable[NodeClaim], now: dt.datetime) -> dict[str, str]:
 
 
 def kind_of(labels: Mapping[str, str]) -> str:
-    """What a machine is: its type, zone and terms; empty where that is not known."""
+    """What a machine is: its type and terms; empty where that is not known."""
     found = [labels.get(key, "") for key in KIND]
     return "/".join(found) if all(found) else ""
 

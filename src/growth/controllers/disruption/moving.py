@@ -129,15 +129,14 @@ class Moves:
         return self.nodes(but=running) - self.after(running)
 
     def after(self, running: Running) -> frozenset[str]:
-        """The nodes of moves that were decided after it and wait: nothing is done for them yet, and they are decided again when it
-        is under way, or given up.
+        """The nodes of moves that were decided after it and wait, or are about to buy: nobody is asked to leave there yet, and they
+        are looked at again when it is under way, or given up.
         """
-        return frozenset(
-            name
-            for each in self
-            if each.number > running.number and each.stage is Stage.WAITING
-            for name in each.targets
-        )
+        later = [each for each in self if each.number > running.number]
+        waiting = [
+            each for each in later if each.stage is Stage.WAITING or (each.move.replacements and not each.coming)
+        ]
+        return frozenset(name for each in waiting for name in each.targets)
 
     def destinations(self) -> frozenset[str]:
         """The nodes that are to take pods of moves."""
