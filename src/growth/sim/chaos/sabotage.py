@@ -443,8 +443,8 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
     ),
     "round-and-round": Sabotage(
         breaks="circle",
-        bug="what runs seems dearer than the same bought anew",
-        apply=_replaced((situating, "_owned", _too_dear)),
+        bug="what runs seems dearer than the same bought anew, and nobody knows what was given up for it",
+        apply=_replaced((situating, "_owned", _too_dear), (situating, "given_up", _returns(()))),
         faults="none",
         objects=_apart("restless", 3),
         hours=1.0,
