@@ -5,11 +5,12 @@ import dataclasses
 import datetime as dt
 import functools
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from growth.api import names
-from growth.api.clouds import CloudUnavailable, InvariantViolation, MachineNotFound
+from growth.api.clouds import CloudMachine, CloudUnavailable, InvariantViolation, MachineNotFound
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Kind
 from growth.api.nodes import NODE
@@ -485,6 +486,31 @@ def test_a_machine_that_is_gone_already_is_not_drained() -> None:
         return await left(stage)
 
     assert on_stage(body).value == NOTHING
+
+
+def test_no_pod_comes_to_a_node_whose_machine_the_cloud_denies() -> None:
+    """It may be wrong, and the deletion then finds the machine: by that time the Node must be closed, ready or not."""
+
+    async def body(stage: Stage) -> list[bool]:
+        await add_owned(stage, ready=False)
+        closed: list[bool] = []
+        real = stage.cloud.delete
+
+        async def deny(_: str) -> CloudMachine:
+            raise MachineNotFound("not in the list")
+
+        async def delete(claim: NodeClaim) -> None:
+            node = await stage.admin.get(NODE, "node-of-web-1")
+            closed.append(any(each.key == names.DISRUPTED_TAINT for each in node.spec.taints))
+            await real(claim)
+
+        with mock.patch.object(stage.cloud, "get", deny), mock.patch.object(stage.cloud, "delete", delete):
+            await stage.start(Termination(stage.env))
+            await stage.admin.delete(NODE_CLAIM, "web-1")
+            await asyncio.sleep(2)
+        return closed[:1]
+
+    assert on_stage(body).value == [True]
 
 
 def test_a_ready_node_is_drained_whatever_the_cloud_says() -> None:

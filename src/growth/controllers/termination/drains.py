@@ -75,9 +75,7 @@ class Drains:
         """Does what can be done now towards an empty Node."""
         env = self._env
         name = node.metadata.name
-        if not tainting.marked(node):
-            await tainting.mark(env.api, node)
-            _log.info("tainted node", Node=name, **{"taint.Key": names.DISRUPTED_TAINT})
+        await self.close(node)
         memory = self._remember(node)
         step = drain_step(env.state.pods.store.find("node", name), now=env.clock.now(), deadline=deadline)
         if not step.drained:
@@ -93,6 +91,12 @@ class Drains:
             await self._act(node, claim, step, deadline)
             return Drained(env.settings.drain_retry, names.DRAINING)
         return self._volumes(node, pods, deadline)
+
+    async def close(self, node: Node) -> None:
+        """From now on no pod comes there."""
+        if not tainting.marked(node):
+            await tainting.mark(self._env.api, node)
+            _log.info("tainted node", Node=node.metadata.name, **{"taint.Key": names.DISRUPTED_TAINT})
 
     def _remember(self, node: Node) -> _Draining:
         now = self._env.clock.monotonic()

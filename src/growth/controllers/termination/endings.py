@@ -215,13 +215,18 @@ class Endings:
             memory.requested.add(uid)
 
     async def _is_gone(self, claim: NodeClaim, node: Node, memory: _Memory) -> bool:
-        """Asked only so often: clouds count calls."""
+        """Asked only so often: clouds count calls.
+
+        The Node is closed before that. A cloud that denies a machine may be wrong, and its deletion takes its time: if the Node
+        became ready meanwhile, pods would come to a machine that goes.
+        """
         if not claim.status.provider_id or node.is_ready:
             return False
         now = self._env.clock.monotonic()
         if memory.asked_at is not None and now - memory.asked_at < self._env.settings.delete_poll:
             return False
         memory.asked_at = now
+        await self._drains.close(node)
         return await self.without_machine(node, claim.status.provider_id)
 
     async def without_machine(self, node: Node, provider_id: str) -> bool:
