@@ -5,7 +5,7 @@ import datetime as dt
 from growth.api import names
 from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference
 from growth.api.meta import ObjectMeta
-from growth.cluster.replacing import LINE, MOST_GIVEN_UP, given_up, giving_up, kind_of
+from growth.cluster.replacing import GIVEN_UP_FOR, MOST_GIVEN_UP, given_up, giving_up, kind_of
 
 NOW = dt.datetime(2026, 11, 18, tzinfo=dt.UTC)
 
@@ -32,9 +32,9 @@ def test_a_claim_tells_what_went_for_it_and_what_had_gone_for_that() -> None:
 def test_after_an_hour_it_is_forgotten() -> None:
     """And so it is where nobody knows how old the claim is."""
     old = claim("large", "huge/spot")
-    assert given_up(old, NOW + LINE - dt.timedelta(seconds=1)) == ("huge/spot",)
-    assert given_up(old, NOW + LINE) == ()
-    assert giving_up([old], NOW + LINE) == {names.GIVEN_UP_ANNOTATION: "large/spot"}
+    assert given_up(old, NOW + GIVEN_UP_FOR - dt.timedelta(seconds=1)) == ("huge/spot",)
+    assert given_up(old, NOW + GIVEN_UP_FOR) == ()
+    assert giving_up([old], NOW + GIVEN_UP_FOR) == {names.GIVEN_UP_ANNOTATION: "large/spot"}
     assert given_up(claim("large", "huge/spot", born=None), NOW) == ()
 
 

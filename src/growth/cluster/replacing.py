@@ -14,24 +14,23 @@ from typing import Final
 from growth.api import names
 from growth.api.karpenter import NodeClaim
 
-
-def named(claims: Sequence[str]) -> dict[str, str]:
-    """The annotation of a claim that replaces these; none where it replaces nothing."""
-    return {names.REPLACES_ANNOTATION: ",".join(claims)} if claims else {}
-
-
 # So long what was given up for a machine is not bought in its place.
-LINE: Final = dt.timedelta(hours=1)
+GIVEN_UP_FOR: Final = dt.timedelta(hours=1)
 # So much of it is remembered.
 MOST_GIVEN_UP: Final = 100
 # What a machine is. Where it is, a claim that allows several zones leaves to the cloud.
 KIND: Final = (names.INSTANCE_TYPE_LABEL, names.CAPACITY_TYPE_LABEL)
 
 
+def named(claims: Sequence[str]) -> dict[str, str]:
+    """The annotation of a claim that replaces these; none where it replaces nothing."""
+    return {names.REPLACES_ANNOTATION: ",".join(claims)} if claims else {}
+
+
 def given_up(claim: NodeClaim, now: dt.datetime) -> tuple[str, ...]:
     """What was there before the claim's machine, as `kind_of` says it; nothing where that is long ago."""
     born = claim.metadata.creation_timestamp
-    if born is None or now - born >= LINE:
+    if born is None or now - born >= GIVEN_UP_FOR:
         return ()
     return tuple(filter(None, claim.metadata.annotations.get(names.GIVEN_UP_ANNOTATION, "").split(",")))
 

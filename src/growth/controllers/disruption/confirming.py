@@ -121,7 +121,7 @@ class Confirming:
         )
         weighed = functools.partial(validated, options=search_options(self._env.settings))
         judge: Callable[[Question, Move, Collection[str] | None], Verdict] = confirmed if running.coming else weighed
-        acting, closed = self._moves.before(running), self._moves.after(running)
+        acting, closed = self._moves.beside(running), self._moves.following(running)
 
         async def judged(around: Surroundings | None, *, known: Collection[str] | None = None) -> Verdict:
             question = self._looking.question(

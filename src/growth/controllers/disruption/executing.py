@@ -128,7 +128,7 @@ class Execution:
     async def _validate(self, running: Running) -> None:
         """The move, decided afresh for its nodes: what is left of it, or `GaveUp`."""
         await self._synced(running)
-        question = self._looking.question(self._moves.before(running), closed=self._moves.after(running))
+        question = self._looking.question(self._moves.beside(running), closed=self._moves.following(running))
         nodes = frozenset(running.move.nodes)
         verdict = await self._env.compute.run(
             validated,

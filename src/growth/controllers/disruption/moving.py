@@ -124,11 +124,11 @@ class Moves:
         """The nodes of all moves, and those that are given back."""
         return frozenset(name for each in self if each is not but for name in each.targets) | self.returning
 
-    def before(self, running: Running) -> frozenset[str]:
+    def beside(self, running: Running) -> frozenset[str]:
         """The nodes of the others that count where it is looked at again, and those that are given back."""
-        return self.nodes(but=running) - self.after(running)
+        return self.nodes(but=running) - self.following(running)
 
-    def after(self, running: Running) -> frozenset[str]:
+    def following(self, running: Running) -> frozenset[str]:
         """The nodes of moves that were decided after it and wait, or are about to buy: nobody is asked to leave there yet, and they
         are looked at again when it is under way, or given up.
         """

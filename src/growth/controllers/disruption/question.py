@@ -21,7 +21,7 @@ from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.controllers.provisioning.passes import judged, without_scale_down
 from growth.planning import occupants, solve
-from growth.planning.disruption import words
+from growth.planning.disruption import consequences, words
 from growth.planning.disruption.buffering import holding, taken_by_daemons
 from growth.planning.disruption.candidates import empty, may_receive, protection_passes, why_kept
 from growth.planning.disruption.continuous import too_few
@@ -140,16 +140,12 @@ def situation_of(question: Question, own: Collection[str] = ()) -> Situation:
     snapshot = dataclasses.replace(
         situation.snapshot,
         pools=tuple(judged(view, situation.pools, served=question.served) for view in situation.snapshot.pools),
-        nodes=tuple(_offered(view, question) for view in situation.snapshot.nodes),
+        nodes=tuple(
+            without_scale_down(view) if view.name in question.spared else view for view in situation.snapshot.nodes
+        ),
     )
     nodes = tuple(_unmarked(node) if node.name in own else node for node in situation.nodes)
-    return dataclasses.replace(situation, snapshot=snapshot, nodes=nodes)
-
-
-def _offered(view: NodeView, question: Question) -> NodeView:
-    if view.name in question.closed:
-        return _full(view)
-    return without_scale_down(view) if view.name in question.spared else view
+    return consequences.closed(dataclasses.replace(situation, snapshot=snapshot, nodes=nodes), question.closed)
 
 
 def _unmarked(node: OwnedNode) -> OwnedNode:

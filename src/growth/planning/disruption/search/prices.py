@@ -66,9 +66,7 @@ def replacements(
         drafts.append(draft)
     planned = sum(draft.cheapest for draft in drafts)
     if planned > most:
-        return Refusal(
-            next((draft.nothing_cheaper for draft in drafts if draft.nothing_cheaper != _TOO_DEAR), _TOO_DEAR)
-        )
+        return _nothing_cheaper(drafts)
     found = []
     for claim, draft in zip(claims, drafts, strict=True):
         # What may be spent is shared as the expected prices are.
@@ -124,7 +122,7 @@ def _worst_launch(shelf: Shelf, mask: int) -> Mapping[str, int]:
 class _Draft:
     """A claim narrowed to the terms that it may be bought on; of so many types at least, cheaper than what goes.
 
-    `nothing_cheaper` is what to say where there are none.
+    `barred`: some of them were given up for what goes.
     """
 
     shelf: Shelf
@@ -132,7 +130,7 @@ class _Draft:
     mask: int
     prices: Mapping[str, int]
     least: int
-    nothing_cheaper: str
+    barred: bool
 
     @property
     def cheapest(self) -> int:
@@ -168,9 +166,7 @@ def _on_terms(
         if not mask:
             return Refusal(_BEYOND_LIMITS)
     least = SPOT_TO_SPOT_TYPES if spot_to_spot and 2 * coming > len(gone) else 1
-    return _Draft(
-        shelf, state, mask, worst_launch(shelf, mask), least, nothing_cheaper=_GIVEN_UP if before else _TOO_DEAR
-    )
+    return _Draft(shelf, state, mask, worst_launch(shelf, mask), least, barred=bool(before))
 
 
 def _given_up(shelf: Shelf, gone: Sequence[OwnedNode]) -> int:
@@ -206,10 +202,14 @@ def _cheaper(draft: _Draft, limit: int, gone: Sequence[OwnedNode]) -> list[str] 
         if same:
             cheaper = [name for name in cheaper if draft.prices[name] < min(same)]
     if not cheaper:
-        return Refusal(draft.nothing_cheaper)
+        return _nothing_cheaper([draft])
     if len(cheaper) < draft.least:
         return Refusal(_too_few(len(cheaper)))
     return cheaper
+
+
+def _nothing_cheaper(drafts: Sequence[_Draft]) -> Refusal:
+    return Refusal(_GIVEN_UP if any(draft.barred for draft in drafts) else _TOO_DEAR)
 
 
 def _listed(draft: _Draft, cheaper: Sequence[str], flexible: int) -> list[str] | Refusal:
