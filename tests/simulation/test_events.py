@@ -146,6 +146,19 @@ def test_trouble_of_the_server_is_waited_out_and_refusals_are_not() -> None:
     assert sim.run(main, seed=1).value == (2, 1, False)
 
 
+def test_a_conflict_is_no_refusal() -> None:
+    """A namespace's quota that others count against at that moment answers so: the same Event is taken a moment later."""
+
+    async def main(kernel: Kernel) -> tuple[list[str], int]:
+        world = World(kernel, faults=Faults(conflict=0.3))
+        for number in range(8):
+            world.recorder.event(renamed(POD, name=f"pod-{number}"), "Patient", "x")
+        await asyncio.sleep(600)
+        return [event.involved_object.name for event in await world.told()], world.recorder.statistics().failed
+
+    assert sim.run(main, seed=1).value == ([f"pod-{number}" for number in range(8)], 0)
+
+
 def test_an_event_whose_answer_is_lost_is_told_once() -> None:
     """Whether the request arrived or not: it is sent again under its own name, so that it is there and not there twice."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from growth.api.events import EVENT, NORMAL
 from growth.api.meta import ObjectReference
 from growth.kube.api import Api
-from growth.kube.errors import AlreadyExists, GateClosed, KubeError, NotFound, TooManyRequests
+from growth.kube.errors import AlreadyExists, Conflict, GateClosed, KubeError, NotFound, TooManyRequests
 from growth.ports import Clock, Random
 from growth.telemetry.redaction import redacted_text
 from growth.units import print_time
@@ -260,9 +260,11 @@ class Recorder:
 
 
 def _worth_another(error: KubeError) -> bool:
-    """Refusals (RBAC, a namespace that is going) repeat themselves; a server in trouble recovers."""
+    """Refusals (RBAC, a namespace that is going) repeat themselves; a server in trouble recovers, and so does one that
+    counts this Event and others against a quota at the same time, which is a conflict.
+    """
     code = getattr(error, "code", 500)
-    return code >= 500
+    return code >= 500 or isinstance(error, Conflict)
 
 
 def _shortened(message: str) -> str:
