@@ -105,20 +105,32 @@ def test_a_large_decision_leaves_out_and_counts() -> None:
     assert staged(body).value == 1
 
 
-def test_a_server_in_trouble_costs_history_and_nothing_else() -> None:
-    """Passes never wait for it; what could be written is there."""
+def in_trouble(faults: Faults) -> tuple[list[str], bool]:
+    """What is there of 20 Decisions after ten minutes; whether they are still being written."""
 
-    async def body(stage: Stage) -> int:
+    async def body(stage: Stage) -> tuple[list[str], bool]:
         await stage.begin()
         server = MemoryApi(stage.cluster.server, user="growth")
-        faults = Faults(server_error=0.3, lost_answer=0.1, throttled=0.1)
         wire = NetworkApi(server, kernel=stage.kernel, random=SimRandom(1, "wire"), faults=faults, name="growth")
         decisions = Decisions(stage.environment(api=wire))
         (writing, *_) = stage.start(decisions.run())
         for number in range(20):
             decisions.record(spec(number, seconds=number))
         await asyncio.sleep(600)
-        assert not writing.done()
-        return len(await decided(stage))
+        return [each.summary for each in await decided(stage)], not writing.done()
 
-    assert 5 <= staged(body).value <= 20
+    return staged(body).value
+
+
+def test_trouble_that_passes_costs_no_history() -> None:
+    """Each is there, and once: errors, conflicts, too many requests, answers and requests that were lost."""
+    faults = Faults(server_error=0.1, conflict=0.1, throttled=0.1, lost_answer=0.05, lost_request=0.05)
+    assert in_trouble(faults) == ([f"number {each}" for each in range(20)], True)
+
+
+def test_a_server_in_trouble_costs_history_and_nothing_else() -> None:
+    """Passes never wait for it; what could be written is there."""
+    told, writing = in_trouble(Faults(server_error=0.8))
+    assert writing
+    assert 1 <= len(told) < 20
+    assert len(told) == len(set(told))

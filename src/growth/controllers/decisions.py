@@ -7,7 +7,9 @@ newest are kept and the oldest deleted, in observe mode too: both are all that G
 
 import asyncio
 import collections
+import contextlib
 import datetime as dt
+import itertools
 from typing import Final
 
 import msgspec
@@ -15,7 +17,16 @@ import msgspec
 from growth.api.decisions import DECISION, MAX_BYTES, Decision, DecisionSpec
 from growth.api.meta import ObjectMeta
 from growth.controllers.environment import Environment
-from growth.kube.errors import AlreadyExists, ConfigError, GateClosed, KubeError, NotFound
+from growth.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    ConfigError,
+    Conflict,
+    GateClosed,
+    KubeError,
+    NotFound,
+    may_pass,
+)
 from growth.telemetry.logs import logger
 
 _log = logger("decisions")
@@ -29,6 +40,8 @@ BLOCKED: Final = "Blocked"
 _QUEUE: Final = 100
 # How often the list of what is there is read again: others may write and delete Decisions too.
 _RELIST: Final = 100
+_ATTEMPTS: Final = 5
+_RETRY_SECONDS: Final = 2.0
 _SUMMARY: Final = 1024
 _LISTS: Final = ("kept", "unschedulable", "actions")
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -61,9 +74,8 @@ class Decisions:
         """Writes until cancelled, or until the gate is closed."""
         while True:
             while self._queue:
-                spec = self._queue.popleft()
                 try:
-                    await self._write(spec)
+                    await self._write(self._queue.popleft())
                 except (GateClosed, ConfigError):
                     raise
                 except KubeError as error:
@@ -84,26 +96,51 @@ class Decisions:
             )
 
     async def _write(self, spec: DecisionSpec) -> None:
+        """Tried again, under the same name, where the trouble may pass: nobody will decide the same thing once more."""
+        ending = "".join(self._env.random.choice(_LETTERS) for _ in range(5))
+        name = f"{spec.controller}-{spec.at:%Y%m%d-%H%M%S}-{ending}"
+        for attempt in itertools.count(1):
+            try:
+                await self._create(name, spec)
+                break
+            except Conflict as error:
+                trouble: KubeError = error
+            except KubeError as error:
+                if not may_pass(error):
+                    raise
+                trouble = error
+            if attempt == _ATTEMPTS:
+                raise trouble
+            pause = _RETRY_SECONDS * attempt
+            await asyncio.sleep(trouble.pause(pause) if isinstance(trouble, ApiError) else pause)
+        await self._delete_oldest()
+
+    async def _create(self, name: str, spec: DecisionSpec) -> None:
         if self._until_relist <= 0:
             await self._list()
         before = self._before.pop(spec.controller, b"") if self._before else b""
         if spec.outcome != ACTED and before == _content(spec):
             return  # an earlier process said so
         self._until_relist -= 1
-        ending = "".join(self._env.random.choice(_LETTERS) for _ in range(5))
-        name = f"{spec.controller}-{spec.at:%Y%m%d-%H%M%S}-{ending}"
         body = msgspec.to_builtins(Decision(metadata=ObjectMeta(name=name), spec=spec))
-        try:
+        with contextlib.suppress(AlreadyExists):  # an answer was lost and the request repeated: it is there
             await self._env.api.create(DECISION, body)
-        except AlreadyExists:
-            return  # an answer was lost and the request repeated: it is there
-        self._names.append(name)
+        if name not in self._names:  # read since
+            self._names.append(name)
+
+    async def _delete_oldest(self) -> None:
+        """Down to as many as are kept. One that cannot be deleted stays the oldest."""
         while len(self._names) > self._env.settings.decisions_kept:
-            oldest = self._names.popleft()
             try:
-                await self._env.api.delete(DECISION, oldest)
+                await self._env.api.delete(DECISION, self._names[0])
             except NotFound:
-                continue
+                pass
+            except KubeError as error:
+                if isinstance(error, GateClosed | ConfigError):
+                    raise
+                _log.warning("an old decision was not deleted", Decision=self._names[0], error=str(error))
+                return
+            self._names.popleft()
 
     async def _list(self) -> None:
         found: list[Decision] = []
