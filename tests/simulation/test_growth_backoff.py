@@ -4,6 +4,7 @@ import asyncio
 
 from growth.api import names
 from growth.api.growthpools import GROWTH_POOL
+from growth.sim.network import Faults
 from tests.manifests import growth_pool
 from tests.simulation.growing import Growing, growing
 
@@ -47,6 +48,19 @@ def test_a_pod_that_nothing_can_hold_is_marked_and_comes_back_when_the_pool_chan
         assert await marked(cluster) == 0
 
     growing(body)
+
+
+def test_a_mark_that_meets_a_conflict_is_set_a_moment_later() -> None:
+    """It, and what is told with it: a pod that plans leave out must say so."""
+
+    async def body(cluster: Growing) -> tuple[int, int]:
+        cluster.replica.faults = Faults(conflict=0.5)
+        await cluster.pool(SMALL)
+        await cluster.deploy("large", 8, cpu="6")
+        await asyncio.sleep(1800)
+        return await marked(cluster), len(await cluster.told(names.BACK_OFF))
+
+    assert growing(body).value == (8, 8)
 
 
 def test_pods_that_are_all_in_back_off_come_back_when_a_type_can_be_had_again() -> None:

@@ -18,7 +18,7 @@ from growth.controllers.growth.matching import resting_with
 from growth.controllers.growth.resting import ANY, Resting, Rhythm
 from growth.controllers.ownership import marked_paused
 from growth.controllers.reconciler import Reconciler
-from growth.kube.errors import Conflict, NotFound
+from growth.kube.errors import NotFound
 from growth.kube.store import Change, Changed, Deleted, Key
 from growth.planning.plan import Unplaced
 from growth.telemetry.metrics import Declaration, Gauge
@@ -161,7 +161,7 @@ class BackOffs:
         patch = {"metadata": {"annotations": {names.BACK_OFF_ANNOTATION: text}}}
         try:
             await env.api.patch(POD, pod.name, patch, namespace=pod.namespace, uid=pod.uid)
-        except (NotFound, Conflict):
+        except NotFound:
             return None
         if marked:
             env.events.event(
