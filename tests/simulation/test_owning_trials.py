@@ -4,6 +4,7 @@ These are slices; `python -m bench crashes` and `python -m bench limits` run the
 broken on purpose, so that the check which guards it is seen to fail.
 """
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Callable
@@ -73,15 +74,28 @@ def buys_without_reserving(patch: Patch) -> None:
     patch.setattr(reserving.Reserving, "_reserve_pool", reserve_pool)
 
 
-def reserves_without_a_precondition(patch: Patch) -> None:
+def writes_pools_slowly(patch: Patch, *, minding_the_revision: bool = True) -> None:
+    """Two leaders are then likely to have read the same pool before either writes it."""
     real = MemoryApi.patch
 
-    async def forgetful(self: MemoryApi, kind: Any, name: str, *args: Any, **options: Any) -> Any:
+    async def slow(self: MemoryApi, kind: Any, name: str, *args: Any, **options: Any) -> Any:
         if kind.plural == NODE_POOL.plural:
-            options.pop("revision", None)
+            await asyncio.sleep(3.0)
+            if not minding_the_revision:
+                options.pop("revision", None)
         return await real(self, kind, name, *args, **options)
 
-    patch.setattr(MemoryApi, "patch", forgetful)
+    patch.setattr(MemoryApi, "patch", slow)
+
+
+def reserves_without_a_precondition(patch: Patch) -> None:
+    writes_pools_slowly(patch, minding_the_revision=False)
+
+
+def test_a_limit_holds_though_pools_are_written_slowly(monkeypatch: Patch) -> None:
+    """What breaks it below is what the server is not asked to mind, and not how slow it is."""
+    writes_pools_slowly(monkeypatch)
+    _bursts(range(1, 13))
 
 
 @pytest.mark.parametrize("bug", [buys_without_reserving, reserves_without_a_precondition])
