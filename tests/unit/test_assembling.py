@@ -18,8 +18,9 @@ from growth.api.reservations import Reservation
 from growth.cli.errors import UsageError
 from growth.cli.manifests.collection import Collection
 from growth.cli.manifests.documents import Document, Place
-from growth.cluster.assemble import Assembled, Objects, assemble
+from growth.cluster.assemble import Assembled, Objects, assemble, composed, pictured
 from growth.cluster.snapshot import NodeView, PoolView
+from growth.planning.solve import solve
 from growth.providers.catalogues import builtin
 from growth.providers.hetzner import classes as hetzner
 from growth.providers.linode import classes as linode
@@ -254,7 +255,36 @@ def test_pods_that_are_being_deleted_are_told_apart() -> None:
     )
     assert view.requested["cpu"] == 1500
     assert [number for _, number in view.pods] == [3]
-    assert [number for _, number in view.departing] == [1]
+    assert [number for _, number in view.uncounted] == [1]
+
+
+def test_pods_of_a_move_hold_their_next_room_and_count_where_they_run() -> None:
+    """To count them twice sends pods of their spread to other zones, where machines are bought for them."""
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+
+    def web(name: str, on: str = "") -> Json:
+        where = {"nodeName": on} if on else {}
+        return pod(name, cpu="1", metadata={"labels": {"app": "web"}}, topologySpreadConstraints=[spread], **where)
+
+    def machine(name: str, zone: str) -> tuple[Json, Json]:
+        labels = {**POOL, **READY, "topology.kubernetes.io/zone": zone}
+        status = {"providerID": name, "capacity": ROOM, "allocatable": ROOM}
+        return claim(name, labels=labels, status=status), node(name, cpu="1", provider=name, labels=labels)
+
+    machines = (*machine("goes", "a"), *machine("comes", "a"), *machine("free", "a"), *machine("full", "b"))
+    pods = (web("moves", "goes"), web("stays", "full"), web("waits"))
+    picture = pictured(collected(*machines, *pods).finished().objects, builtin("kwok"), now=NOW)
+    before = picture.counted["goes"].view
+    assert before is not None
+    found = composed(dataclasses.replace(picture, promised={"comes": [shape for shape, _ in before.pods]}))
+    assert [view.requested for view in found.snapshot.nodes if view.name == "comes"] == [before.requested]
+    plan = solve(found.snapshot, found.demands)
+    assert [(each.name, each.pods) for each in plan.filled] == [("free", ("default/waits",))]
 
 
 def test_pending_pods_come_in_the_order_of_the_schedulers_queue() -> None:

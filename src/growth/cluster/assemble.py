@@ -58,7 +58,8 @@ class Picture:
 
     `counted` are the machines by name. `pending` are the pods without a node that are to be looked at. `lost` is how
     many pods are bound to nodes that are not known. `held` are shapes of pods that are on their way to a claim's machine
-    and keep their room there, by the claim's name. `given_up` are reserved names that nobody will create any more; None: those
+    and keep their room there, by the claim's name; `promised` those of pods that run elsewhere until their machine goes, and
+    then want the room. `given_up` are reserved names that nobody will create any more; None: those
     that are old by the time that they carry.
     """
 
@@ -69,6 +70,7 @@ class Picture:
     pending: Sequence[CachedPod] = ()
     lost: int = 0
     held: Mapping[str, Sequence[PodShape]] = dataclasses.field(default_factory=dict)
+    promised: Mapping[str, Sequence[PodShape]] = dataclasses.field(default_factory=dict)
     given_up: Set[ReservedName] | None = None
     pools: Sequence[NodePool] = ()
     growth_pools: Sequence[GrowthPool] = ()
@@ -200,9 +202,10 @@ def composed(picture: Picture) -> Assembled:
     for each in counted:
         if each.view is None:
             continue
-        claim = each.machine.claim
-        held = picture.held.get(claim.metadata.name, ()) if claim is not None and picture.held else ()
-        view = books.holding(each.view, held) if held else each.view
+        view, claim = each.view, each.machine.claim
+        if claim is not None and (picture.held or picture.promised):
+            held, promised = (some.get(claim.metadata.name, ()) for some in (picture.held, picture.promised))
+            view = books.holding(view, held, promised) if held or promised else view
         nodes.append(_priced(view, sold) if catalogue.of_classes else view)
     snapshot = Snapshot(
         currency=catalogue.currency,

@@ -68,7 +68,7 @@ class Books:
             requested=requested,
             daemon_requested=daemons,
             pods=tuple(collections.Counter(pod.shape for pod in pods).items()),
-            departing=tuple(collections.Counter(pod.shape for pod in pods if pod.deleting is not None).items()),
+            uncounted=tuple(collections.Counter(pod.shape for pod in pods if pod.deleting is not None).items()),
             volumes=attachments.on(machine.name, pods),
             initialized=machine.initialized,
             pool=machine.pool,
@@ -76,15 +76,21 @@ class Books:
         )
         return Counted(machine, view, (), warning)
 
-    def holding(self, view: NodeView, shapes: Sequence[PodShape]) -> NodeView:
-        """The view with further pods on it, as if they were bound there."""
+    def holding(self, view: NodeView, shapes: Sequence[PodShape], promised: Sequence[PodShape] = ()) -> NodeView:
+        """The view with further pods on it, as if they were bound there, and with those of `promised`, that are to come from
+        other nodes and count there.
+        """
         try:
-            requested = add(view.requested, *(self._of(shape) for shape in shapes))
+            requested = add(view.requested, *(self._of(shape) for shape in (*shapes, *promised)))
         except QuantityError:
             return view  # such a pod was never placed
         pods = collections.Counter(dict(view.pods))
-        pods.update(shapes)
-        return dataclasses.replace(view, requested=requested, pods=tuple(pods.items()))
+        pods.update((*shapes, *promised))
+        uncounted = collections.Counter(dict(view.uncounted))
+        uncounted.update(promised)
+        return dataclasses.replace(
+            view, requested=requested, pods=tuple(pods.items()), uncounted=tuple(uncounted.items())
+        )
 
     def _sum(self, pods: Sequence[CachedPod]) -> Amounts:
         shapes = collections.Counter(pod.shape for pod in pods if not pod.resized)

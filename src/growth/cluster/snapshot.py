@@ -53,8 +53,8 @@ class NodeView:
 
     `labels` and `taints` are those that count: of a node that is not initialised yet the startup and ephemeral taints
     are left out, and what the node does not say is the claim's. `requested` is the sum over its pods, `pods` their
-    shapes with counts, `departing` those of them that are being deleted: they hold what they hold, but no spread counts
-    them. `daemon_requested` is the part of `requested` that DaemonSet pods hold.
+    shapes with counts, `uncounted` those of them that hold what they hold, but no spread counts here: they are being
+    deleted, or run on another node until it goes. `daemon_requested` is the part of `requested` that DaemonSet pods hold.
     """
 
     name: str
@@ -64,7 +64,7 @@ class NodeView:
     requested: Amounts = dataclasses.field(default_factory=dict)
     daemon_requested: Amounts = dataclasses.field(default_factory=dict)
     pods: tuple[tuple[PodShape, int], ...] = ()
-    departing: tuple[tuple[PodShape, int], ...] = ()
+    uncounted: tuple[tuple[PodShape, int], ...] = ()
     volumes: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)  # CSI driver → attached volumes
     initialized: bool = True
     pool: PoolRef | None = None

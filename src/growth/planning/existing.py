@@ -26,7 +26,7 @@ PLENTY = 1 << 40
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Census:
-    """Pods on nodes as rows: on which node, of which shape, how many, and how many without those that are being deleted."""
+    """Pods on nodes as rows: on which node, of which shape, how many, and how many of them spreads count."""
 
     where: Ints
     shape: Ints
@@ -36,9 +36,9 @@ class _Census:
 
 
 def staying(node: NodeView) -> Iterable[int]:
-    """How many pods of each of its shapes are not being deleted: those that spreads count."""
-    departing = dict(node.departing)
-    return (number - departing.get(shape, 0) for shape, number in node.pods)
+    """How many pods of each of its shapes spreads count."""
+    uncounted = dict(node.uncounted)
+    return (number - uncounted.get(shape, 0) for shape, number in node.pods)
 
 
 class Existing:

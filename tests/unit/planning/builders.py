@@ -349,7 +349,7 @@ def node(
         requested=held,
         daemon_requested=amounts(dict(daemons or {})),
         pods=tuple(collections.Counter(map(SHAPES.shape, bound)).items()),
-        departing=tuple(collections.Counter(map(SHAPES.shape, departing)).items()),
+        uncounted=tuple(collections.Counter(map(SHAPES.shape, departing)).items()),
         initialized=initialized,
         volumes={DRIVER: frozenset(attached)},
     )

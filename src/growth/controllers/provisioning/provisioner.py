@@ -13,7 +13,6 @@ from growth.api import names
 from growth.api.growthpools import UNMET, GrowthPool, NodeRequest
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.nodes import Node
-from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand
 from growth.controllers.decisions import Decisions
 from growth.controllers.environment import Environment
@@ -242,7 +241,7 @@ class Provisioner:
         self._seen, self._planned_at = changes, now
         marked = self._pending.marked()
         question = Question(
-            picture=dataclasses.replace(picture, held=_together(sifted.shapes, promised)),
+            picture=dataclasses.replace(picture, held=sifted.shapes, promised=promised),
             marked=marked,
             sort=self._pending.sorts.of,
             held=sifted.keys,
@@ -460,13 +459,6 @@ class Provisioner:
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
-
-
-def _together(
-    held: Mapping[str, Sequence[PodShape]], promised: Mapping[str, Sequence[PodShape]]
-) -> Mapping[str, Sequence[PodShape]]:
-    """Pods that wait for a machine, and those that are to leave theirs for it."""
-    return {name: (*held.get(name, ()), *promised.get(name, ())) for name in (*held, *promised)} if promised else held
 
 
 def _for_headroom(

@@ -113,7 +113,15 @@ def sold(picture: Picture, pool: NodePool, options: Options) -> Sold | str:
     """What the pool buys, or why it can buy nothing now. How many it may have is not asked here."""
     dynamic = msgspec.structs.replace(pool, spec=msgspec.structs.replace(pool.spec, replicas=None, limits={}))
     alone = dataclasses.replace(
-        picture, pools=(dynamic,), growth_pools=(), node_requests=(), counted={}, pending=(), held={}, lost=0
+        picture,
+        pools=(dynamic,),
+        growth_pools=(),
+        node_requests=(),
+        counted={},
+        pending=(),
+        held={},
+        promised={},
+        lost=0,
     )
     listed = composed(alone).snapshot
     (view,) = listed.pools

@@ -69,7 +69,7 @@ class Stage:
 
     def _host(self, node: NodeView) -> Host:
         pods = []
-        departing = dict(node.departing)
+        departing = dict(node.uncounted)
         for which, (shape, number) in enumerate(node.pods):
             for copy in range(number):
                 pod = pod_of(f"{shape.namespace}/{node.name}-{which}-{copy}", shape)

@@ -88,15 +88,15 @@ def _without(situation: Situation, ending: Mapping[str, Sequence[CachedPod]]) ->
 
 
 def _left(view: NodeView, gone: Sequence[PodShape]) -> NodeView:
-    held, departing = collections.Counter(dict(view.pods)), collections.Counter(dict(view.departing))
+    held, uncounted = collections.Counter(dict(view.pods)), collections.Counter(dict(view.uncounted))
     held.subtract(gone)
-    departing.subtract(gone)
+    uncounted.subtract(gone)
     less = subtract(view.requested, add({}, *map(_requests, gone)))
     return dataclasses.replace(
         view,
         requested={name: max(0, amount) for name, amount in less.items()},
         pods=tuple((shape, count) for shape, count in held.items() if count > 0),
-        departing=tuple((shape, count) for shape, count in departing.items() if count > 0),
+        uncounted=tuple((shape, count) for shape, count in uncounted.items() if count > 0),
     )
 
 
