@@ -319,6 +319,20 @@ def test_a_machine_elsewhere_that_leaves_while_the_watch_is_silent(kind: Kind[An
     assert on_stage(body, api=api).value == leaves
 
 
+def test_a_node_that_another_process_replaces_while_the_watch_is_silent() -> None:
+    """What comes for it is not up, which the cache has not even heard of: the node stays until that is known."""
+    holder, api = deafened("NodeClaim")
+
+    async def body(stage: Stage) -> bool:
+        await one_may_go(stage)
+        holder[0].deaf = True
+        await add_replacement(stage, "new-1", pool=await stage.admin.get(NODE_POOL, "default"), replaces="web-1")
+        await asyncio.sleep(40)
+        return "web-1" in await claims(stage)
+
+    assert on_stage(body, api=api).value
+
+
 @pytest.mark.parametrize("silent", ["NodeClaim", "Node"])
 def test_a_machine_that_is_known_to_leave_holds_nothing_up(silent: str) -> None:
     """One of its two objects tells the cache, and its pods are in line: that the other is being deleted too is no news."""

@@ -268,7 +268,7 @@ def test_pods_of_a_move_hold_their_next_room_and_count_where_they_run() -> None:
     }
 
     def web(name: str, on: str = "") -> Json:
-        where = {"nodeName": on} if on else {}
+        where: Json = {"nodeName": on} if on else {}
         return pod(name, cpu="1", metadata={"labels": {"app": "web"}}, topologySpreadConstraints=[spread], **where)
 
     def machine(name: str, zone: str) -> tuple[Json, Json]:

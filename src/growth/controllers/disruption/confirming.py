@@ -131,8 +131,10 @@ class Confirming:
 
         if move.reason == names.EMPTY:
             return await judged(None)
-        if not await agreed(self._env, (pod for looked in fresh.values() for pod in looked.pods)):
-            why = "which machines leave, or where pods are that theirs are counted with, is not known yet"
+        moving = (pod for looked in fresh.values() for pod in looked.pods)
+        going = {looked.claim.metadata.name for looked in fresh.values()}
+        if not await agreed(self._env, moving, going=going, coming=running.coming):
+            why = "which machines leave, what replaces them, or where pods are that theirs are counted with, is not known yet"
             return dataclasses.replace(await judged(None), nodes=(), why=why, again=True)
         return await self._with_room(running, judged)
 

@@ -3,17 +3,20 @@
 Those nodes are read afresh before a move deletes. That is not enough where pods spread over zones: who came or left in a third
 zone decides too. Nor where machines elsewhere are on their way out: their pods want the same room. So pods of a spread or an
 affinity are asked for by their labels, and claims and Nodes all at once, for deleting either deletes both; where the server knows
-others than the cache, nothing is done by the cache. Whom pods elsewhere keep out of their whole zone is taken from the cache.
+others than the cache, nothing is done by the cache. The claims tell too whether another process has begun to replace the nodes
+of the move. Whom pods elsewhere keep out of their whole zone is taken from the cache.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
+from growth.api import moves as intents
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.meta import LabelSelector, selector_text
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
+from growth.cluster.replacing import replaces
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done
 from growth.controllers.environment import Environment
@@ -23,9 +26,15 @@ from growth.planning.selectors import compiled
 _EVERYWHERE: Final = ""
 
 
-async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
-    """Whether the cache knows which machines leave, and the pods that count for those of the move, as the server does now."""
-    if await _unheard(env):
+async def agreed(
+    env: Environment, moving: Iterable[CachedPod], *, going: Collection[str], coming: Collection[str]
+) -> bool:
+    """Whether the cache knows which machines leave, and the pods that count for those of the move, as the server does now; and
+    whether the claims that are `going` are replaced by none but those that are `coming`.
+    """
+    leaving = _deleted((*env.state.claims.store, *env.state.nodes.store))
+    claims, nodes = await every(env.api, NODE_CLAIM), await every(env.api, NODE)
+    if _unheard(env, _deleted((*claims, *nodes)) - leaving) or _is_begun(claims, going, coming):
         return False
     asked: dict[tuple[str, str], LabelSelector] = {}
     for shape in dict.fromkeys(pod.shape for pod in moving):
@@ -43,14 +52,23 @@ async def agreed(env: Environment, moving: Iterable[CachedPod]) -> bool:
     return True
 
 
-async def _unheard(env: Environment) -> set[str]:
+def _is_begun(claims: Iterable[NodeClaim], going: Collection[str], coming: Collection[str]) -> bool:
+    """Whether something else was bought for a move of the same nodes. What is left of one that was given up is soon settled."""
+    return any(
+        claim.metadata.name not in coming
+        and claim.metadata.deletion_timestamp is None
+        and intents.intent_of(claim.metadata) is not None
+        and not set(going).isdisjoint(replaces(claim))
+        for claim in claims
+    )
+
+
+def _unheard(env: Environment, there: set[str]) -> set[str]:
     """UIDs of claims and Nodes that are being deleted, while the cache takes their machine for one that stays.
 
-    One of the two is enough for it to know. What it knew when it was asked may be gone by the answer.
+    One of the two is enough for it to know. `there` lacks what it knew when the server was asked: that may be gone by the answer.
     """
-    known = _going((*env.state.claims.store, *env.state.nodes.store))
-    there = _going((*await every(env.api, NODE_CLAIM), *await every(env.api, NODE)))
-    news = there - known - _going((*env.state.claims.store, *env.state.nodes.store))
+    news = there - _deleted((*env.state.claims.store, *env.state.nodes.store))
     if not news:
         return news
     machines = (counted.machine for counted in env.state.picture(env.clock.now()).counted.values())
@@ -58,7 +76,7 @@ async def _unheard(env: Environment) -> set[str]:
     return news - {each.metadata.uid for both in leaving for each in both if each is not None}
 
 
-def _going(some: Iterable[NodeClaim | Node]) -> set[str]:
+def _deleted(some: Iterable[NodeClaim | Node]) -> set[str]:
     return {each.metadata.uid for each in some if each.metadata.deletion_timestamp is not None}
 
 
