@@ -453,6 +453,26 @@ def test_what_a_move_left_behind_that_was_made_stays() -> None:
     assert on_stage(body).value == ["new-1"]
 
 
+def test_what_a_move_left_behind_that_was_half_made_stays_though_the_rest_is_taken_back() -> None:
+    """Of two nodes one goes already, and its pods have yet to come; somebody protects the other: the new machine stays."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        for name in ("web-1", "web-2"):
+            await add_large(stage, name, pool=pool)
+            await mark(stage, name)
+        await add_replacement(stage, "new-1", pool=pool, replaces="web-1,web-2")
+        await bring_up(stage, "new-1")
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-2", annotation)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(60)
+        return sorted(await claims(stage)), await tainted(stage)
+
+    assert on_stage(body).value == (["new-1", "web-2"], ["node-of-web-1"])
+
+
 def test_a_hard_limit_without_room_blocks_replacing_only() -> None:
     """The pool has as many nodes as it may: no replacement, and its event says why; empty nodes go all the same."""
 

@@ -30,10 +30,13 @@ _log = logger("disruption")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Begun:
-    """A move of which everything was bought: the nodes that have yet to go, and the claims that came for them."""
+    """A move of which everything was bought: the nodes that have yet to go, and the claims that came for them. `leaving`: others
+    of its nodes go already, or are gone.
+    """
 
     intent: intents.Intent
     targets: tuple[Target, ...]
+    leaving: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def left_behind(
             continue  # all of them went: it was made
         whole = all(name in there for name in intent.group)
         if whole and len(targets) == len(alive) and all(tainting.tainted(each.node) for each in targets):
-            moves.setdefault(intent.group, Begun(intent, tuple(targets)))
+            moves.setdefault(intent.group, Begun(intent, tuple(targets), leaving=len(alive) < len(replaces(claim))))
             going |= {each.metadata.name for each in alive}
         else:
             strays.append(claim)
@@ -136,7 +139,8 @@ class Mending:
                 continue
             if claim.metadata.uid == target.claim.metadata.uid and claim.metadata.deletion_timestamp is None:
                 staying.append(target)
-        return dataclasses.replace(begun, targets=tuple(staying)) if staying else None
+        leaving = begun.leaving or len(staying) < len(begun.targets)
+        return dataclasses.replace(begun, targets=tuple(staying), leaving=leaving) if staying else None
 
     def _resumed(self, begun: Begun) -> Running:
         env, intent = self._env, begun.intent
@@ -152,7 +156,8 @@ class Mending:
             targets={each.node.metadata.name: each for each in begun.targets},
             since=now - took,
             at=intent.at,
-            stage=Stage.STARTING,
+            # Of nodes that go already the pods may be on their way to what was bought.
+            stage=Stage.LEAVING if begun.leaving else Stage.STARTING,
             coming=intent.group,
             resumed=True,
         )
