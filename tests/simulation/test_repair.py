@@ -6,6 +6,8 @@ import datetime as dt
 import functools
 from typing import Any
 
+import pytest
+
 from growth.api import names
 from growth.api.clouds import RepairPolicy
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
@@ -346,6 +348,35 @@ def test_a_deadline_that_a_crash_left_is_taken_back_from_a_node_that_recovered()
         await breaks(stage, "default-1", status="True")
         start_process(stage, Repair, name="second")
         await asyncio.sleep(60)
+        assert names.TERMINATION_TIMESTAMP_ANNOTATION not in (await stage.claim("default-1")).metadata.annotations
+
+    on_stage(body)
+
+
+@pytest.mark.parametrize("why", ["spared", "paused", "budget", "many"])
+def test_a_deadline_that_a_crash_left_is_taken_back_from_a_node_that_is_not_to_be_repaired_any_more(why: str) -> None:
+    """It is broken yet, but its pods may run; they would be killed at once whenever it goes for another reason."""
+
+    async def hold(stage: Stage) -> None:
+        if why == "budget":
+            await stage.admin.patch(NODE_POOL, "default", {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}})
+        elif why == "many":
+            await breaks(stage, "default-2")
+        else:
+            key = names.DO_NOT_REPAIR_ANNOTATION if why == "spared" else names.PAUSED_ANNOTATION
+            await stage.admin.patch(NODE, "node-of-default-1", {"metadata": {"annotations": {key: "true"}}})
+
+    async def body(stage: Stage) -> None:
+        await fleet(stage, 5)
+        first = start_process(stage, Repair, crash_after=1)
+        await breaks(stage, "default-1")
+        await asyncio.sleep(620)
+        assert first.dead
+        assert names.TERMINATION_TIMESTAMP_ANNOTATION in (await stage.claim("default-1")).metadata.annotations
+        await hold(stage)
+        start_process(stage, Repair, name="second")
+        await asyncio.sleep(60)
+        assert await going(stage) == []
         assert names.TERMINATION_TIMESTAMP_ANNOTATION not in (await stage.claim("default-1")).metadata.annotations
 
     on_stage(body)

@@ -81,11 +81,14 @@ class Repair:
         if left > 0:
             return left
         if any(_spared(each) for each in (node, claim)):
+            await self._forgive(claim)
             return BLOCKED_SECONDS  # a claim's annotation may go without a change of the Node
         if why_paused(env, pool_of(claim)) or any(marked_paused(each.metadata) for each in (node, claim)):
+            await self._forgive(claim)
             return BLOCKED_SECONDS
         why = too_many(self._nodes_beside(claim), self._policies) or self._over_budget(claim)
         if why:
+            await self._forgive(claim)
             self._tell_blocked(node, claim, why)
             return BLOCKED_SECONDS
         # Whoever stays does so by a pause, an annotation or a recovery that we may have seen already.
@@ -190,7 +193,9 @@ class Repair:
         return True
 
     async def _forgive(self, claim: NodeClaim) -> None:
-        """Takes back a deadline that a crash left on a claim whose Node has recovered: some day it will go in peace."""
+        """Takes back a deadline that a crash left, or who was faster, on a claim whose Node has recovered or is not to be repaired
+        now: some day it will go in peace.
+        """
         text = claim.metadata.annotations.get(names.TERMINATION_TIMESTAMP_ANNOTATION)
         if text is None:
             return
