@@ -121,6 +121,24 @@ def test_the_least_costly_go_first() -> None:
     ]
 
 
+def test_a_machine_with_two_nodes_is_as_busy_as_both() -> None:
+    """A second Node that somebody made for it, without a pod, makes no machine empty."""
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 2, limits={"nodes": "2"})
+        machine = (await stage.node("node-of-web-1")).spec.provider_id
+        await stage.join("node-that-came-late", provider_id=machine, taints=())
+        await add_pod(stage, "light", node="node-of-web-0")
+        for number in range(3):
+            await add_pod(stage, f"busy-{number}", node="node-of-web-1")
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 1)
+        await asyncio.sleep(30)
+        return await staying(stage)
+
+    assert on_stage(body).value == ["web-1"]
+
+
 def test_the_drain_keeps_disruption_budgets_of_pods() -> None:
     """Past the pool's budgets, not past those of pods: the machine stays until its pod may leave."""
 

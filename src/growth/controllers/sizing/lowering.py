@@ -36,9 +36,13 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     except NotFound:
         return None
     claims = await every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={name}")
-    nodes = {node.spec.provider_id: node for node in await every(env.api, NODE) if node.spec.provider_id}
-    hosts = {claim.metadata.name: nodes.get(claim.status.provider_id) for claim in claims}
-    marked = frozenset(each for each, node in hosts.items() if node is not None and tainting.tainted(node))
+    nodes: dict[str, list[Node]] = {}
+    for node in await every(env.api, NODE):
+        nodes.setdefault(node.spec.provider_id, []).append(node)
+    hosts = {
+        each.metadata.name: nodes.get(each.status.provider_id, []) if each.status.provider_id else [] for each in claims
+    }
+    marked = frozenset(each for each, own in hosts.items() if any(map(tainting.tainted, own)))
     found, bound = standing(pool, claims, marked), most(pool)
     if bound is None or marked_paused(pool.metadata) or not too_many(pool, found):
         return AGAIN_SECONDS
@@ -109,15 +113,15 @@ async def _changed(env: Environment, pool: NodePool) -> bool:
     return not same or marked_paused(now.metadata)
 
 
-def _held(env: Environment, claim: NodeClaim, node: Node | None) -> Held | None:
-    """The claim as it is put in order; None where it, or its Node, is paused."""
-    items = [each for each in (node, claim) if each is not None]
+def _held(env: Environment, claim: NodeClaim, nodes: Sequence[Node]) -> Held | None:
+    """The claim as it is put in order, with all Nodes of its machine; None where it, or one of them, is paused."""
+    items: tuple[Node | NodeClaim, ...] = (*nodes, claim)
     if any(marked_paused(each.metadata) for each in items):
         return None
     return Held(
         name=claim.metadata.name,
         launched=bool(claim.status.provider_id),
-        pods=env.state.pods.store.find("node", node.metadata.name) if node is not None else (),
+        pods=[pod for node in nodes for pod in env.state.pods.store.find("node", node.metadata.name)],
         protected=any(each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in items),
         created=claim.metadata.creation_timestamp,
     )
