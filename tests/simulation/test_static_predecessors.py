@@ -114,6 +114,36 @@ def test_a_protected_predecessor_is_left_alone_until_it_may_go(keep: Act, releas
     on_stage(body)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [{}, {"limits": {"nodes": "3"}, "disruption": {**sizing.ANY_TIME, "nodeLimitMode": "Soft"}}],
+    ids=["no limit", "soft limit"],
+)
+def test_a_protected_predecessor_is_none_too_many_when_its_replacement_is_replaced(spec: Json) -> None:
+    """The template changes again meanwhile: nothing goes but what has drifted, and what was protected goes in the end."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 3, **spec)
+        await asyncio.sleep(60)
+        first = (await staying(stage))[0]
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        await _protect(stage, f"node-of-{first}")
+        await asyncio.sleep(120)
+        assert await teams(stage) == ["a", "b", "b", "b"]
+        await retemplate(stage, "c")
+        await asyncio.sleep(300)
+        assert await teams(stage) == ["a", "c", "c", "c"]
+        ended = {each.message for each in await stage.events(names.DISRUPTION_TERMINATING)}
+        assert ended == {"Disrupting Node: Drifted", "Disrupting NodeClaim: Drifted"}
+        await _release(stage, f"node-of-{first}")
+        await asyncio.sleep(60)
+        assert await teams(stage) == ["c", "c", "c"]
+
+    on_stage(body)
+
+
 @pytest.mark.parametrize("taint", ["left", "taken off"])
 def test_a_mark_that_a_dead_process_left_comes_off_a_protected_predecessor(taint: str) -> None:
     """It died between the mark and the deletion, or between the two writes of a mark; a pod holds the node since."""

@@ -79,7 +79,7 @@ def book_pool(
         over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
         if NODES in over and passing.allows(order, limits[NODES]):
             over.remove(NODES)
-        if missing is not None and not replaced.isdisjoint(order.replaces):
+        if missing is not None and order.replaces and replaced.issuperset(order.replaces):
             refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
             continue
         if missing is not None and not order.replaces:

@@ -5,8 +5,9 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from growth.api.karpenter import NodeClaim, NodePool
+from growth.cluster.replacing import replaces
 from growth.planning.disruption.static import in_place
-from growth.planning.disruption.surplus import limit_of
+from growth.planning.disruption.surplus import Standing, limit_of
 
 # As the API server's own random names: no vowels, no digits that look like letters.
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -53,6 +54,14 @@ def refill_names(
 def replacement_name(pool: NodePool, claim: NodeClaim, *, ends: int = 0) -> str:
     """The name of what replaces the claim; `ends` as for refills: one that failed has another name than the next."""
     return _name(pool, str(ends), claim.metadata.uid)
+
+
+def predecessors(claim: NodeClaim, found: Standing) -> tuple[str, ...]:
+    """What the replacement of the claim replaces: the claim, and what is there yet though the claim came for it. Else that would
+    be one too many again when the claim goes, and another machine would have to go for it.
+    """
+    there = {each.metadata.name for each in found.replaced}
+    return (claim.metadata.name, *(name for name in replaces(claim) if name in there))
 
 
 def _name(pool: NodePool, *parts: str) -> str:

@@ -116,7 +116,7 @@ class Renewing:
             return await self._end(pool, (chosen.gone,), by={})
         ends = self._filling.ends(name)
         orders = [
-            offer.order(decide.replacement_name(pool, claim, ends=ends), replaces=(claim.metadata.name,))
+            offer.order(decide.replacement_name(pool, claim, ends=ends), replaces=decide.predecessors(claim, found))
             for claim in chosen.first
         ]
         return await self._filling.buy(offer, orders, reason=names.DRIFTED_REASON.lower())
