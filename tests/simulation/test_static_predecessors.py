@@ -17,7 +17,7 @@ from growth.controllers.disruption import marking
 from growth.kube.store import Change, Changed
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_pod, left
-from tests.simulation.owning import Stage, on_stage, told
+from tests.simulation.owning import LateApi, Stage, on_stage, told
 from tests.simulation.sizing import add_static, initialized, retemplate, staying, teams
 
 Act = Callable[[Stage, str], Awaitable[None]]
@@ -198,6 +198,52 @@ def test_who_protects_a_node_because_of_its_mark_is_asked_later_and_later(limit:
         return seen
 
     assert 2 <= on_stage(body).value <= 6
+
+
+async def _protect_claim(stage: Stage, node: str) -> None:
+    await stage.admin.patch(NODE_CLAIM, node.removeprefix("node-of-"), {"metadata": {"annotations": PROTECTED}})
+
+
+async def _pause_pool(stage: Stage, node: str) -> None:
+    del node
+    await stage.admin.patch(NODE_POOL, "default", {"metadata": {"annotations": PAUSED}})
+
+
+async def _close_budget(stage: Stage, node: str) -> None:
+    del node
+    await _budget_of(stage, "0")
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["heard", "unheard"])
+@pytest.mark.parametrize("limit", ["2", "4"], ids=["deleted first", "replaced first"])
+@pytest.mark.parametrize(
+    "keep", [_protect, _protect_claim, _pause, _pause_pool, _close_budget], ids=lambda act: act.__name__.strip("_")
+)
+def test_who_speaks_up_at_the_last_moment_is_heard(keep: Act, limit: str, late: bool) -> None:  # noqa: FBT001 - one of two cases
+    """The node is tainted already, and the cache may not know of it: the server is asked before the claim is deleted."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage)
+        await add_static(stage, 2, limits={"nodes": limit})
+        await asyncio.sleep(200)
+        await retemplate(stage)
+        marked: list[str] = []
+        for _ in range(1200):
+            await asyncio.sleep(0.1)
+            marked = await _marked(stage)
+            if marked:
+                break
+        assert marked
+        for node in marked:
+            await keep(stage, node)
+        await asyncio.sleep(5)
+        assert {each.removeprefix("node-of-") for each in marked} <= {*await staying(stage)}
+
+    on_stage(body, api=(lambda api: LateApi(api, NODE, NODE_CLAIM, NODE_POOL)) if late else None)
+
+
+async def _marked(stage: Stage) -> list[str]:
+    return [each.metadata.name for each in (await stage.admin.list(NODE)).items if tainting.tainted(each)]
 
 
 @pytest.mark.parametrize("closed", [0, 1])

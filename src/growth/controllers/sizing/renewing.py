@@ -177,14 +177,19 @@ class Renewing:
         if self._taken_back.left(claim.metadata.uid) > 0:
             return "its end was taken back a moment ago"
         rules = tuple(self._env.state.disruption_budgets.store)
-        return self._why_kept(pool, claim, self._pods(claim), rules=rules)
+        return self._why_kept(pool, claim, ending.nodes_of(self._env, claim), self._pods(claim), rules=rules)
 
     def _why_kept(
-        self, pool: NodePool, claim: NodeClaim, pods: Sequence[CachedPod], *, rules: tuple[PodDisruptionBudget, ...]
+        self,
+        pool: NodePool,
+        claim: NodeClaim,
+        nodes: Sequence[Node],
+        pods: Sequence[CachedPod],
+        *,
+        rules: tuple[PodDisruptionBudget, ...],
     ) -> str:
         """Why the node stays; empty when it may go. As drift everywhere: a termination grace ends what protects pods."""
         env = self._env
-        nodes = ending.nodes_of(env, claim)
         if len(nodes) != 1:
             return "it has no Node, or several"
         items = (nodes[0], claim)
@@ -230,11 +235,7 @@ class Renewing:
         await asyncio.sleep(SETTLE_SECONDS)
         again: float | None = None
         for claim, node in marked:
-            pods = await fresh.pods_on(env, node.metadata.name)
-            rules = tuple(await every(env.api, POD_DISRUPTION_BUDGET))
-            why = self._why_kept(pool, claim, pods, rules=rules) or await self._why_not(
-                pool, claim, by.get(claim.metadata.name)
-            )
+            why = await self._why_stays(pool, claim, node, newer=by.get(claim.metadata.name))
             if not why:
                 if await ending.end(env, claim, reason=names.DRIFTED_REASON, stays=_unmarked):
                     what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
@@ -246,8 +247,26 @@ class Renewing:
             again = AGAIN_SECONDS
         return again
 
-    async def _why_not(self, pool: NodePool, claim: NodeClaim, newer: NodeClaim | None) -> str:
-        """Why it is too early after all, by what the server says now; empty when it is not."""
+    async def _why_stays(self, pool: NodePool, claim: NodeClaim, node: Node, *, newer: NodeClaim | None) -> str:
+        """Why it must stay after all, by what the server says now; empty when it may go. Where many go each has its turn late."""
+        env = self._env
+        try:
+            now = await env.api.get(NODE_POOL, pool.metadata.name)
+        except NotFound:
+            return "its pool is gone"
+        if now.metadata.uid != pool.metadata.uid or now.spec.disruption != pool.spec.disruption:
+            return "its pool has changed"
+        try:
+            told = await env.api.get(NODE_CLAIM, claim.metadata.name)
+        except NotFound:
+            return "it is gone"
+        nodes = await fresh.nodes_of(env, told)
+        pods = await fresh.pods_on(env, node.metadata.name)
+        rules = tuple(await every(env.api, POD_DISRUPTION_BUDGET))
+        return self._why_kept(now, told, nodes, pods, rules=rules) or await self._why_not(now, pool, claim, newer)
+
+    async def _why_not(self, now: NodePool, pool: NodePool, claim: NodeClaim, newer: NodeClaim | None) -> str:
+        """Why it is too early after all; empty when it is not. `now` is the pool as the server has it."""
         env = self._env
         if newer is not None:
             try:
@@ -256,10 +275,6 @@ class Renewing:
                 return "its replacement is gone"
             sound = found.metadata.deletion_timestamp is None and is_true(found.status.conditions, names.INITIALIZED)
             return "" if sound and claim.metadata.name in replaces(found) else "its replacement is not there"
-        try:
-            now = await env.api.get(NODE_POOL, pool.metadata.name)
-        except NotFound:
-            return "its pool is gone"
         if now.metadata.generation != pool.metadata.generation:
             return "its pool has changed"
         claims = await every(env.api, NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool.metadata.name}")
