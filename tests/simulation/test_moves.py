@@ -6,6 +6,8 @@ import functools
 import itertools
 from typing import Any
 
+import pytest
+
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
@@ -434,6 +436,35 @@ def test_what_a_move_is_taken_back_with_goes_within_the_budgets() -> None:
         return sorted(await claims(stage)), await coming(stage), len(await tainted(stage))
 
     assert on_stage(body).value == (["web-1"], [], 1)
+
+
+@pytest.mark.parametrize("kept", ["protected", "claim", "paused", "pool"])
+@pytest.mark.parametrize("crash", [False, True], ids=["same process", "next process"])
+def test_what_a_move_is_taken_back_with_stays_where_somebody_keeps_it(kept: str, crash: bool) -> None:  # noqa: FBT001 - one of two cases
+    """It is up, and somebody said do-not-disrupt of it, or paused it or its pool: it is a machine like any other."""
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], list[str]]:
+        key = names.DO_NOT_DISRUPT_ANNOTATION if kept in {"protected", "claim"} else names.PAUSED_ANNOTATION
+        said = {"metadata": {"annotations": {key: "true"}}}
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await add_replacement(stage, "new-1", pool=pool)
+        await bring_up(stage, "new-1")
+        if not crash:
+            await mark(stage, "web-1")
+        if kept == "pool":
+            await stage.admin.patch(NODE_POOL, "default", said)
+        elif kept == "claim":
+            await stage.admin.patch(NODE_CLAIM, "new-1", said)
+        else:
+            await stage.admin.patch(NODE, "node-of-new-1", said)
+        annotation = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}}
+        await stage.admin.patch(NODE, "node-of-web-1", annotation)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(60)
+        return sorted(await claims(stage)), await coming(stage), await tainted(stage)
+
+    assert on_stage(body).value == (["new-1", "web-1"], [], [])
 
 
 def test_what_a_move_left_behind_that_was_made_stays() -> None:

@@ -19,7 +19,8 @@ from growth.controllers.disruption.looking import Looking
 from growth.controllers.disruption.moving import Moves, Running
 from growth.controllers.disruption.question import Question, situation_of
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import pods_on
+from growth.controllers.fresh import nodes_of, pods_on
+from growth.controllers.ownership import marked_paused, pool_of, why_paused
 from growth.kube.changes import change
 from growth.kube.errors import NotFound
 from growth.planning.disruption.candidates import empty
@@ -89,7 +90,7 @@ def _is_initialized(claim: NodeClaim) -> bool:
 
 async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
     """A claim that was bought for a move which is not made goes again if it is ours and empty, and not initialised yet or
-    `budgeted`; else it just stays.
+    `budgeted` and not protected by anybody; else it just stays.
     """
     try:
         claim = await env.api.get(NODE_CLAIM, name)
@@ -97,7 +98,7 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
         return
     if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
         return
-    if _is_initialized(claim) and not budgeted:
+    if _is_initialized(claim) and (not budgeted or await _is_kept(env, claim)):
         await settled(env, name)
         return
     nodes = await _nodes_of(env, claim)
@@ -115,6 +116,15 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
         _log.info("a replacement is not needed", NodeClaim=name)
     except NotFound:
         return
+
+
+async def _is_kept(env: Environment, claim: NodeClaim) -> bool:
+    """Whether people keep the machine as it is: by do-not-disrupt or a pause, of its Node, its claim, its pool or everything."""
+    items: tuple[Node | NodeClaim, ...] = (*await nodes_of(env, claim), claim)
+    return bool(why_paused(env, pool_of(claim))) or any(
+        marked_paused(each.metadata) or each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true"
+        for each in items
+    )
 
 
 async def settled(env: Environment, name: str) -> None:
