@@ -15,6 +15,7 @@ from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import Disruption
 from growth.controllers.sizing import Sizing
 from growth.controllers.termination import Termination
+from growth.kube.errors import Forbidden
 from growth.kube.memory import MemoryApi
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
@@ -256,6 +257,25 @@ def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
         return len(await staying(stage))
 
     assert on_stage(body, api=slow).value == 4
+
+
+def test_one_that_the_server_does_not_let_go_holds_up_no_other() -> None:
+    """Somebody's policy keeps the first of them: the others go."""
+
+    class Denying(MemoryApi):
+        async def delete(self, kind: Any, name: str, **how: Any) -> None:
+            if (kind, name) == (NODE_CLAIM, "web-0"):
+                raise Forbidden("this one is not to be deleted")
+            await super().delete(kind, name, **how)
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 4, limits={"nodes": "4"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 2)
+        await asyncio.sleep(30)
+        return await staying(stage)
+
+    assert on_stage(body, api=lambda api: Denying(api._server, user="growth")).value == ["web-0", "web-2", "web-3"]
 
 
 def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.controllers import tainting
 from growth.controllers.disruption import marking
+from growth.kube.errors import Forbidden
+from growth.kube.memory import MemoryApi
 from growth.kube.store import Change, Changed
 from tests.simulation import sizing
 from tests.simulation.ending import add_budget, add_pod, left
@@ -244,6 +247,53 @@ def test_who_speaks_up_at_the_last_moment_is_heard(keep: Act, limit: str, late: 
 
 async def _marked(stage: Stage) -> list[str]:
     return [each.metadata.name for each in (await stage.admin.list(NODE)).items if tainting.tainted(each)]
+
+
+class Denying(MemoryApi):
+    """Somebody's policy says no to one kind of write about one machine."""
+
+    def __init__(self, api: MemoryApi, denied: str) -> None:
+        super().__init__(api._server, user="growth")
+        self._denied = denied
+        self.machine = ""
+
+    async def delete(self, kind: Any, name: str, **how: Any) -> None:
+        if (self._denied, kind, name) == ("deletion", NODE_CLAIM, self.machine):
+            raise Forbidden("this one is not to be deleted")
+        await super().delete(kind, name, **how)
+
+    async def patch(self, kind: Any, name: str, *args: Any, **how: Any) -> Any:
+        if self._denied == "taint" and kind in {NODE, NODE.raw} and name == f"node-of-{self.machine}":
+            raise Forbidden("this one is not to be tainted")
+        return await super().patch(kind, name, *args, **how)
+
+
+@pytest.mark.parametrize("denied", ["deletion", "taint"])
+@pytest.mark.parametrize("limit", ["3", "9"], ids=["deleted first", "replaced first"])
+def test_a_machine_that_the_server_does_not_let_go_holds_up_no_other(denied: str, limit: str) -> None:
+    """The others are replaced, and it takes pods between two tries, which become rarer."""
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, denied))
+        return holder[0]
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage)
+        await add_static(stage, 3, limits={"nodes": limit})
+        await asyncio.sleep(60)
+        holder[0].machine = (await staying(stage))[0]
+        await retemplate(stage)
+        await asyncio.sleep(600)
+        assert (await teams(stage)).count("a") == 1
+        assert holder[0].machine in await staying(stage)
+        closed = 0
+        for _ in range(600):
+            await asyncio.sleep(1)
+            closed += bool(await _marked(stage))
+        assert closed < 30
+
+    on_stage(body, api=api)
 
 
 @pytest.mark.parametrize("closed", [0, 1])

@@ -4,6 +4,7 @@ What follows (the taint, the drain with budgets and grace, the machine) is `term
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from growth.api import names
 from growth.api.events import NORMAL, regarding
@@ -11,11 +12,14 @@ from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.nodes import NODE, Node
 from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
-from growth.kube.errors import NotFound
+from growth.kube.errors import BadRequest, Forbidden, Invalid, NotFound
 from growth.planning import occupants
 from growth.telemetry.logs import logger
 
 _log = logger("disruption")
+
+# Answers that stay the same for this one object, as somebody's policy gives them: no reason to keep the others waiting.
+REFUSED: Final = (BadRequest, Forbidden, Invalid)
 
 
 def _nothing(_claim: NodeClaim) -> str:

@@ -25,7 +25,7 @@ _log = logger("nodepool.sizing")
 
 # The cache and the server disagreed, or somebody changed their mind: look again.
 AGAIN_SECONDS: Final = 2.0
-# Some of what is too many stayed, by a pause mostly: that may end without a change that is told.
+# Some of what is too many stayed, by a pause mostly or by somebody's policy: that may end without a change that is told.
 HELD_SECONDS: Final = 60.0
 
 
@@ -73,9 +73,14 @@ async def _end(
         staying = _staying(env, pool, gone)
         if len(staying) <= bound:
             return AGAIN_SECONDS
-        if claim.metadata.uid in staying and await ending.end(
-            env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env)
-        ):
+        if claim.metadata.uid not in staying:
+            continue
+        try:
+            ended = await ending.end(env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env))
+        except ending.REFUSED as error:  # by somebody's policy: it is looked at again, and holds up no other
+            _log.warning("a nodeclaim too many stays", NodeClaim=claim.metadata.name, error=str(error))
+            continue
+        if ended:
             gone.append(claim)
     return None
 

@@ -35,6 +35,9 @@ from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
 from growth.planning.disruption.static import rank, renewal
 from growth.planning.disruption.surplus import Standing, standing
+from growth.telemetry.logs import logger
+
+_log = logger("nodepool.sizing")
 
 # After the taint a scheduler that has not seen it yet may still bind a pod; then the fresh list must show it.
 SETTLE_SECONDS: Final = 1.0
@@ -219,29 +222,42 @@ class Renewing:
     # The end.
 
     async def _end(self, pool: NodePool, claims: Sequence[NodeClaim], *, by: dict[str, NodeClaim]) -> float | None:
-        """Marks all, looks again, deletes; `by` are those that came for them. What must stay loses its mark again."""
+        """Marks all, looks again, deletes; `by` are those that came for them. What must stay, or what somebody's policy does not
+        let go, loses its mark again, and holds up no other.
+        """
         if not claims:
             return None
         env = self._env
         hosts = {claim.metadata.name: ending.nodes_of(env, claim) for claim in claims}
         marked: list[tuple[NodeClaim, Node]] = []
+        again: float | None = None
         for claim in claims:
             for node in hosts[claim.metadata.name]:
                 try:
                     await marking.mark(env, node, claim, reason=names.DRIFTED_REASON)
                 except (NotFound, tainting.NodeReplaced):
                     continue  # it goes already
+                except ending.REFUSED as error:
+                    _log.warning("a drifted machine is left alone", NodeClaim=claim.metadata.name, error=str(error))
+                    self._taken_back.begin(claim.metadata.uid)
+                    await marking.withdraw(env, claim)
+                    again = AGAIN_SECONDS
+                    continue
                 marked.append((claim, node))
         await asyncio.sleep(SETTLE_SECONDS)
-        again: float | None = None
         for claim, node in marked:
             why = await self._why_stays(pool, claim, node, newer=by.get(claim.metadata.name))
             if not why:
-                if await ending.end(env, claim, reason=names.DRIFTED_REASON, stays=_unmarked):
-                    what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
-                    self._tell(story.ended(env, pool, (claim,), why=f"it has drifted, and {what}"))
-                self._failing.forget(pool.metadata.name)
-                continue
+                try:
+                    ended = await ending.end(env, claim, reason=names.DRIFTED_REASON, stays=_unmarked)
+                except ending.REFUSED as error:
+                    why = f"the server does not let it go: {error}"
+                else:
+                    if ended:
+                        what = "its replacement is up" if claim.metadata.name in by else decide.why_in_place(pool)
+                        self._tell(story.ended(env, pool, (claim,), why=f"it has drifted, and {what}"))
+                    self._failing.forget(pool.metadata.name)
+                    continue
             self._taken_back.begin(claim.metadata.uid)
             await marking.unmark(env, node, claim, why=why)
             again = AGAIN_SECONDS
