@@ -1,5 +1,6 @@
 """`growth plan --consolidate` on files: what would go, what would come, and why the rest stays."""
 
+import datetime as dt
 import json
 import pathlib
 from typing import Any
@@ -49,6 +50,11 @@ def asked(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> Asked:
 
 def old(name: str, kind: str = LARGE, **more: Any) -> list[Json]:
     return machine(name, kind, age=OLD, **more)
+
+
+def moment(seconds: float) -> str:
+    """So many seconds after now."""
+    return (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
 def kept(found: Any) -> dict[str, str]:
@@ -295,6 +301,15 @@ def test_with_a_chosen_provider_the_pools_of_its_cloud_count(asked: Asked) -> No
     assert [each["nodePool"] for each in found["nodeClaims"]] == ["default"]
     found = asked.json(other, pending, arguments=("--provider", "kwok"))
     assert [each["nodePool"] for each in found["nodeClaims"]] == ["other"]
+
+
+def test_a_pod_of_a_daemon_set_that_ends_keeps_no_node_busy(asked: Asked) -> None:
+    """Nor one of a kubelet's own: they come and go with their node. Any other does."""
+    waits = pool(disruption={"consolidateAfter": "10m"})
+    for owner, stays in (("DaemonSet", {}), ("Node", {}), ("ReplicaSet", {"a": "ConsolidateAfter"})):
+        (ending,) = pods(1, on="a", deletionTimestamp=moment(30))
+        ending["metadata"] |= manifests.owned_by(owner, "a")
+        assert kept(asked.json(waits, old("a"), ending)) == stays
 
 
 # --- what is in the way

@@ -78,8 +78,8 @@ def _outdated(claim: NodeClaim) -> bool:
 def last_event(claim: NodeClaim, pods: Sequence[CachedPod]) -> dt.datetime | None:
     """When a pod last came or went, as far as the objects tell; pods that left are seen by nobody afterwards."""
     times = [claim.status.last_pod_event_time, since(claim.status.conditions, names.INITIALIZED)]
-    times += [pod.scheduled_since for pod in pods if not of_daemon_set(pod) and not is_mirror(pod)]
-    times += [pod.deleting for pod in pods if pod.deleting is not None]
+    own = [pod for pod in pods if not of_daemon_set(pod) and not is_mirror(pod)]  # others come and go with their node
+    times += [time for pod in own for time in (pod.scheduled_since, pod.deleting)]
     return max((time for time in times if time is not None), default=None)
 
 
