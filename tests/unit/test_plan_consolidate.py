@@ -184,6 +184,8 @@ def test_budgets_of_pods_count_and_are_reckoned_where_nobody_has(asked: Asked) -
         ({"minAvailable": 2}, True),
         ({"minAvailable": "100%"}, True),
         ({"minAvailable": 1}, False),
+        ({"minAvailable": 0}, False),
+        ({}, True),
     ):
         found = asked.json(pool(), old("a"), pods(2, on="a"), {**held, "spec": {**spec, "selector": selector}})
         assert (kept(found) == {"a": "PodDisruptionBudget"}) is stays, spec

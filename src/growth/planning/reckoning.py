@@ -18,7 +18,7 @@ def reckoned(budget: PodDisruptionBudget, pods: Iterable[CachedPod]) -> PodDisru
     """The budget with a status. One that a server has written stands as it is.
 
     Every pod counts that it selects and that has not ended; healthy are those that run. What cannot be read allows
-    nothing.
+    nothing, and neither does a budget that says no number: its controller expects no pods then.
     """
     if budget.status != PodDisruptionBudgetStatus():
         return budget
@@ -55,7 +55,7 @@ def _desired(budget: PodDisruptionBudget, expected: int) -> int | None:
     if most is not None:
         share = _share(most, expected)
         return None if share is None else max(0, expected - share)
-    return _share(0 if least is None else least, expected)
+    return None if least is None else _share(least, expected)
 
 
 def _share(text: int | str, expected: int) -> int | None:
