@@ -715,6 +715,25 @@ def test_pods_that_do_not_fit_where_a_static_pool_replaces_their_node_are_told(a
     assert held["reachable"]["toBuy"] == 0
 
 
+def test_no_pod_is_moved_to_what_a_static_pool_replaces(asked: Asked) -> None:
+    """It would move again at once, and what comes is no larger for it. Where the budget keeps the node it takes pods."""
+
+    def found(budget: str) -> Any:
+        before, after = (pool("s", types=(SMALL, LARGE), replicas=1) for _ in range(2))
+        after["spec"] |= {"disruption": {"budgets": [{"nodes": budget, "reasons": ["Drifted"]}]}}
+        after["spec"]["template"]["metadata"] = {"annotations": {"team": "b"}}
+        return asked.json(
+            after, old("s", of=before), pods(1, on="s"), pool(types=(LARGE,)), old("a"), pods(10, on="a")
+        )
+
+    going = found("1")
+    assert [(move["reason"], move["nodes"]) for move in going["disruptions"]] == [("Drifted", ["s"])]
+    assert kept(going) == {"a": "InUse"}
+    assert going["reachable"]["hourly"] == pytest.approx(PRICE[SMALL] + PRICE[LARGE])
+    staying = found("0")
+    assert [(move["reason"], move["nodes"]) for move in staying["disruptions"]] == [("Underutilized", ["a"])]
+
+
 @pytest.mark.parametrize("arguments", [(), ("--consolidate",)])
 def test_what_a_static_pool_lacks_is_told(
     capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, arguments: tuple[str, ...]

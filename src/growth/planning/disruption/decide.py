@@ -161,8 +161,7 @@ class _Decision:
                 self._kept.pop(name, None)
 
     def _why_kept(self, node: OwnedNode, reason: str) -> Kept | None:
-        pool = self._situation.pools.get(node.pool)
-        if reason == names.DRIFTED_REASON and pool is not None and pool.spec.replicas is not None:
+        if reason == names.DRIFTED_REASON and self._static(node):
             told = f"NodePool {node.pool} is static: it replaces its drifted nodes itself"
             return Kept(node.name, node.pool, words.STATIC, told, disabled=True)
         found = why_kept(node, self._situation, reason=reason, graceful=reason != names.DRIFTED_REASON)
@@ -292,6 +291,25 @@ class _Decision:
             self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and its pods would have no place")
         return move
 
+    def _renewed(self) -> set[str]:
+        """Drifted nodes that their static pools replace as their budgets allow: pods would only come to be moved again, and what
+        comes in their place is bought for no pod.
+        """
+        drifted = [node for node in self._situation.nodes if node.drifted and not node.leaving and self._static(node)]
+        if not drifted:
+            return set()
+        room = self._open(names.DRIFTED_REASON)
+        return {
+            node.name
+            for node in drifted
+            if room[node.pool].delete != 0
+            and why_kept(node, self._situation, reason=names.DRIFTED_REASON, graceful=False) is None
+        }
+
+    def _static(self, node: OwnedNode) -> bool:
+        pool = self._situation.pools.get(node.pool)
+        return pool is not None and pool.spec.replicas is not None
+
     def _touched(self) -> set[str]:
         """Nodes that others' pods are moved to by what is decided already: they must stay."""
         return {name for move in self._moves for name in move.destinations}
@@ -333,7 +351,9 @@ class _Decision:
             if pool in room and room[pool].replace != 0:
                 failing = pool in self._options.buying_fails
                 room[pool] = dataclasses.replace(room[pool], replace=0, resting=why, failing=failing)
-        found = consolidate(self._situation, in_order(free), room, self._options.search)
+        going = self._renewed()
+        apart = closed(self._situation, going) if going else self._situation
+        found = consolidate(apart, in_order(free), room, self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete
         for each in found.kept:
