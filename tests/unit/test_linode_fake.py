@@ -268,6 +268,45 @@ def test_a_field_of_another_form_is_refused_by_its_name(method: str, path: str, 
     assert (len(fake.machines()), len(fake.account.pools), fake.account.tags) == (1, 1, set())
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "raw", "text", "status"),
+    [
+        ("GET", "/images/123", None, "", 404),
+        ("GET", "/linode/instances/" + "9" * 5000, None, "", 404),
+        ("GET", "/lke/clusters/" + "9" * 5000 + "/pools", None, "", 404),
+        ("GET", "/linode/instances?page=" + "9" * 5000, None, "", 400),
+        ("GET", "/linode/instances?page_size=" + "9" * 5000, None, "", 400),
+        ("GET", "/linode/instances", None, '{"+and":[' * 5000 + "{}" + "]}" * 5000, 400),
+        ("GET", "/linode/instances", None, '{"+and":[' * 700 + "{}" + "]}" * 700, 400),
+        ("GET", "/linode/instances", None, '{"label": "\udcff"}', 400),
+        ("POST", "/tags", b'{"label":' + b"[" * 5000 + b"]" * 5000 + b"}", "", 400),
+        ("POST", "/tags", b'{"label": "\xff"}', "", 400),
+        ("POST", "/lke/clusters/1/recycle", b"{}", "", 404),
+    ],
+    ids=[
+        "an image of digits",
+        "a long machine",
+        "a long cluster",
+        "a long page",
+        "a long size",
+        "a filter without end",
+        "a deep filter",
+        "a filter of bytes",
+        "a body without end",
+        "a body of bytes",
+        "a cluster that is not there",
+    ],
+)
+def test_no_request_is_too_odd_to_be_refused(method: str, path: str, raw: bytes | None, text: str, status: int) -> None:
+    """Numbers and nesting without an end, texts that are none, what is not there: never a failure of the fake's own."""
+    fake, _ = new_fake()
+    ask(fake, "POST", "/linode/instances", MACHINE)
+    headers = {"Authorization": f"Bearer {TOKEN}", "X-Filter": text}
+    answer, _ = fake.handle(Request(method, f"https://x.test/v4beta{path}", headers, raw))
+    assert answer.status == status
+    assert json.loads(answer.body)["errors"][0]["reason"]
+
+
 def test_what_the_account_has_can_be_named() -> None:
     """Its firewalls and its placement groups."""
     fake, _ = new_fake()
@@ -332,6 +371,10 @@ def test_it_is_watched_and_disturbed_while_it_runs() -> None:
             async with session.put(f"{base}/fake/stock", json={"g6-standard-2@us-east": 1}) as answer:
                 assert answer.status == 200
             async with session.put(f"{base}/fake/faults", json={"nothing": 1}) as answer:
+                assert answer.status == 422
+            async with session.put(
+                f"{base}/fake/faults", data=b'{"slow":' + b"[" * 5000 + b"]" * 5000 + b"}"
+            ) as answer:
                 assert answer.status == 422
             async with session.get(f"{base}/fake/ledger") as answer:
                 assert (await answer.json())["standing"] == 0

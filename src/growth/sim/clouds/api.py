@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from growth.ports import Clock, Random, Response, TransportError
+from growth.providers.numbered import number_in
 from growth.sim.clouds.estate import Estate
 from growth.sim.clouds.frame import KEPT, Called, Dropped, Fate, Page, Refusal, Reply, Trouble
 from growth.sim.clouds.ledger import Ledger
@@ -177,7 +178,7 @@ class FakeApi(abc.ABC):
                 continue
             known = True
             if method == asked.method:
-                return handler, tuple(int(each) if each.isdigit() else each for each in match.groups())
+                return handler, tuple(_read(each) for each in match.groups())
         raise self._refusal(Trouble.METHOD if known else Trouble.NOWHERE, asked)
 
     def _chance(self, rate: float) -> bool:
@@ -204,3 +205,9 @@ class FakeApi(abc.ABC):
     def _marks(self) -> Mapping[str, str]:
         """More headers of every answer."""
         return {}
+
+
+def _read(text: str) -> int | str:
+    """A number that is longer than any of a vendor's stays a text, and names nothing."""
+    number = number_in(text)
+    return text if number is None else number

@@ -7,6 +7,8 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from growth.api.kinds import Json
 from growth.sim.ports import Answer
 
@@ -15,6 +17,8 @@ Chance = Callable[[float], bool]
 SLOW_SECONDS: Final = 20.0
 # Of the calls that a fake remembers.
 KEPT: Final = 10_000
+# How JSON fails to be read: it is none, its texts are no UTF-8, or it is nested without an end.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ async def _controlled(control: Control[F], request: web.Request) -> web.StreamRe
     try:
         body: Json = msgspec.json.decode(raw, type=dict[str, Any])
         status, told = control.answer(request.method, request.path.removeprefix(CONTROL), body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         status, told = 422, {"error": f"the body is no object of JSON: {error}"}
     except ValueError as error:
         status, told = 422, {"error": str(error)}

@@ -10,7 +10,7 @@ import msgspec
 from growth.api.kinds import Json
 from growth.ports import Clock, Random
 from growth.sim.clouds.api import Asked, FakeApi, Routes
-from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
+from growth.sim.clouds.frame import UNREADABLE, Fate, Reply, Trouble, draw
 from growth.sim.clouds.linode.account import Account, Limits, Times
 from growth.sim.clouds.linode.faults import REFUSALS, Faults
 from growth.sim.clouds.linode.instances import Instances
@@ -174,7 +174,7 @@ class LinodeFake(FakeApi):
             ),
             ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
             ("GET", "images"): lambda order: page(_named(account.images), order.query, order.filter, by=OF_NAMED),
-            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), urllib.parse.unquote(order.at[0])),
+            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), urllib.parse.unquote(str(order.at[0]))),
         }
 
 
@@ -217,7 +217,7 @@ def _decoded(raw: bytes | None) -> Json:
         return {}
     try:
         body = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         body = None
     if not isinstance(body, dict):
         raise Refusal(400, "Malformed JSON")

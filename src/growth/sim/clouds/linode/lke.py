@@ -78,6 +78,7 @@ class Lke:
 
     def recycle(self, cluster: int, number: int | None = None, node: str = "") -> Reply:
         """Machines are replaced: the node stays and gets another."""
+        self._cluster(cluster)
         pools = [self._pool(cluster, number)] if number is not None else self._account.pools_of(cluster)
         nodes = [self._node(cluster, node)[1]] if node else [each for pool in pools for each in pool.nodes]
         for each in nodes:

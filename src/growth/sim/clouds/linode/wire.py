@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from growth.api.kinds import Json
+from growth.providers.numbered import number_in
 from growth.sim.clouds import frame
-from growth.sim.clouds.frame import Reply
+from growth.sim.clouds.frame import UNREADABLE, Reply
 
 PAGE: Final = 100
 SHORTEST_PAGE: Final = 25
@@ -61,9 +62,10 @@ def _whole(query: Query, name: str, default: int) -> int:
     text = query[name][0] if query.get(name) else ""
     if not text:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+    number = number_in(text)
+    if number is None or number < 1:
         raise invalid(name, "Must be a positive integer")
-    return int(text)
+    return number
 
 
 # -- X-Filter -------------------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ def filtered(items: Sequence[Json], text: str, *, by: Sequence[str], inert: Sequ
         return list(items)
     try:
         asked = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         asked = None
     if not isinstance(asked, dict):
         raise invalid("X-Filter", "Cannot decode filter")
@@ -93,8 +95,11 @@ def filtered(items: Sequence[Json], text: str, *, by: Sequence[str], inert: Sequ
         raise invalid("X-Filter", f"Cannot order by {order}")
     if direction not in (ASCENDING, DESCENDING):  # a tuple: whatever somebody sends can be compared
         raise invalid("X-Filter", f"+order must be {ASCENDING} or {DESCENDING}")
-    _holds(dict.fromkeys(by), asked, by, inert)  # refused also where there is nothing to find
-    found = [item for item in items if _holds(item, asked, by, inert)]
+    try:
+        _holds(dict.fromkeys(by), asked, by, inert)  # refused also where there is nothing to find
+        found = [item for item in items if _holds(item, asked, by, inert)]
+    except RecursionError:
+        raise invalid("X-Filter", "Cannot decode filter") from None
     if order is None:
         return found
     told = sorted((item for item in found if item[order] is not None), key=lambda item: item[order])
