@@ -135,6 +135,25 @@ def test_a_machine_that_nobody_can_claim_is_not_waited_for_for_ever(tier: str, h
     on(tier, body)
 
 
+def test_a_node_that_was_recycled_by_hand_is_not_bought_again(tier: str) -> None:
+    """The machine that LKE takes from it, claimed a moment ago, is no part of the count: the next claim gets the new one."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        lost = machine_of(stage, await made(provider, wanted_of(stage, "recycled")))
+        (pool,) = pools_of(stage)
+        for seconds in (6, 30):
+            stage.fake.advance()
+            stage.fake.account.take_down(lost)
+            await asyncio.sleep(seconds)
+            machine = machine_of(stage, await made(provider, wanted_of(stage, f"after-{seconds}")))
+            assert machine is not lost
+            assert pool.count == 1
+            lost = machine
+
+    on(tier, body)
+
+
 def test_an_unclaimed_machine_without_its_tags_goes(tier: str) -> None:
     """Somebody's tool replaced them, or they never came: it can be no member, and costs all the same."""
 

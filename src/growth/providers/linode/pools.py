@@ -195,7 +195,7 @@ class Pools(Holdings):
         listed = await self.machines.since(self._clock.monotonic() - MEMBERS_SECONDS)
         self._check(pool, listed)
         if self._home.enterprise:
-            return self._of_enterprise(pool, key, listed, claim)
+            return await self._of_enterprise(pool, key, listed, claim)
         claimed = {each.id for each in listed if tags.values(each.tags, tags.CLAIM)}
         numbers = [node.instance_id for node in pool.nodes if node.instance_id]
         taken = [
@@ -223,7 +223,7 @@ class Pools(Holdings):
             if len(found) > 1:
                 raise doubled(name, found)
 
-    def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance], claim: str) -> Members:
+    async def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance], claim: str) -> Members:
         inside = [
             each
             for each in listed
@@ -232,7 +232,7 @@ class Pools(Holdings):
             and not each.deleting
             and not self.remembered.is_ended(each.id)
         ]
-        remembered = self.remembered.of_key(key)
+        remembered = await self._remembered(key, shown={each.id for each in inside})
         doubted = {each.id for each in inside if self._is_kept_from(each.id, claim)}
         taken = {each.id for each in inside if tags.values(each.tags, tags.CLAIM)} | remembered | doubted
         free = [each.id for each in inside if each.id not in taken]
@@ -247,6 +247,13 @@ class Pools(Holdings):
         ]
         shown = max(len(pool.nodes), len(taken) + len(free))
         return self._members(pool, claimed=len(taken), free=free, odd=odd, shown=shown)
+
+    async def _remembered(self, key: Key, *, shown: Collection[int]) -> set[int]:
+        """What was claimed here lately. Where no list shows it any more it is looked at: one that goes is no part of the count."""
+        claimed = self.remembered.of_key(key)
+        looks = [await self.instance(number) for number in sorted(claimed.difference(shown))]
+        there = {each.id for each in looks if each is not None and not self.is_going(each)}
+        return claimed.intersection(shown) | there
 
     def _members(
         self, pool: wire.Pool, *, claimed: int, free: Sequence[int], odd: Sequence[int] = (), shown: int
