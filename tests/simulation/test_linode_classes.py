@@ -342,6 +342,30 @@ def test_tags_that_change_during_a_purchase_reach_its_machine(tier: str) -> None
     on(tier, body)
 
 
+def test_a_machine_whose_tags_cannot_be_written_keeps_no_other_from_its_own() -> None:
+    """Whichever is first in the list: others have them at once, and it has them once Linode takes them."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            first, second = [machine_of(stage, await made(provider, claim(stage, f"web-{each}"))) for each in range(2)]
+            cloud = stage.clouds[-1]
+            real = cloud.retag
+
+            async def refused(number: int, tags: Sequence[str]) -> wire.Instance:
+                if number == first.id:
+                    raise Unanswered("no answer")
+                return await real(number, tags)
+
+            cloud.retag = refused  # type: ignore[method-assign] # the way to one machine is broken
+            await change(stage, tags=["team:web"])
+            assert ("team:web" in first.tags, "team:web" in second.tags) == (False, True)
+            cloud.retag = real  # type: ignore[method-assign]
+            await asyncio.sleep(400)
+            assert "team:web" in first.tags
+
+    on("lke", body)
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_tags_of_a_class_that_arrive_late_take_no_machine_from_its_next_claim(tier: str) -> None:
     """A machine whose tags may be on their way is not given back: they would make it the first claim's again."""

@@ -90,9 +90,15 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
         applied = await self._note(name, lambda before: list(dict.fromkeys([*before, *wanted])))
         held = (await self._provider.parts()).held
         changed = False
+        failed: CallError | None = None
         for instance in await held.machines.since(self._clock.monotonic()):
             if tags.has(instance.tags, tags.NODE_CLASS, name) and not instance.deleting:
-                changed |= await self._retag_one(held, instance, wanted=wanted, applied=applied)
+                try:
+                    changed |= await self._retag_one(held, instance, wanted=wanted, applied=applied)
+                except CallError as error:
+                    failed = failed or error  # of one machine: the others get theirs
+        if failed is not None:
+            raise failed
         if not changed and now - self._wanted[name][1] >= LATE_SECONDS:
             await self._note(name, lambda _: wanted)
 
