@@ -6,11 +6,14 @@ import pytest
 
 from growth.api.clouds import CloudError
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.ports import Response
 from growth.providers.linode.provider import LinodeProvider
+from growth.sim.clouds.linode import Times
 from growth.sim.clouds.linode.objects import Pool
+from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_doubles import names_machine, stored
-from tests.simulation.test_linode_pools import TIERS, in_node, machine_of, made, pools_of, wanted_of
+from tests.simulation.test_linode_pools import TIERS, gone, in_node, machine_of, made, pools_of, wanted_of
 
 # As often as the keeper collects.
 PERIOD_SECONDS = 30
@@ -150,6 +153,31 @@ def test_a_node_that_was_recycled_by_hand_is_not_bought_again(tier: str) -> None
             assert machine is not lost
             assert pool.count == 1
             lost = machine
+
+    on(tier, body)
+
+
+def test_a_machine_that_takes_its_time_to_go_is_not_counted(tier: str) -> None:
+    """LKE took its node away minutes ago, and the machine only says that it is off: the next claim needs one more, not two."""
+
+    async def body(stage: LkeStage) -> None:
+        async def off(request: Request) -> Response:
+            answer = await stage.fake(request)
+            return Answer(
+                answer.status, answer.headers, answer.body.replace(b'"status":"deleting"', b'"status":"offline"')
+            )
+
+        provider, goes = stage.provider(through=off), wanted_of(stage, "goes")
+        await made(provider, goes)
+        await made(provider, wanted_of(stage, "stays"))
+        await asyncio.sleep(70)
+        stage.fake.account.times = Times(instance=(40, 40), delete=(400, 400))
+        await provider.delete(goes)
+        await asyncio.sleep(150)
+        await made(provider, wanted_of(stage, "new"))
+        (pool,) = pools_of(stage)
+        assert pool.count == 2
+        await gone(provider, goes)
 
     on(tier, body)
 

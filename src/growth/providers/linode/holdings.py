@@ -59,6 +59,7 @@ class Remembered:
         self._answers: dict[str, int] = {}
         self._sent: dict[str, float] = {}
         self._leaving: set[int] = set()
+        self._left: set[int] = set()
 
     def doubted(self, number: int, claim: str) -> None:
         """Its tags were written for the claim and no answer came: for a while it is nobody else's."""
@@ -113,16 +114,22 @@ class Remembered:
         """Its deletion was accepted. It stays the claim's until it is gone."""
         self.unclaimed(number)
         self._leaving.discard(number)
+        self._left.add(number)
         self._ended[number] = (claim, self._clock.monotonic())
 
     def gone(self, number: int) -> None:
         self.unclaimed(number)
         self._leaving.discard(number)
+        self._left.discard(number)
         self._ended.pop(number, None)
 
     def is_ended(self, number: int) -> bool:
         held = self._ended.get(number)
         return held is not None and self._clock.monotonic() - held[1] < REMEMBERED_SECONDS
+
+    def has_left(self, number: int) -> bool:
+        """Whether its deletion was accepted, however long it takes: where no pool has it as a node it is in none."""
+        return number in self._left
 
     def is_claimed(self, number: int) -> bool:
         self._forget()

@@ -224,6 +224,7 @@ class Pools(Holdings):
                 raise doubled(name, found)
 
     async def _of_enterprise(self, pool: wire.Pool, key: Key, listed: Sequence[wire.Instance], claim: str) -> Members:
+        numbers = {node.instance_id for node in pool.nodes}
         inside = [
             each
             for each in listed
@@ -231,6 +232,7 @@ class Pools(Holdings):
             and is_in(each, pool)
             and not each.deleting
             and not self.remembered.is_ended(each.id)
+            and (each.id in numbers or not self.remembered.has_left(each.id))
         ]
         remembered = await self._remembered(key, shown={each.id for each in inside})
         doubted = {each.id for each in inside if self._is_kept_from(each.id, claim)}
@@ -356,6 +358,7 @@ class Pools(Holdings):
             if each.type == pool.type and (is_in(each, pool) if enterprise else key.fits(each.tags, each.type))
         }
         found = (inside | self.remembered.of_key(key)) - {node.instance_id for node in pool.nodes}
+        found = {number for number in found if not self.remembered.has_left(number)}
         if found and not enterprise:
             others = [each for each in await self.pools.since(since) if each.id != pool.id]
             found -= {node.instance_id or 0 for each in others for node in each.nodes}
