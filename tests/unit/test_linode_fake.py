@@ -361,6 +361,23 @@ def test_words_become_faults_and_stock() -> None:
     assert parse_stock("g6-standard-2@us-east=3") == {("g6-standard-2", "us-east"): 3}
 
 
+def test_what_is_no_request_is_answered_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A header that is too long: whoever sent it gets a 400, and nothing is printed where the fake runs."""
+    fake, _ = new_fake()
+
+    async def main() -> None:
+        long = {"X-Filter": "x" * 9000}
+        async with (
+            serving(fake) as url,
+            aiohttp.ClientSession() as session,
+            session.get(f"{url}/linode/types", headers=long) as answer,
+        ):
+            assert answer.status == 400
+        assert caplog.records == []
+
+    asyncio.run(main())
+
+
 def test_it_is_watched_and_disturbed_while_it_runs() -> None:
     """Below /fake, over HTTP."""
     fake, _ = new_fake()

@@ -11,11 +11,13 @@ POST /fake/spend   {"calls": 200}        somebody else uses the account's calls
 
 import abc
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from growth.api.kinds import Json
 from growth.sim.clouds.api import FakeApi
@@ -27,6 +29,17 @@ F = TypeVar("F", bound=FakeApi)
 
 LOOPBACK: Final = "127.0.0.1"
 CONTROL: Final = "/fake/"
+
+
+class _Malformed(logging.Filter):
+    """What is no HTTP is answered with 400: whoever sent it hears of it, and nobody else needs to."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_Malformed())
 
 
 class Control(abc.ABC, Generic[F]):
@@ -107,7 +120,7 @@ async def serving(control: Control[F], *, base: str, port: int = 0) -> AsyncIter
         return await _answer(control.fake, request)
 
     application.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
+    runner = web.AppRunner(application, access_log=None, logger=_log, shutdown_timeout=0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, LOOPBACK, port)
