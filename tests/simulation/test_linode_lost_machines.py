@@ -164,7 +164,7 @@ def test_a_machine_that_takes_its_time_to_go_is_not_counted(tier: str) -> None:
         async def off(request: Request) -> Response:
             answer = await stage.fake(request)
             return Answer(
-                answer.status, answer.headers, answer.body.replace(b'"status":"deleting"', b'"status":"offline"')
+                answer.status, dict(answer.headers), answer.body.replace(b'"status":"deleting"', b'"status":"offline"')
             )
 
         provider, goes = stage.provider(through=off), wanted_of(stage, "goes")

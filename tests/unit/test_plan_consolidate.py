@@ -722,9 +722,7 @@ def test_no_pod_is_moved_to_what_a_static_pool_replaces(asked: Asked) -> None:
         before, after = (pool("s", types=(SMALL, LARGE), replicas=1) for _ in range(2))
         after["spec"] |= {"disruption": {"budgets": [{"nodes": budget, "reasons": ["Drifted"]}]}}
         after["spec"]["template"]["metadata"] = {"annotations": {"team": "b"}}
-        return asked.json(
-            after, old("s", of=before), pods(1, on="s"), pool(types=(LARGE,)), old("a"), pods(10, on="a")
-        )
+        return asked.json(after, old("s", of=before), pods(1, on="s"), pool(types=(LARGE,)), old("a"), pods(10, on="a"))
 
     going = found("1")
     assert [(move["reason"], move["nodes"]) for move in going["disruptions"]] == [("Drifted", ["s"])]
