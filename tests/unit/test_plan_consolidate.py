@@ -684,6 +684,28 @@ def test_drifted_nodes_of_a_static_pool_say_what_keeps_them(asked: Asked) -> Non
     assert "nothing can be bought in its place" in found["kept"][0]["message"]
 
 
+@pytest.mark.parametrize(("ready", "going"), [(True, ["a"]), (False, [])])
+def test_a_machine_in_doubt_counts_for_the_budget_of_its_static_pool(
+    asked: Asked, *, ready: bool, going: list[str]
+) -> None:
+    """As one of its nodes, and as one that is disturbed where it is not ready: its pool counts claims."""
+    before, after = changed(replicas=2, disruption={"budgets": [{"nodes": "1"}]})
+    twin = old("b", of=before, ready=ready)
+    other = {**twin[1], "metadata": {**twin[1]["metadata"], "name": "c"}}
+    found = asked.json(after, old("a", of=before), pods(1, on="a"), twin, other)
+    assert [name for move in found["disruptions"] for name in move["nodes"]] == going
+    assert kept(found).items() >= {"b": "Doubtful", "c": "Doubtful"}.items()
+
+
+def test_a_share_of_a_static_pools_nodes_is_of_those_in_doubt_too(asked: Asked) -> None:
+    """A half of three machines is two."""
+    before, after = changed(replicas=3, disruption={"budgets": [{"nodes": "50%"}]})
+    twin = old("c", of=before)
+    other = {**twin[1], "metadata": {**twin[1]["metadata"], "name": "d"}}
+    found = asked.json(after, old("a", of=before), old("b", of=before), twin, other)
+    assert [name for move in found["disruptions"] for name in move["nodes"]] == ["a", "b"]
+
+
 def test_a_static_pool_comes_to_its_number_before_it_replaces(asked: Asked) -> None:
     """What is too many goes first, and what is missing comes first."""
     before, after = changed(replicas=2)

@@ -44,9 +44,14 @@ def renewed(
         (node for node in drifted if node.name not in held),
         key=lambda node: rank(node.claim, node.pods, node.created),
     )
+    aside = [each for each in situation.aside if each.pool == pool.metadata.name]
+    disrupted = sum(name not in staying or not node.ready for name, node in owned.items())
     allowed = allowance(
-        pool.spec.disruption.budgets, nodes=len(owned), reason=names.DRIFTED_REASON, now=situation.now
-    ).less(sum(name not in staying or not node.ready for name, node in owned.items()))
+        pool.spec.disruption.budgets,
+        nodes=len(owned) + len(aside),
+        reason=names.DRIFTED_REASON,
+        now=situation.now,
+    ).less(disrupted + sum(each.disrupted for each in aside))
     chosen = renewal(pool, found, [staying[node.claim] for node in free], budget=allowed)
     going: tuple[NodeClaim, ...] = (*chosen.first, *([chosen.gone] if chosen.gone is not None else []))
     machine = sold() if going else ""
