@@ -301,6 +301,24 @@ def test_bad_requests(method: str, path: str, body: Any, status: int, code: str)
     assert (answer[0], answer[1]["error"]["code"]) == (status, code)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "raw", "status"),
+    [
+        ("GET", "/servers/" + "9" * 5000, None, 404),
+        ("GET", "/servers?page=" + "9" * 5000, None, 422),
+        ("GET", "/actions?id=" + "9" * 5000, None, 422),
+        ("POST", "/servers", b'{"name":' + b"[" * 5000 + b"]" * 5000 + b"}", 400),
+        ("POST", "/servers", b'{"name": "\xff"}', 400),
+    ],
+    ids=["a long server", "a long page", "a long action", "a body without end", "a body of bytes"],
+)
+def test_no_request_is_too_odd_to_be_refused(method: str, path: str, raw: bytes | None, status: int) -> None:
+    """Numbers and nesting without an end, texts that are none: never a failure of the fake's own."""
+    fake, _ = new_fake()
+    answer, _ = fake.handle(Request(method, f"https://x.test/v1{path}", {"Authorization": f"Bearer {TOKEN}"}, raw))
+    assert answer.status == status
+
+
 # -- how it is told ---------------------------------------------------------------------------------------------------
 
 

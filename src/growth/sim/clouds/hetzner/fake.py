@@ -9,7 +9,7 @@ import msgspec
 from growth.api.kinds import Json
 from growth.ports import Clock, Random
 from growth.sim.clouds.api import Asked, FakeApi, Routes
-from growth.sim.clouds.frame import Fate, Reply, Trouble, draw
+from growth.sim.clouds.frame import UNREADABLE, Fate, Reply, Trouble, draw
 from growth.sim.clouds.hetzner import resources
 from growth.sim.clouds.hetzner.faults import GOOD, REFUSALS, Faults
 from growth.sim.clouds.hetzner.market import Market, pricing
@@ -163,7 +163,7 @@ def _decoded(raw: bytes | None) -> Json:
         return {}
     try:
         body = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise Refusal(400, "json_error", "the request's body is no JSON") from None
     if not isinstance(body, dict):
         raise Refusal(400, "json_error", "the request's body is no object")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.providers.numbered import number_in
 from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.hetzner import labels
 from growth.sim.clouds.hetzner.market import LOCATIONS, location_json
@@ -231,9 +232,9 @@ def actions(
     numbers = query.get("id", ())
     if ids_needed and not numbers:
         raise Refusal(410, "deprecated_api_endpoint", "list actions by id, or of one resource")
-    if bad := [each for each in numbers if not (each.isascii() and each.isdigit())]:
+    if bad := [each for each in numbers if number_in(each) is None]:
         raise invalid("id", f"{bad[0]} is no number")
-    wanted, statuses = {int(each) for each in numbers}, set(query.get("status", ()))
+    wanted, statuses = {number_in(each) for each in numbers}, set(query.get("status", ()))
     found = [
         action.json(project.now)
         for action in project.actions.values()

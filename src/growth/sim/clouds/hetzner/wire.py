@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from growth.api.kinds import Json
+from growth.providers.numbered import number_in
 from growth.sim.clouds import frame
 from growth.sim.clouds.frame import Reply
 
@@ -58,9 +59,10 @@ def whole(query: Query, name: str, default: int) -> int:
     text = first(query, name)
     if not text:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+    number = number_in(text)
+    if number is None or number < 1:
         raise invalid(name, "must be a number from 1 on")
-    return int(text)
+    return number
 
 
 def page(items: Sequence[Json], key: str, query: Query) -> Reply:
