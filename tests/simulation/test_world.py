@@ -5,6 +5,8 @@ import collections
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+import pytest
+
 from growth.api.coordination import LEASE
 from growth.api.kinds import Json
 from growth.api.nodes import NODE
@@ -250,13 +252,16 @@ def test_a_budget_grants_as_many_evictions_as_it_says() -> None:
     assert in_cluster(body).value == (2, 2, "refused")
 
 
-def test_a_budget_in_percent_counts_what_the_controllers_ask_for() -> None:
-    """maxUnavailable 25% of 6 rounds up to two; of which those that are not ready yet are taken."""
+@pytest.mark.parametrize(
+    ("says", "allowed"), [({"maxUnavailable": "25%"}, 1), ({}, 0)], ids=["in percent", "without a number"]
+)
+def test_a_budget_counts_what_the_controllers_ask_for(says: Json, allowed: int) -> None:
+    """maxUnavailable 25% of 6 rounds up to two; of which those that are not ready yet are taken. Without a number nothing goes."""
 
     async def body(cluster: SimCluster) -> tuple[int, int]:
         await cluster.add_node("one", cpu="5", memory="32Gi")
         await cluster.add_replica_set("web", 6)
-        spec = {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "web"}}}
+        spec = {**says, "selector": {"matchLabels": {"app": "web"}}}
         await cluster.admin.create(
             POD_DISRUPTION_BUDGET, {"metadata": {"name": "web"}, "spec": spec}, namespace="default"
         )
@@ -264,7 +269,7 @@ def test_a_budget_in_percent_counts_what_the_controllers_ask_for() -> None:
         status = (await cluster.admin.get(POD_DISRUPTION_BUDGET, "web", namespace="default")).status
         return status.current_healthy, status.disruptions_allowed
 
-    assert in_cluster(body).value == (5, 1)
+    assert in_cluster(body).value == (5, allowed)
 
 
 def test_a_silent_node_becomes_unknown_and_its_pods_go_elsewhere() -> None:

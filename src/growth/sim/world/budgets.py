@@ -3,7 +3,7 @@
 As kube-controller-manager: a percentage of minAvailable or maxUnavailable is of the pods that their controllers want, and
 rounds up; a count of minAvailable needs no controller. A pod whose eviction was granted is not counted as healthy until
 it is gone or two minutes have passed. Scale of controllers other than ReplicaSets, StatefulSets and Deployments is not
-known here: a budget that would need it allows nothing.
+known here: a budget that would need it allows nothing, and neither does one that says no number, for which no pods are expected.
 """
 
 import math
@@ -99,7 +99,7 @@ class Budgets:
             return expected, _of(spec.min_available, expected)
         if spec.min_available is not None:
             return len(pods), spec.min_available
-        return len(pods), 0
+        return 0, 0
 
     def _wanted(self, pods: Iterable[Pod]) -> int:
         """What the pods' controllers ask for in sum; 0, and so no eviction, where one is not known."""
