@@ -215,6 +215,19 @@ def test_the_wall_clock_may_jump_and_the_monotonic_one_may_not() -> None:
     assert sim.run(main, seed=1).value == (3603.0, 5.0)
 
 
+def test_by_how_much_a_clock_was_ahead_is_known_afterwards() -> None:
+    """What a process sent is judged by its clock of then."""
+
+    async def main(kernel: Kernel) -> list[float]:
+        clock = SimClock(kernel, skew_seconds=-2.0)
+        for seconds in (600.0, -600.0):
+            await asyncio.sleep(10.0)
+            clock.jump(seconds)
+        return [clock.ahead(at) for at in (5.0, 10.0, 15.0, 20.0)]
+
+    assert sim.run(main, seed=1).value == [-2.0, 598.0, 598.0, -2.0]
+
+
 def test_a_suspended_machine_does_not_count_the_time() -> None:
     """Its monotonic clock goes on where it was; its wall clock is right."""
 

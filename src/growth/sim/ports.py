@@ -35,6 +35,7 @@ class SimClock:
     def __init__(self, kernel: Kernel, *, skew_seconds: float = 0.0) -> None:
         self._kernel = kernel
         self._skew = skew_seconds
+        self._jumps: list[tuple[float, float]] = []  # when, and by how much it had been ahead until then
         self._behind = 0.0
         self._stopped: float | None = None
 
@@ -49,6 +50,10 @@ class SimClock:
         # Rounded up: who sleeps for what is left until a moment by this clock must find it reached, rounding or not.
         return math.ceil((self._kernel.time() - self._behind) * TICKS) / TICKS
 
+    def ahead(self, at: float) -> float:
+        """By how many seconds the wall clock was ahead at a moment of the kernel's time."""
+        return next((before for jumped, before in self._jumps if at < jumped), self._skew)
+
     def stop(self) -> None:
         """The machine is suspended: its monotonic clock does not count that time. Its wall clock is right afterwards."""
         self._stopped = self.monotonic()
@@ -61,6 +66,7 @@ class SimClock:
 
     def jump(self, seconds: float) -> None:
         """Sets the wall clock forward, or back."""
+        self._jumps.append((self._kernel.time(), self._skew))
         self._skew += seconds
         self._kernel.trace.record("jump", self._kernel.time(), seconds)
 

@@ -161,15 +161,22 @@ def test_what_comes_up_may_be_one_too_many() -> None:
 
 
 def test_a_deadline_excuses_only_what_it_forces() -> None:
-    """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it."""
+    """Pods are deleted past their protection when they must go to be gone in time, by the clock of who does it, as it was when
+    the request left.
+    """
     limited = claim(annotations={"karpenter.sh/nodeclaim-termination-timestamp": "2030-01-07T08:10:00Z"})
-    for at, skew, said in ((300.0, 0.0, 1), (571.0, 0.0, 0), (300.0, 280.0, 0)):
+    for sent, at, skew, said in (
+        (300.0, 300.0, 0.0, 1),
+        (571.0, 571.0, 0.0, 0),
+        (300.0, 300.0, 280.0, 0),
+        (560.0, 571.0, 0.0, 1),
+    ):
         history = running(pods.DoNotDisrupt())
         history.put(CLAIMS, limited, by=GROWTH)
         history.put(PODS, pod(do_not_disrupt="true"))
         history.case.skew = skew
-        history.put(PODS, going(pod(do_not_disrupt="true")), by=GROWTH, verb="delete", at=at)
-        assert len(history.said) == said, (at, skew)
+        history.put(PODS, going(pod(do_not_disrupt="true")), by=GROWTH, verb="delete", at=at, sent=sent)
+        assert len(history.said) == said, (sent, at, skew)
 
 
 def test_budgets_are_read_for_the_reason_that_the_claim_says() -> None:

@@ -3,6 +3,7 @@
 import collections
 import contextvars
 import hashlib
+import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -20,7 +21,6 @@ from growth.sim.invariants.counts import Limits, Money
 from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
 from growth.sim.invariants.liveness import AtTheEnd, Ending
 from growth.sim.ledger import NO_CAPS, Caps
-from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
 from growth.sim.world.world import HETZNER, LINODE, NAMESPACE_OF_GROWTH, World
 
@@ -127,10 +127,10 @@ class Auditor:
             case.heard[own.name] = (
                 set(replica.networks[Role.GROWTH].heard) if Role.GROWTH in replica.networks else set()
             )
-            case.skew = (replica.clock.now() - EPOCH).total_seconds() - step.at
             network = replica.networks.get(role) if role is not None else None
             if network is not None and network.serving is not None:
                 case.sent = network.serving
+            case.skew = replica.clock.ahead(case.sent if math.isfinite(case.sent) else step.at)
 
     def _derive_soon(self) -> None:
         self._deriving = False

@@ -57,7 +57,7 @@ class Case:
     sent: float = 0.0
     """When the request that made the last change left its process."""
     skew: float = 0.0
-    """By how much its process's wall clock was ahead, in seconds."""
+    """By how much its process's wall clock was ahead then, in seconds."""
 
     def see(self, step: Step) -> None:
         """One change, before it is judged."""

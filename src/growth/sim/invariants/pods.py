@@ -1,5 +1,6 @@
 """Safety of pods: none goes that is protected, and no machine from under those that could still leave."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -32,13 +33,14 @@ class Protected(Quiet):
     """Shared by the two promises about pods: no pod is removed past its protection, and no machine from under it."""
 
     def _past_deadline(self, claim: Json | None, pod: Json, case: Case) -> bool:
-        """Whether the pod must begin to leave now, to be gone when the claim's time is over."""
+        """Whether the pod had to begin to leave when the request left, to be gone when the claim's time is over."""
         text = annotations(claim).get(DEADLINE) if claim is not None else None
         if text is None:
             return False
         grace = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
         begins: float = (parse_time(text) - EPOCH).total_seconds() - grace
-        return case.now + case.skew >= begins
+        left = case.sent if math.isfinite(case.sent) else case.now
+        return left + case.skew >= begins
 
     def _losses(self, step: Step, case: Case) -> Iterator[tuple[Json, str]]:
         """Pods that this change takes away without asking the server's eviction, and how."""
