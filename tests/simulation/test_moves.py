@@ -17,6 +17,7 @@ from growth.controllers.disruption import Disruption
 from growth.controllers.disruption.metrics import DECISIONS, FAILED_VALIDATIONS, QUEUE_FAILURES
 from growth.controllers.settings import ControllerSettings
 from growth.kube.api import Api
+from growth.kube.errors import Forbidden
 from growth.kube.memory import MemoryApi
 from growth.sim.ports import SimClock
 from tests.simulation.ending import add_pod, start_process
@@ -378,6 +379,33 @@ def test_a_move_that_was_half_bought_is_taken_back() -> None:
         return sorted(await claims(stage)), await tainted(stage), await disrupted(stage)
 
     assert on_stage(body).value == (["web-1"], [], [])
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["given back", "not let go"])
+def test_what_another_process_bought_for_a_node_that_is_being_replaced_holds_nothing_up(kept: bool) -> None:  # noqa: FBT001 - one of two cases
+    """A claim comes late, of a process that led before: the move that runs is made as soon as its own machine is up, and the
+    other machine goes unless somebody's policy keeps it.
+    """
+
+    class Denying(MemoryApi):
+        async def delete(self, kind: Any, name: str, **how: Any) -> None:
+            if kept and (kind, name) == (NODE_CLAIM, "late"):
+                raise Forbidden("this one is not to be deleted")
+            await super().delete(kind, name, **how)
+
+    async def body(stage: Stage) -> None:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await drift(stage, "web-1")
+        await stage.start(Disruption(stage.env))
+        (new,) = await until_coming(stage)
+        await add_replacement(stage, "late", pool=pool)
+        await asyncio.sleep(15)
+        await bring_up(stage, new)
+        await asyncio.sleep(30)
+        assert sorted(await claims(stage)) == sorted([new, *(["late"] if kept else [])])
+
+    on_stage(body, api=lambda api: Denying(api._server, user="growth"))
 
 
 def test_a_claim_that_replaces_nothing_goes_unless_it_is_used() -> None:

@@ -1,8 +1,9 @@
 """What a process left behind that died, froze or failed: moves to go on with, and what nobody stands for any more.
 
 `left_behind` says what there is, by the cache; each thing is looked at afresh before it is touched. A move is gone on with
-when all that was to be bought for it is there and its nodes are still tainted. Else it is taken back: what was bought and
-is empty goes, then the taints. Pools that keep a number of nodes replace theirs by themselves and are left alone.
+when all that was to be bought for it is there, its nodes are still tainted and no other move has them. Else it is taken
+back: what was bought and is empty goes, then the taints. Pools that keep a number of nodes replace theirs by themselves and
+are left alone.
 """
 
 import dataclasses
@@ -72,7 +73,7 @@ def left_behind(
         targets = [Target(nodes[0], each) for each in alive if (nodes := _staying(nodes_of(each)))]
         if not alive:
             continue  # all of them went: it was made
-        whole = all(name in there for name in intent.group)
+        whole = all(name in there for name in intent.group) and not any(each.metadata.name in known for each in alive)
         if whole and len(targets) == len(alive) and all(tainting.tainted(each.node) for each in targets):
             moves.setdefault(intent.group, Begun(intent, tuple(targets), leaving=len(alive) < len(replaces(claim))))
             going |= {each.metadata.name for each in alive}
@@ -180,7 +181,7 @@ class Mending:
                 continue
             claims.append(claim)
             nodes[name] = [await self._env.api.get(NODE, each.metadata.name) for each in self._nodes_of(claim)]
-        left = left_behind(claims, nodes_of=lambda claim: nodes[claim.metadata.name], known=())
+        left = left_behind(claims, nodes_of=lambda claim: nodes[claim.metadata.name], known=self._moves.claims())
         if all(each.metadata.uid != stray.metadata.uid for each in left.strays):
             return
         alive = {each.metadata.name for each in claims if each.metadata.deletion_timestamp is None}

@@ -3,8 +3,9 @@
 Those nodes are read afresh before a move deletes. That is not enough where pods spread over zones: who came or left in a third
 zone decides too. Nor where machines elsewhere are on their way out: their pods want the same room. So pods of a spread or an
 affinity are asked for by their labels, and claims and Nodes all at once, for deleting either deletes both; where the server knows
-others than the cache, nothing is done by the cache. The claims tell too whether another process has begun to replace the nodes
-of the move. Whom pods elsewhere keep out of their whole zone is taken from the cache.
+others than the cache, nothing is done by the cache. The claims tell too whether another process has bought something for the
+nodes of the move; what the cache knows of is given back by `mending` and holds nothing up. Whom pods elsewhere keep out of their
+whole zone is taken from the cache.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,11 +31,11 @@ async def agreed(
     env: Environment, moving: Iterable[CachedPod], *, going: Collection[str], coming: Collection[str]
 ) -> bool:
     """Whether the cache knows which machines leave, and the pods that count for those of the move, as the server does now; and
-    whether the claims that are `going` are replaced by none but those that are `coming`.
+    whether the claims that are `going` are replaced by none but those that are `coming` or that it knows of.
     """
     leaving = _deleted((*env.state.claims.store, *env.state.nodes.store))
     claims, nodes = await every(env.api, NODE_CLAIM), await every(env.api, NODE)
-    if _unheard(env, _deleted((*claims, *nodes)) - leaving) or _is_begun(claims, going, coming):
+    if _unheard(env, _deleted((*claims, *nodes)) - leaving) or _is_begun(env, claims, going, coming):
         return False
     asked: dict[tuple[str, str], LabelSelector] = {}
     for shape in dict.fromkeys(pod.shape for pod in moving):
@@ -52,11 +53,12 @@ async def agreed(
     return True
 
 
-def _is_begun(claims: Iterable[NodeClaim], going: Collection[str], coming: Collection[str]) -> bool:
-    """Whether something else was bought for a move of the same nodes. What is left of one that was given up is soon settled."""
+def _is_begun(env: Environment, claims: Iterable[NodeClaim], going: Collection[str], coming: Collection[str]) -> bool:
+    """Whether something else was bought for a move of the same nodes, and the cache has not heard of it."""
     return any(
         claim.metadata.name not in coming
         and claim.metadata.deletion_timestamp is None
+        and env.state.claims.store.get(claim.metadata.name) is None
         and intents.intent_of(claim.metadata) is not None
         and not set(going).isdisjoint(replaces(claim))
         for claim in claims
