@@ -270,6 +270,16 @@ def test_nothing_of_a_static_pool_is_replaced_twice() -> None:
     assert book(pool, replacing_order("mine", "old"), claims=both) == []
 
 
+@pytest.mark.parametrize("oldest", ["protected", "leaving", "gone"])
+def test_what_replaces_a_replacement_comes_once_whatever_becomes_of_the_first(oldest: str) -> None:
+    """It is asked for in the place of both; a late cache asks again when the first has gone meanwhile."""
+    pool, leaving = fixed(1), {"deletionTimestamp": "2026-01-01T11:00:00Z"} if oldest == "leaving" else {}
+    there = () if oldest == "gone" else (existing("first", metadata={**leaving, "labels": OWN}),)
+    second, third = replacement("second", "first"), replacement("third", "second,first")
+    assert book(pool, replacing_order("third", "second", "first"), claims=(*there, second)) == ["third"]
+    assert book(pool, replacing_order("again", "second", "first"), claims=(*there, second, third)) == []
+
+
 @pytest.mark.parametrize(("mode", "bought"), [("Hard", []), ("Soft", ["new"])])
 def test_only_what_replaces_may_pass_a_soft_limit(mode: str, bought: list[str]) -> None:
     """At the limit a replacement is bought in Soft mode; nothing else is, in neither."""

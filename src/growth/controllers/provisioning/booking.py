@@ -72,6 +72,7 @@ def book_pool(
     booked = dict(standing)
     missing = _missing(pool, claims, standing)
     replaced = being_replaced(claims).union(*(each.replaces for each in standing.values()))
+    staying = _staying(pool, claims) - replaced
     passing = _Passing(pool, claims, standing, used=used.get(NODES, 0))
     for order in orders:
         capacity = _capacity(order, known)
@@ -79,8 +80,8 @@ def book_pool(
         over = [name for name, limit in limits.items() if after.get(name, 0) > limit]
         if NODES in over and passing.allows(order, limits[NODES]):
             over.remove(NODES)
-        if missing is not None and order.replaces and replaced.issuperset(order.replaces):
-            refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already"))
+        if missing is not None and order.replaces and staying.isdisjoint(order.replaces):
+            refused.append((order, f"NodePool {ref}: {', '.join(order.replaces)} is being replaced already, or gone"))
             continue
         if missing is not None and not order.replaces:
             if missing <= 0:
@@ -137,10 +138,14 @@ def _missing(pool: NodePool, claims: Sequence[NodeClaim], standing: Mapping[str,
     """
     if pool.spec.replicas is None:
         return None
-    replaced = being_replaced(claims)
-    own = [each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name]
-    staying = sum(each.metadata.deletion_timestamp is None and each.metadata.name not in replaced for each in own)
-    return pool.spec.replicas - staying - sum(not each.replaces for each in standing.values())
+    staying = _staying(pool, claims) - being_replaced(claims)
+    return pool.spec.replicas - len(staying) - sum(not each.replaces for each in standing.values())
+
+
+def _staying(pool: NodePool, claims: Sequence[NodeClaim]) -> set[str]:
+    """Names of the pool's claims that nobody has deleted."""
+    own = (each for each in claims if each.metadata.labels.get(names.NODE_POOL_LABEL) == pool.metadata.name)
+    return {each.metadata.name for each in own if each.metadata.deletion_timestamp is None}
 
 
 def _capacity(order: Order, known: Mapping[str, InstanceType]) -> Amounts:
