@@ -88,8 +88,8 @@ class Repair:
             return BLOCKED_SECONDS
         why = too_many(self._nodes_beside(claim), self._policies) or self._over_budget(claim)
         if why:
-            await self._forgive(claim)
             self._tell_blocked(node, claim, why)
+            await self._forgive(claim)
             return BLOCKED_SECONDS
         # Whoever stays does so by a pause, an annotation or a recovery that we may have seen already.
         return None if await self._repair(node, claim, found) else BLOCKED_SECONDS
