@@ -18,6 +18,7 @@ from growth.controllers.reconciler import Reconciler
 from growth.controllers.sizing import lowering
 from growth.controllers.sizing.filling import Filling
 from growth.controllers.sizing.renewing import Renewing
+from growth.controllers.sizing.rests import Rests
 from growth.controllers.sizing.story import Tell
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.disruption.surplus import missing, most, too_many
@@ -39,6 +40,7 @@ class Sizing:
         self._tell = tell
         self._filling = Filling(env, tell=tell)
         self._renewing = Renewing(env, self._filling, tell=tell)
+        self._refused = Rests(env, lowering.REFUSED)  # by the claim's UID
         self._reconciler: Reconciler[str] = Reconciler("nodepool.sizing", self._act, random=env.random, workers=5)
         env.state.pools.subscribe(self._on_pool)
         env.state.claims.subscribe(self._on_claim)
@@ -65,6 +67,7 @@ class Sizing:
         if isinstance(news, Deleted):
             self._filling.ended(pool)
             self._renewing.ended(claim)
+            self._refused.forget(claim.metadata.uid)
         if pool and not (isinstance(news, Changed) and _same(news.old, news.new)):
             self._reconciler.add(pool)
 
@@ -94,7 +97,7 @@ class Sizing:
             return PERIOD_SECONDS
         found = lowering.cached(env, pool)
         if too_many(pool, found):
-            return await lowering.bring_down(env, name, tell=self._tell)
+            return await lowering.bring_down(env, name, refused=self._refused, tell=self._tell)
         if pool.spec.replicas is None:
             return None
         await self._renewing.clean(found)

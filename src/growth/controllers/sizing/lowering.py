@@ -15,7 +15,9 @@ from growth.controllers import ending, tainting
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import marked_paused
 from growth.controllers.sizing import story
+from growth.controllers.sizing.rests import Rests
 from growth.controllers.sizing.story import Tell
+from growth.kube.backoff import BackoffSettings
 from growth.kube.errors import NotFound
 from growth.kube.whole import every
 from growth.planning.disruption.surplus import Held, Standing, excess, most, standing, too_many
@@ -25,12 +27,16 @@ _log = logger("nodepool.sizing")
 
 # The cache and the server disagreed, or somebody changed their mind: look again.
 AGAIN_SECONDS: Final = 2.0
-# Some of what is too many stayed, by a pause mostly or by somebody's policy: that may end without a change that is told.
+# Some of what is too many stayed, by a pause mostly: that may end without a change that is told.
 HELD_SECONDS: Final = 60.0
+# Somebody's policy did not let a machine go: so long others go in its place.
+REFUSED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.2)
 
 
-async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None:
-    """In how many seconds to look again; None when everything that was too many has been asked to go."""
+async def bring_down(env: Environment, name: str, *, refused: Rests, tell: Tell) -> float | None:
+    """In how many seconds to look again; None when everything that was too many has been asked to go. `refused` are those that
+    somebody's policy did not let go lately, by the claim's UID.
+    """
     try:
         pool = await env.api.get(NODE_POOL, name)
     except NotFound:
@@ -47,14 +53,18 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
     if bound is None or marked_paused(pool.metadata) or not too_many(pool, found):
         return AGAIN_SECONDS
     staying = {claim.metadata.name: claim for claim in found.staying}
-    # What a person has paused is counted, and not taken.
-    free = [held for each, claim in staying.items() if (held := _held(env, claim, hosts[each])) is not None]
+    # What a person has paused is counted, and not taken; nor is what a policy keeps.
+    free = [
+        held
+        for each, claim in staying.items()
+        if not refused.left(claim.metadata.uid) and (held := _held(env, claim, hosts[each])) is not None
+    ]
     chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
     if chosen:
         _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
     gone: list[NodeClaim] = []
     try:
-        again = await _end(env, pool, [staying[each] for each in chosen], gone, bound=bound)
+        again = await _end(env, pool, [staying[each] for each in chosen], gone, refused=refused, bound=bound)
         return HELD_SECONDS if again is None and len(gone) < too_many(pool, found) else again
     finally:
         if gone:
@@ -62,11 +72,18 @@ async def bring_down(env: Environment, name: str, *, tell: Tell) -> float | None
 
 
 async def _end(
-    env: Environment, pool: NodePool, claims: Sequence[NodeClaim], gone: list[NodeClaim], *, bound: int
+    env: Environment,
+    pool: NodePool,
+    claims: Sequence[NodeClaim],
+    gone: list[NodeClaim],
+    *,
+    refused: Rests,
+    bound: int,
 ) -> float | None:
     """One after the other, as long as the pool is as it was read and still has too many: others may take some away for a
     reason of their own meanwhile. Those that went are in `gone`, whatever happens.
     """
+    again: float | None = None
     for claim in claims:
         if await _changed(env, pool):
             return AGAIN_SECONDS
@@ -77,12 +94,14 @@ async def _end(
             continue
         try:
             ended = await ending.end(env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env))
-        except ending.REFUSED as error:  # by somebody's policy: it is looked at again, and holds up no other
+        except ending.REFUSED as error:  # it holds up no other, and another is chosen in its place
             _log.warning("a nodeclaim too many stays", NodeClaim=claim.metadata.name, error=str(error))
+            refused.begin(claim.metadata.uid)
+            again = AGAIN_SECONDS
             continue
         if ended:
             gone.append(claim)
-    return None
+    return again
 
 
 def _why_held(env: Environment, claim: NodeClaim) -> str:
