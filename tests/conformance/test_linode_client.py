@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import linode_api4
 import pytest
-from linode_api4 import ApiError, Instance, LKECluster, LKENodePool
+from linode_api4 import ApiError, Instance, LKECluster, LKENodePool, Tag
 
 from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, Faults, LinodeFake
 from tests.hetzner import Ticking
@@ -124,6 +124,28 @@ def test_tags_are_replaced_added_and_limited(account: Account) -> None:
         two.save()
     assert refused.value.status == 400
     assert "tags" in str(refused.value)
+
+
+def test_a_tag_shows_what_has_it_and_takes_itself_off(account: Account) -> None:
+    """By its whole text; once it is deleted nothing has it and it is not there."""
+    account.cluster.node_pool_create(SMALL, 2, tags=["team:web"])
+    account.clock.add(100)
+    one, two = account.client.linode.instances()
+    account.client.tag_create("growth.dev/a:b c", instances=[one, two])
+    account.client.tag_create("growth.dev/a:b", instances=[two])
+    account.client.tag_create("0123")
+    assert [each.id for each in account.client.load(Tag, "growth.dev/a:b").objects] == [two.id]
+    assert {each.id for each in account.client.load(Tag, "growth.dev/a:b c").objects} == {one.id, two.id}
+    assert list(account.client.load(Tag, "0123").objects) == []
+    pools = ["team:web"] if not standard(account) else []
+    assert [each.label for each in account.client.tags(Tag.label == "team:web")] == pools
+    assert account.client.load(Tag, "growth.dev/a:b c").delete()
+    assert "growth.dev/a:b c" not in account.client.load(Instance, one.id).tags
+    assert "growth.dev/a:b" in account.client.load(Instance, two.id).tags
+    for label in ("growth.dev/a:b c", "123", "none"):
+        with pytest.raises(ApiError) as gone:
+            account.client.load(Tag, label)
+        assert (gone.value.status, gone.value.errors) == (404, ["Not found"])
 
 
 def test_filters_find_parts_of_texts(account: Account) -> None:

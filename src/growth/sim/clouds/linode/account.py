@@ -199,6 +199,7 @@ class Account(Estate[Instance]):
             node=node,
         )
         self.instances[instance.id] = instance
+        self.tags |= set(tags)
         hourly, monthly = self.market.price(kind.id, region)
         self.ledger.bought(
             Purchase(

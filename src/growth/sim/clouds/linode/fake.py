@@ -159,6 +159,9 @@ class LinodeFake(FakeApi):
             ("DELETE", r"linode/instances/(\d+)"): lambda order: instances.delete(order.at[0]),
             ("GET", "tags"): lambda order: instances.tags(order.query, order.filter),
             ("POST", "tags"): lambda order: instances.add_tag(order.body),
+            # With what stands before it a tag of digits stays a text.
+            ("GET", r"(tags/.+)"): lambda order: instances.tagged(_tag(order.at[0]), order.query, order.filter),
+            ("DELETE", r"(tags/.+)"): lambda order: instances.delete_tag(_tag(order.at[0])),
             ("GET", "linode/types"): lambda order: page(market.types(), order.query, order.filter, by=OF_TYPES),
             ("GET", r"linode/types/([a-z0-9-]+)"): lambda order: _one(market.types(), order.at[0]),
             ("GET", "regions"): lambda order: page(_regions(), order.query, order.filter, by=OF_REGIONS),
@@ -178,13 +181,18 @@ class LinodeFake(FakeApi):
         }
 
 
+def _tag(path: str) -> str:
+    return urllib.parse.unquote(path).removeprefix("tags/")
+
+
 def _sort(method: str, path: str) -> str:
     """Which of the account's windows a call is counted in."""
     if method == "POST" and path.endswith("/linode/instances"):
         return "purchases"
     last = path.rstrip("/").rsplit("/", 1)[-1]
     paged = {"instances", "pools", "clusters", "types", "regions", "tags", "firewalls", "images", "versions"}
-    return "lists" if method == "GET" and (last in paged or path.endswith("regions/availability")) else "others"
+    is_list = last in paged or path.endswith("regions/availability") or "/tags/" in path
+    return "lists" if method == "GET" and is_list else "others"
 
 
 def _named(things: Mapping[Any, str]) -> list[Json]:

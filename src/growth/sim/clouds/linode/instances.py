@@ -72,7 +72,6 @@ class Instances:
         instance.settings = {"swap_size": SWAP_MIB} if image else {}
         told = msgspec.to_builtins(asked)
         instance.settings |= {name: told[name] for name in KEPT if told[name] is not None}
-        account.tags |= set(tags)
         return Reply(200, instance.body(account.now))
 
     def update(self, number: int, body: Json) -> Reply:
@@ -105,6 +104,26 @@ class Instances:
 
     def tags(self, query: Query, filter_: str) -> Reply:
         return page([{"label": each} for each in sorted(self._account.tags)], query, filter_, by=("label",))
+
+    def tagged(self, tag: str, query: Query, filter_: str) -> Reply:
+        """What has the tag, as lists show it."""
+        self._tag(tag)
+        bodies = [each.body(self._account.now, listed=True) for each in self._account.instances.values()]
+        found = [{"type": "linode", "data": each} for each in bodies if tag in each["tags"]]
+        return page(found, query, filter_, by=("type",))
+
+    def delete_tag(self, tag: str) -> Reply:
+        """Nothing has it any more."""
+        self._tag(tag)
+        for instance in self._account.instances.values():
+            if tag in instance.tags:
+                self._account.retag(instance, tuple(each for each in instance.tags if each != tag))
+        self._account.tags.discard(tag)
+        return Reply(200, {})
+
+    def _tag(self, tag: str) -> None:
+        if tag not in self._account.tags:
+            raise not_found()
 
     def _instance(self, number: int) -> Instance:
         if number not in self._account.instances:
