@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import linode_api4
 import pytest
 from linode_api4 import ApiError, Instance, LKECluster, LKENodePool, Tag
+from linode_api4.objects.lke import KubeVersion, TieredKubeVersion
 
 from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, Faults, LinodeFake
 from tests.hetzner import Ticking
@@ -234,6 +235,19 @@ def test_what_cannot_be_had_is_refused(account: Account) -> None:
         pool.save()
     assert account.pool(pool.id).count == 1
     assert len(list(account.cluster.pools)) == 1
+
+
+def test_a_version_can_be_looked_at(account: Account) -> None:
+    """That of the cluster, and those of its tier; one that is none is not there."""
+    tier = account.fake.cluster.tier
+    own = account.cluster.k8s_version.id
+    assert own in {each.id for each in account.client.lke.tier(tier).versions()}
+    assert account.client.load(TieredKubeVersion, own, tier).id == own
+    assert account.client.load(KubeVersion, "1.33").id == "1.33"
+    for kind, label, parent in ((KubeVersion, "1.2", None), (TieredKubeVersion, "1.2", tier), (KubeVersion, "1", None)):
+        with pytest.raises(ApiError) as gone:
+            account.client.load(kind, label, parent)
+        assert gone.value.status == 404
 
 
 def test_enterprise_pools_have_a_version_and_a_strategy(account: Account) -> None:

@@ -139,6 +139,8 @@ class LinodeFake(FakeApi):
             ("POST", r"lke/clusters/(\d+)/recycle"): lambda order: lke.recycle(order.at[0]),
             ("GET", "lke/versions"): lambda order: lke.versions(STANDARD, order.query, order.filter),
             ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(order.at[0], order.query, order.filter),
+            ("GET", r"lke/versions/([^/]+)"): lambda order: lke.version(STANDARD, _text(order.at[0])),
+            ("GET", r"lke/tiers/([a-z]+)/versions/([^/]+)"): lambda order: lke.version(order.at[0], _text(order.at[1])),
             ("GET", r"lke/clusters/(\d+)/pools"): lambda order: lke.pools(
                 order.at[0], order.query, order.filter, beta=order.beta
             ),
@@ -177,12 +179,17 @@ class LinodeFake(FakeApi):
             ),
             ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
             ("GET", "images"): lambda order: page(_named(account.images), order.query, order.filter, by=OF_NAMED),
-            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), urllib.parse.unquote(str(order.at[0]))),
+            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), _text(order.at[0])),
         }
 
 
+def _text(part: Any) -> str:
+    """A part of the path as it was before it was one."""
+    return urllib.parse.unquote(str(part))
+
+
 def _tag(path: str) -> str:
-    return urllib.parse.unquote(path).removeprefix("tags/")
+    return _text(path).removeprefix("tags/")
 
 
 def _sort(method: str, path: str) -> str:

@@ -31,6 +31,11 @@ class Lke:
             raise not_found()
         return page([{"id": each, "tier": tier} for each in VERSIONS[tier]], query, filter_, by=("id", "tier"))
 
+    def version(self, tier: str, version: str) -> Reply:
+        if version not in VERSIONS.get(tier, ()):
+            raise not_found()
+        return Reply(200, {"id": version, "tier": tier})
+
     def pools(self, cluster: int, query: Query, filter_: str, *, beta: bool) -> Reply:
         self._cluster(cluster)
         bodies = [each.body(self._account.now, beta=beta) for each in self._account.pools_of(cluster)]
