@@ -250,6 +250,28 @@ def test_a_version_can_be_looked_at(account: Account) -> None:
         assert gone.value.status == 404
 
 
+def test_what_is_said_of_a_machine_or_a_pool_is_so_afterwards(account: Account) -> None:
+    """A group, which lists are filtered by, the watchdog, whether it is booted, and how a pool's disks are encrypted."""
+    made = account.client.linode.instance_create(SMALL, "us-east", label="web-1", group="prod", booted=False)
+    account.client.linode.instance_create(SMALL, "us-east", label="web-2", image="linode/ubuntu24.04", root_pass="none")
+    account.clock.add(100)
+    assert [each.id for each in account.client.linode.instances(Instance.group == "prod")] == [made.id]
+    assert {each.label: each.status for each in account.client.linode.instances()} == {
+        "web-1": "offline",
+        "web-2": "running",
+    }
+    made.group, made.watchdog_enabled = "test", False
+    assert made.save()
+    after = account.client.load(Instance, made.id)
+    assert (after.group, after.watchdog_enabled, after.label) == ("test", False, "web-1")
+    for said in ("disabled", "enabled"):
+        pool = account.cluster.node_pool_create(SMALL, 1, disk_encryption=said)
+        assert account.pool(pool.id).disk_encryption == said
+    account.clock.add(100)
+    encrypted = [each.disk_encryption for each in account.client.linode.instances() if each.lke_cluster_id]
+    assert sorted(encrypted) == ["disabled", "enabled"]
+
+
 def test_enterprise_pools_have_a_version_and_a_strategy(account: Account) -> None:
     """Standard pools have neither and refuse both."""
     if standard(account):

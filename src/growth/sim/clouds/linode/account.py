@@ -152,6 +152,7 @@ class Account(Estate[Instance]):
                 pool=pool.id,
                 node=node.id,
             )
+            instance.settings = {"disk_encryption": pool.disk_encryption}
             node.instance = instance.id
 
         self._in(self.times.instance, happens, more=more)
@@ -185,6 +186,7 @@ class Account(Estate[Instance]):
         cluster: int | None = None,
         pool: int | None = None,
         node: str = "",
+        booted: bool = True,
     ) -> Instance:
         instance = Instance(
             id=self.number(),
@@ -216,7 +218,9 @@ class Account(Estate[Instance]):
         self.tell("bought", instance)
 
         def runs() -> None:
-            if instance.status == "provisioning":
+            if instance.status == "provisioning" and not booted:
+                instance.status = "offline"
+            elif instance.status == "provisioning":
                 instance.status, instance.running_since = "running", self.now
                 for each in self.pools[instance.pool].nodes if instance.pool in self.pools else ():
                     each.ready = each.ready or each.instance == instance.id

@@ -14,6 +14,9 @@ _PLACE: Final = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`", re.DOTALL)
 _INDEX: Final = re.compile(r"\[[^]]*\]")
 
 
+Encryption = Literal["enabled", "disabled"]
+
+
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """Base: null is as good as nothing."""
 
@@ -36,7 +39,9 @@ class NewInstance(Body, frozen=True):
     authorized_keys: list[str] | None = None
     authorized_users: list[str] | None = None
     backups_enabled: bool | None = None
-    disk_encryption: Literal["enabled", "disabled"] | None = None
+    booted: bool | None = None
+    disk_encryption: Encryption | None = None
+    group: str | None = None
     firewall_id: int | None = None
     metadata: Metadata | None = None
     placement_group: PlacementGroup | None = None
@@ -45,8 +50,10 @@ class NewInstance(Body, frozen=True):
 
 
 class InstanceChange(Body, frozen=True):
+    group: str | None = None
     label: str | None = None
     tags: list[str] | None = None
+    watchdog_enabled: bool | None = None
 
 
 class NewTag(Body, frozen=True):
@@ -82,6 +89,7 @@ class PoolChange(Body, frozen=True):
 
 class NewPool(PoolChange, frozen=True):
     type: str = ""
+    disk_encryption: Encryption | None = None
 
 
 def read(body: Json, kind: type[B]) -> B:

@@ -67,8 +67,10 @@ class Instances:
         if len(account.instances) >= account.limits.instances:
             raise Refusal(400, "Account Limit reached. Please open a support ticket.")
         account.take(kind.id, region, 1)
-        instance = account.buy(label=label, kind=kind, region=region, tags=tags)
-        instance.image, instance.user_data = image, user_data
+        # With an image it is booted where nothing is said.
+        booted = bool(image) if asked.booted is None else asked.booted
+        instance = account.buy(label=label, kind=kind, region=region, tags=tags, booted=booted)
+        instance.image, instance.user_data, instance.group = image, user_data, asked.group or ""
         instance.settings = {"swap_size": SWAP_MIB} if image else {}
         told = msgspec.to_builtins(asked)
         instance.settings |= {name: told[name] for name in KEPT if told[name] is not None}
@@ -80,6 +82,8 @@ class Instances:
         if asked.label is not None and asked.label != instance.label:
             self._label(asked.label)
             instance.label = asked.label
+        instance.group = instance.group if asked.group is None else asked.group
+        instance.watchdog = instance.watchdog if asked.watchdog_enabled is None else asked.watchdog_enabled
         if tags is not None:
             self._account.retag(instance, tags)
         return Reply(200, instance.body(self._account.now))

@@ -54,6 +54,7 @@ class Lke:
             k8s_version=within.k8s_version,
             created=self._account.now,
             autoscaler={"enabled": False, "min": count, "max": count},
+            disk_encryption=asked.disk_encryption or "enabled",
         )
         self._change(pool, asked)
         self._account.pools[pool.id] = pool

@@ -122,6 +122,8 @@ class Instance:
     image: str = ""
     user_data: str = ""
     settings: Json = dataclasses.field(default_factory=dict)
+    group: str = ""
+    watchdog: bool = True
     locks: tuple[str, ...] = ()
     running_since: dt.datetime | None = None
 
@@ -130,7 +132,7 @@ class Instance:
         return {
             "id": self.id,
             "label": self.label,
-            "group": "",
+            "group": self.group,
             "status": self.status,
             "created": text_time(self.created),
             "updated": text_time(self.created),
@@ -150,7 +152,7 @@ class Instance:
             "alerts": {},
             "backups": {"enabled": bool(self.settings.get("backups_enabled")), "available": False},
             "hypervisor": "kvm",
-            "watchdog_enabled": True,
+            "watchdog_enabled": self.watchdog,
             "tags": list(tags),
             "host_uuid": f"{self.id:040x}",
             "has_user_data": bool(self.user_data),
