@@ -511,5 +511,7 @@ def test_fields_without_effect_on_lke_are_named_by_the_class(tier: str) -> None:
             assert named == without_effect.keys()
             await change(stage, **dict.fromkeys(set(without_effect) - {"image"}))
             assert (await told(stage))[2].endswith(": spec.image")
+            await change(stage, kubelet={"clusterDNS": ["10.0.0.10"]})
+            assert (await told(stage))[2].endswith(": spec.image, spec.kubelet.clusterDNS")
 
     on(tier, body)

@@ -5,7 +5,7 @@ import pytest
 
 from growth.api.instance_types import InstanceType
 from growth.api.linodeclasses import LinodeKubelet
-from growth.providers.linode.kubelets import fitted, instance_problems, problems
+from growth.providers.linode.kubelets import fitted, instance_problems, not_reckoned, problems
 
 GI = 1 << 30
 KIND = InstanceType(
@@ -100,3 +100,35 @@ def test_max_pods_that_no_kubelet_is_told_are_refused(most: int | None, *, refus
     """User data that Growth does not make says nothing of them, and planning would reckon with a number of its own."""
     found = [each.message for each in instance_problems(LinodeKubelet(max_pods=most), told=False)]
     assert [each.partition(":")[0] for each in found] == ["spec.kubelet.maxPods"] * refused
+
+
+def test_what_is_not_reckoned_with_is_named() -> None:
+    """Of kubelets that LKE sets it says nothing to anybody. How long a soft threshold is borne belongs to the threshold."""
+    reckoned = {
+        "maxPods": 20,
+        "podsPerCore": 5,
+        "systemReserved": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"},
+        "kubeReserved": {"memory": "1Gi"},
+        "evictionHard": {"memory.available": "5%", "nodefs.available": "1Gi"},
+        "evictionSoft": {"memory.available": "5%"},
+        "evictionSoftGracePeriod": {"memory.available": "1m"},
+    }
+    others = {
+        "clusterDNS": ["10.0.0.10"],
+        "cpuCFSQuota": False,
+        "evictionMaxPodGracePeriod": 0,
+        "systemReserved": {"pid": "100", "cpu": "1"},
+        "evictionHard": {"pid.available": "5%", "nodefs.inodesFree": "5%"},
+        "evictionSoft": {"imagefs.available": "5%"},
+    }
+    assert not_reckoned(msgspec.convert(reckoned, LinodeKubelet)) == []
+    assert not_reckoned(None) == []
+    assert not_reckoned(msgspec.convert(others, LinodeKubelet)) == [
+        "clusterDNS",
+        "cpuCFSQuota",
+        "evictionHard.nodefs.inodesFree",
+        "evictionHard.pid.available",
+        "evictionMaxPodGracePeriod",
+        "evictionSoft.imagefs.available",
+        "systemReserved.pid",
+    ]

@@ -117,7 +117,8 @@ def without_effect(spec: LinodeNodeClassSpec) -> list[str]:
         "swap_size": spec.swap_size,
         "userData": spec.user_data,
     }
-    return sorted(field for field, value in held.items() if value)
+    of_kubelets = [f"kubelet.{field}" for field in kubelets.not_reckoned(spec.kubelet)]
+    return sorted([*(field for field, value in held.items() if value), *of_kubelets])
 
 
 def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:

@@ -6,9 +6,9 @@ has reported. Kubelets of instances are told `maxPods` by user data that Growth 
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,18 @@ _WATCHED: Final = {"memory.available": "memory", "nodefs.available": "ephemeral-
 _COUNTED: Final = ("cpu", "memory", "ephemeral-storage")
 # As kubelets read shares. Whatever else Python takes for a number, such as NaN%, is none.
 _SHARE: Final = re.compile(r"(0*[0-9]{1,3}(?:\.[0-9]*)?|\.[0-9]+)%", re.ASCII)
+
+
+# What planning reckons with: a field whole, or these keys of it. A grace period belongs to its soft threshold.
+_RECKONED: Final[Mapping[str, Collection[str] | None]] = {
+    MAX_PODS: None,
+    "podsPerCore": None,
+    "systemReserved": _COUNTED,
+    "kubeReserved": _COUNTED,
+    "evictionHard": _WATCHED,
+    "evictionSoft": _WATCHED,
+    "evictionSoftGracePeriod": None,
+}
 
 
 def fitted(types: Iterable[InstanceType], kubelet: LinodeKubelet | None) -> tuple[InstanceType, ...]:
@@ -102,11 +114,29 @@ def problems(kubelet: LinodeKubelet | None) -> Iterator[Problem]:
                 )
 
 
+def not_reckoned(kubelet: LinodeKubelet | None) -> list[str]:
+    """The fields, or keys of them, that say nothing of what is left for pods: where LKE sets kubelets they do nothing."""
+    found: list[str] = []
+    for field, value in _said(kubelet).items():
+        if field not in _RECKONED:
+            found.append(field)
+            continue
+        keys = _RECKONED[field]
+        found += [f"{field}.{key}" for key in value if key not in keys] if keys is not None else []
+    return sorted(found)
+
+
+def _said(kubelet: LinodeKubelet | None) -> dict[str, Any]:
+    """The fields that somebody wrote, as they are called in manifests."""
+    said = msgspec.to_builtins(kubelet) if kubelet is not None else {}
+    return {field: value for field, value in said.items() if value not in (None, {}, [])}
+
+
 def instance_problems(kubelet: LinodeKubelet | None, *, told: bool) -> Iterator[Problem]:
     """What kubelets of instances do not hear. `told`: whether Growth makes the user data that tells them."""
-    said = msgspec.to_builtins(kubelet) if kubelet is not None else {}
-    for field, value in said.items():
-        if value not in (None, {}, []) and field != MAX_PODS:
+    said = _said(kubelet)
+    for field in said:
+        if field != MAX_PODS:
             yield Problem(
                 UNSUPPORTED, f"spec.kubelet.{field}: kubelets of instances are told maxPods only: leave it out"
             )
