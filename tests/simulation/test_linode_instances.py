@@ -171,6 +171,26 @@ def test_max_pods_need_user_data_that_growth_makes(mode: str) -> None:
     on(INSTANCES, body)
 
 
+def test_a_class_whose_machines_cannot_join_says_so() -> None:
+    """Linode's own images join no cluster by themselves. An image of one's own may, and user data says how."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        async with kept(stage):
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("True", "Ready")
+            assert message.startswith("spec.userData: ")
+            assert "linode/ubuntu24.04" in message
+            await change(stage, image="linode/ubuntu22.04")
+            assert "linode/ubuntu22.04" in (await told(stage))[2]
+            await change(stage, image="private/1")
+            assert await told(stage) == ("True", "Ready", "")
+            await change(stage, image=None)
+            await with_user_data(stage)
+            assert await told(stage) == ("True", "Ready", "")
+
+    on(INSTANCES, body)
+
+
 def test_a_name_that_somebody_else_has_is_not_taken() -> None:
     """A machine without our mark stays as it is; the claim goes, and another is made."""
 

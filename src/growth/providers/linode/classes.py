@@ -18,6 +18,8 @@ HASH_VERSION: Final = "v2"
 INSTANCE_HASH_VERSION: Final = "v1"
 
 DEFAULT_IMAGE: Final = "linode/ubuntu24.04"
+# What images of the vendor's own begin with: plain distributions, which join no cluster by themselves.
+_PLAIN: Final = "linode/"
 
 # Reasons of the condition ValidationSucceeded.
 TAGS: Final = "TagValidationFailed"
@@ -129,6 +131,17 @@ def instance_problems(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
     for field, value in {"lkeK8sVersion": spec.lke_k8s_version, **_never_made(spec)}.items():
         if value:
             yield Problem(UNSUPPORTED, f"spec.{field}: Growth cannot make such instances: leave it out")
+
+
+def instance_remark(spec: LinodeNodeClassSpec) -> str:
+    """What people should know of a class for machines that are no nodes of LKE; empty where there is nothing."""
+    image = spec.image or DEFAULT_IMAGE
+    if spec.user_data is not None or not image.startswith(_PLAIN):
+        return ""
+    return (
+        f"spec.userData: machines of Linode's image {image} join no cluster without user data: say how they join, or name an"
+        " image of your own that joins by itself"
+    )
 
 
 def _never_made(spec: LinodeNodeClassSpec) -> Mapping[str, object]:

@@ -73,7 +73,7 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
 
     async def _remark(self, node_class: LinodeNodeClass) -> str:
         if (await self._home()).tier == INSTANCES:
-            return ""
+            return classes.instance_remark(node_class.spec)
         fields = classes.without_effect(node_class.spec)
         return f"{WITHOUT_EFFECT}: {', '.join(f'spec.{each}' for each in fields)}" if fields else ""
 
