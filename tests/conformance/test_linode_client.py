@@ -177,6 +177,10 @@ def test_other_lists_are_filtered_too(account: Account) -> None:
     assert [each.id for each in account.client.images(linode_api4.Image.label == "Ubuntu 24.04")] == [
         "linode/ubuntu24.04"
     ]
+    account.fake.account.images["private/1"] = "mine"
+    account.fake.account.without_cloud_init.add("private/1")
+    own = account.client.images(linode_api4.Image.is_public == False)  # noqa: E712 - a filter, and no comparison
+    assert {each.id: list(each.capabilities) for each in own} == {"private/1": []}
     for path in ("/linode/types", "/regions", "/images", "/networking/firewalls", "/tags"):
         with pytest.raises(ApiError) as refused:
             account.client.get(path, filters={"foo": "bar"})

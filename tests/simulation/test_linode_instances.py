@@ -191,6 +191,31 @@ def test_a_class_whose_machines_cannot_join_says_so() -> None:
     on(INSTANCES, body)
 
 
+def test_a_class_whose_image_has_no_cloud_init_says_so() -> None:
+    """Nothing there would read what Growth makes for it to join. Of an image that nobody can look at nothing is said."""
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        account = stage.fake.account
+        account.images |= {"private/1": "bare", "private/2": "with cloud-init"}
+        account.without_cloud_init.add("private/1")
+        await with_user_data(stage)
+        async with kept(stage):
+            await change(stage, image="private/1")
+            status, reason, message = await told(stage)
+            assert (status, reason) == ("True", "Ready")
+            assert message.startswith("spec.image: Linode does not say of private/1 ")
+            for image in ("private/2", "private/3", None):
+                await change(stage, image=image)
+                assert await told(stage) == ("True", "Ready", "")
+            await stage.admin.create(
+                SECRET, {"metadata": {"name": "own"}, "stringData": {"userData": "{}"}}, namespace=HOME
+            )
+            await change(stage, image="private/1", userData={"mode": "raw", "secretRef": {"name": "own"}})
+            assert await told(stage) == ("True", "Ready", "")
+
+    on(INSTANCES, body)
+
+
 def test_a_name_that_somebody_else_has_is_not_taken() -> None:
     """A machine without our mark stays as it is; the claim goes, and another is made."""
 

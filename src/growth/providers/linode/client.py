@@ -191,6 +191,9 @@ class LinodeApi:
         found = await self._whole(f"/lke/tiers/{tier}/versions", wire.Names, lambda page: page.data)
         return [each.id for each in found]
 
+    async def image(self, name: str) -> wire.Image:
+        return await self.others.call("GET", f"/images/{urllib.parse.quote(name, safe='')}", wire.Image)
+
     async def firewall(self, number: int) -> wire.Numbered:
         return await self.others.call("GET", f"/networking/firewalls/{number}", wire.Numbered)
 

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
+from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass, LinodeNodeClassSpec
 from growth.kube.api import Api
 from growth.ports import Clock
-from growth.providers.http import Refused
+from growth.providers.http import CallError, Refused
 from growth.providers.joining import Credentials
 from growth.providers.linode import classes
 from growth.providers.linode.client import LinodeApi
@@ -21,6 +21,9 @@ FIREWALL_RIGHT: Final = (
     "spec.firewallID: the token may not read firewalls: give Growth one that has this right too (firewall:read_only), or leave"
     " the field out"
 )
+# What an image must be able to, that its machines read a cloud-config; and the modes of user data that are one.
+CLOUD_INIT: Final = "cloud-init"
+CLOUD_CONFIGS: Final = frozenset({"k3s", "kubeadm"})
 WITHOUT_EFFECT: Final = "LKE makes its nodes itself, and these fields have no effect there"
 
 
@@ -73,9 +76,27 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
 
     async def _remark(self, node_class: LinodeNodeClass) -> str:
         if (await self._home()).tier == INSTANCES:
-            return classes.instance_remark(node_class.spec)
+            return classes.instance_remark(node_class.spec) or await self._of_image(node_class.spec)
         fields = classes.without_effect(node_class.spec)
         return f"{WITHOUT_EFFECT}: {', '.join(f'spec.{each}' for each in fields)}" if fields else ""
+
+    async def _of_image(self, spec: LinodeNodeClassSpec) -> str:
+        """What is to be said of an image that may not read the user data that Growth makes; of one that nobody can look at
+        nothing: to look at images of one's own a token needs a right that nothing else here needs.
+        """
+        if spec.user_data is None or spec.user_data.mode not in CLOUD_CONFIGS:
+            return ""
+        name = spec.image or classes.DEFAULT_IMAGE
+        try:
+            found = await self._cloud.image(name)
+        except CallError:
+            return ""
+        if found.capabilities is None or CLOUD_INIT in found.capabilities:
+            return ""
+        return (
+            f"spec.image: Linode does not say of {name} that it has {CLOUD_INIT}, without which machines do not read how they"
+            f" join (spec.userData.mode {spec.user_data.mode}): use an image with it"
+        )
 
     async def _of_firewall(self, number: int) -> list[Problem]:
         """A token needs a right of its own to read firewalls: without it no other class is harmed."""

@@ -115,8 +115,14 @@ class Availability(Wire, frozen=True):
     available: bool = True
 
 
+class Image(Wire, frozen=True):
+    """None: it says nothing of what it can."""
+
+    capabilities: tuple[str, ...] | None = None
+
+
 class Named(Wire, frozen=True):
-    """Versions, images: the ID says all."""
+    """Versions: the ID says all."""
 
     id: str
 

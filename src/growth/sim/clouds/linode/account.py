@@ -62,6 +62,7 @@ class Account(Estate[Instance]):
         self.firewalls: dict[int, str] = {}
         self.placement_groups: dict[int, str] = {}
         self.images: dict[str, str] = {"linode/ubuntu22.04": "Ubuntu 22.04 LTS", "linode/ubuntu24.04": "Ubuntu 24.04"}
+        self.without_cloud_init: set[str] = set()
         self._random = random
         self._numbers = itertools.count(100_001)
 

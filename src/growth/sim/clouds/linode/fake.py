@@ -28,6 +28,7 @@ CLUSTER: Final = "growth"
 OF_TYPES: Final = ("id", "label", "class", "vcpus", "memory", "disk", "gpus", "transfer", "network_out")
 OF_REGIONS: Final = ("id", "label", "country", "status", "site_type", "capabilities")
 OF_NAMED: Final = ("id", "label", "status")
+OF_IMAGES: Final = (*OF_NAMED, "is_public")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +179,8 @@ class LinodeFake(FakeApi):
                 _named(account.firewalls), order.query, order.filter, by=OF_NAMED
             ),
             ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
-            ("GET", "images"): lambda order: page(_named(account.images), order.query, order.filter, by=OF_NAMED),
-            ("GET", r"images/(.+)"): lambda order: _one(_named(account.images), _text(order.at[0])),
+            ("GET", "images"): lambda order: page(_images(account), order.query, order.filter, by=OF_IMAGES),
+            ("GET", r"images/(.+)"): lambda order: _one(_images(account), _text(order.at[0])),
         }
 
 
@@ -204,6 +205,17 @@ def _sort(method: str, path: str) -> str:
 
 def _named(things: Mapping[Any, str]) -> list[Json]:
     return [{"id": key, "label": label, "status": "available"} for key, label in things.items()]
+
+
+def _images(account: Account) -> list[Json]:
+    return [
+        {
+            **each,
+            "is_public": each["id"].startswith("linode/"),
+            "capabilities": [] if each["id"] in account.without_cloud_init else ["cloud-init"],
+        }
+        for each in _named(account.images)
+    ]
 
 
 def _regions() -> list[Json]:
