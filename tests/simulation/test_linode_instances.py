@@ -25,6 +25,8 @@ from tests.simulation.class_keeping import kept, told
 from tests.simulation.crashing import Crashing, crashed
 from tests.simulation.test_linode_classes import change, launched
 from tests.simulation.test_linode_pools import Late, add_pool, gone, made
+from tests.simulation.test_linode_rush import TROUBLE, claims_of
+from tests.simulation.test_linode_rush import launched as bought
 
 INSTANCES = "linode-instances"
 JOIN = {"apiServerEndpoint": "10.0.0.2:6443", "caCertHashes": "sha256:" + "ab" * 32}
@@ -422,3 +424,39 @@ def test_a_machine_that_lists_do_not_show_yet_is_its_claims() -> None:
         assert [each.status for each in stage.fake.machines()] in (["deleting"], [])
 
     on(INSTANCES, body)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_claim_has_one_machine_whatever_goes_wrong(seed: int) -> None:
+    """Two hundred purchases at once by two processes, a quarter of them by both, while much goes wrong; then all end as well."""
+
+    async def ended(provider: LinodeProvider, wanted: NodeClaim) -> None:
+        for attempt in range(60):
+            try:
+                await provider.delete(wanted)
+            except MachineNotFound:
+                return
+            except InvariantViolation:
+                raise
+            except CloudError:
+                pass
+            await asyncio.sleep(min(5 * 1.5**attempt, 60))
+        raise AssertionError(f"the machine of {wanted.metadata.name} does not end")
+
+    async def body(stage: LinodeInstanceStage) -> None:
+        stage.fake.faults = TROUBLE
+        one, two = stage.provider(), stage.provider()
+        claims = claims_of(stage)
+        rush = [(two if number % 3 == 0 else one, wanted) for number, wanted in enumerate(claims)]
+        both = [(two if provider is one else one, wanted) for provider, wanted in rush[:50]]
+        machines = await asyncio.gather(*(bought(provider, wanted) for provider, wanted in [*rush, *both]))
+        named = {machine.claim_uid: machine.provider_id for machine in machines}
+        assert [machine.claim_uid for machine in machines] == [wanted.metadata.uid for _, wanted in [*rush, *both]]
+        assert all(named[machine.claim_uid] == machine.provider_id for machine in machines)
+        assert len(set(named.values())) == len(stage.fake.ledger.purchases) == len(claims)
+        half = len(claims) // 2
+        told = [*(launched(each, named[each.metadata.uid]) for each in claims[:half]), *claims[half:]]
+        await asyncio.gather(*(ended(one, wanted) for wanted in told))
+        assert stage.fake.ledger.standing == ()
+
+    on(INSTANCES, body, seed=seed)
