@@ -272,14 +272,16 @@ def test_a_name_that_no_node_can_have_buys_nothing() -> None:
 
 
 def test_a_node_of_lke_is_never_deleted_by_itself() -> None:
-    """Whatever a claim says."""
+    """Whatever a claim says, as one that was bought before --linode-cluster became --linode-region: the error says what to do."""
 
     async def body(stage: LinodeInstanceStage) -> None:
         add_pool(stage)
         await asyncio.sleep(70)
         (machine,) = stage.fake.machines()
         wrong = launched(claim(stage, "web-1"), f"linode://{machine.id}")
-        with pytest.raises(InvariantViolation):
+        with pytest.raises(
+            InvariantViolation, match=r"is a node of LKE cluster \d+, .*: run Growth with the --linode-cluster"
+        ):
             await stage.provider().delete(wrong)
         assert machine.status == "running"
 

@@ -187,7 +187,10 @@ class Direct(Finding):
         if self._held.is_going(instance):
             return
         if instance.lke_cluster_id:
-            raise InvariantViolation(f"machine {instance.id} is a node of LKE: it is not deleted by itself")
+            raise InvariantViolation(
+                f"machine {instance.id} of claim {claim.metadata.name} is a node of LKE, and is not deleted by itself: take its node"
+                " out of its pool at Linode"
+            )
         theirs = is_by_uid(instance, claim, cluster=self._cluster) or is_by_name(instance, claim, cluster=self._cluster)
         if not theirs and not self._held.is_ours(instance):
             raise InvariantViolation(

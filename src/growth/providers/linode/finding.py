@@ -103,12 +103,15 @@ class Finding:
             return await self.owned(instance, claim)
         number = tags.number_of(provider_id)
         if number is None:
-            raise InvariantViolation(f"{provider_id!r} of claim {name} is no machine of this cloud")
+            raise InvariantViolation(
+                f"{provider_id!r} of claim {name} is no machine of this cloud, whose provider IDs begin with {tags.SCHEME}: run"
+                " Growth with the --provider that bought it, or take it out of the claim's status"
+            )
         named = await self._held.instance(number)
         if named is None:
             raise MachineNotFound(f"there is no machine {provider_id}")
         if not self._held.is_at_home(named):
-            raise InvariantViolation(f"machine {provider_id} of claim {name} is not where this cluster's machines are")
+            raise InvariantViolation(_elsewhere(named, claim))
         return await self.owned(named, claim)
 
     async def owned(self, instance: wire.Instance, claim: NodeClaim) -> wire.Instance:
@@ -122,3 +125,14 @@ class Finding:
         held, uid = tags.uid_of(instance.tags), claim.metadata.uid
         if uid and held and held != uid and not tags.has(instance.tags, tags.UID, tags.uid_value(uid)):
             raise Anothers(f"claim {claim.metadata.name} ({uid}) names machine {instance.id} of another claim ({held})")
+
+
+def _elsewhere(machine: wire.Instance, claim: NodeClaim) -> str:
+    """Of a claim that was bought under another setting."""
+    is_, option = "an instance outside of LKE", "--linode-region"
+    if machine.lke_cluster_id:
+        is_, option = f"a node of LKE cluster {machine.lke_cluster_id}", "--linode-cluster"
+    return (
+        f"machine {machine.id} of claim {claim.metadata.name} is {is_}, where this Growth buys nothing, and is not touched: run"
+        f" Growth with the {option} that it was bought with, or remove it at Linode"
+    )
