@@ -1,6 +1,7 @@
 """LinodeNodeClasses: what their conditions say, when their machines drift, and tags that are changed in place."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from growth.api.core import SECRET
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response
-from growth.providers.http import Unanswered
+from growth.providers.http import CallError, Problem, Refused, Unanswered
 from growth.providers.linode import wire
 from growth.providers.linode.pools import Pools
 from growth.sim.clouds.linode import Faults
@@ -20,6 +21,8 @@ from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import HOME, LkeStage, claim, on
 from tests.simulation.class_keeping import kept, told
 from tests.simulation.test_linode_pools import TIERS, Late, machine_of, made
+
+FORBIDDEN = Refused("PUT", status=403, problem=Problem(code="api", message="Unauthorized"))
 
 
 async def change(stage: LkeStage, **spec: Any) -> None:
@@ -360,8 +363,80 @@ def test_a_machine_whose_tags_cannot_be_written_keeps_no_other_from_its_own() ->
             await change(stage, tags=["team:web"])
             assert ("team:web" in first.tags, "team:web" in second.tags) == (False, True)
             cloud.retag = real  # type: ignore[method-assign]
-            await asyncio.sleep(400)
+            await asyncio.sleep(60)
             assert "team:web" in first.tags
+
+    on("lke", body)
+
+
+def test_machines_whose_tags_cannot_be_written_keep_no_others_from_theirs_however_many() -> None:
+    """A round ends after three of them, and the next one begins with the others."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            machines = [machine_of(stage, await made(provider, claim(stage, f"web-{each}"))) for each in range(6)]
+            broken = {each.id for each in machines[:4]}
+            cloud = stage.clouds[-1]
+            real = cloud.retag
+
+            async def refused(number: int, tags: Sequence[str]) -> wire.Instance:
+                if number in broken:
+                    raise Unanswered("no answer")
+                return await real(number, tags)
+
+            cloud.retag = refused  # type: ignore[method-assign]
+            await change(stage, tags=["team:web"])
+            await asyncio.sleep(60)
+            assert {each.id for each in machines if "team:web" not in each.tags} == broken
+
+    on("lke", body)
+
+
+@pytest.mark.parametrize(("error", "most"), [(Unanswered("no answer"), 3), (FORBIDDEN, 1)], ids=["silent", "forbidden"])
+def test_what_keeps_tags_from_all_machines_is_not_tried_on_each(error: CallError, most: int) -> None:
+    """Calls are shared with purchases, and each that hangs takes its time."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            for each in range(6):
+                await made(provider, claim(stage, f"web-{each}"))
+            tries: list[float] = []
+
+            async def refused(number: int, tags: Sequence[str]) -> wire.Instance:
+                tries.append(stage.kernel.time())
+                raise error
+
+            stage.clouds[-1].retag = refused  # type: ignore[method-assign]
+            await change(stage, tags=["team:web"])
+            rounds = [1]
+            for before, after in itertools.pairwise(tries):
+                rounds = [*rounds, 1] if after - before > 0.7 else [*rounds[:-1], rounds[-1] + 1]
+            assert len(tries) >= 3
+            assert max(rounds) == most
+
+    on("lke", body)
+
+
+def test_a_tag_that_a_class_gave_up_is_known_until_every_machine_is_rid_of_it() -> None:
+    """One machine cannot be written for a long time: it loses the tag all the same once it can."""
+
+    async def body(stage: LkeStage) -> None:
+        async with kept(stage) as provider:
+            machine = machine_of(stage, await made(provider, claim(stage, "one")))
+            await change(stage, tags=["team:web"])
+            assert "team:web" in machine.tags
+            cloud = stage.clouds[-1]
+            real = cloud.retag
+
+            async def refused(number: int, tags: Sequence[str]) -> wire.Instance:
+                raise Unanswered("no answer")
+
+            cloud.retag = refused  # type: ignore[method-assign]
+            await change(stage, tags=["team:shop"])
+            await asyncio.sleep(1500)
+            cloud.retag = real  # type: ignore[method-assign]
+            await asyncio.sleep(600)
+            assert ("team:web" in machine.tags, "team:shop" in machine.tags) == (False, True)
 
     on("lke", body)
 

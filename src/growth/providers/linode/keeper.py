@@ -18,10 +18,11 @@ from growth.kube.api import Api
 from growth.kube.changes import change
 from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock, Random
-from growth.providers.http import CallError
+from growth.providers.http import BudgetSpent, CallError, Refused
 from growth.providers.keeping import ClassKeeper
 from growth.providers.linode import tags, wire
 from growth.providers.linode.client import LinodeApi
+from growth.providers.linode.failures import Meaning, meaning
 from growth.providers.linode.holdings import Holdings, is_unsure
 from growth.providers.linode.provider import LinodeProvider
 from growth.telemetry.logs import logger
@@ -34,6 +35,8 @@ START_SECONDS: Final = 5.0
 COLLECT_SECONDS: Final = 30.0
 # A purchase that began with the class of before is over after so long: then its tags are forgotten.
 LATE_SECONDS: Final = 600.0
+# After so many machines whose tags cannot be written a round ends: the trouble is not theirs.
+FAILURES: Final = 3
 APPLIED_ANNOTATION: Final = "growth.dev/applied-tags"
 
 
@@ -47,6 +50,8 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
         self._clock = clock
         # By class: the tags that it names, and since when (monotonic) it has been seen with them.
         self._wanted: dict[str, tuple[list[str], float]] = {}
+        # Machines whose tags could not be written the last time: they are the last in turn.
+        self._failing: set[int] = set()
 
     async def run(self) -> None:
         await asyncio.sleep(START_SECONDS)
@@ -90,15 +95,21 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
         applied = await self._note(name, lambda before: list(dict.fromkeys([*before, *wanted])))
         held = (await self._provider.parts()).held
         changed = False
-        failed: CallError | None = None
-        for instance in await held.machines.since(self._clock.monotonic()):
+        failed: list[CallError] = []
+        listed = await held.machines.since(self._clock.monotonic())
+        for instance in sorted(listed, key=lambda each: each.id in self._failing):
             if tags.has(instance.tags, tags.NODE_CLASS, name) and not instance.deleting:
                 try:
                     changed |= await self._retag_one(held, instance, wanted=wanted, applied=applied)
+                    self._failing.discard(instance.id)
                 except CallError as error:
-                    failed = failed or error  # of one machine: the others get theirs
-        if failed is not None:
-            raise failed
+                    failed.append(error)  # of one machine: the others get theirs
+                    self._failing.add(instance.id)
+                    if _is_of_all(error) or len(failed) == FAILURES:
+                        break
+        if failed:
+            raise failed[-1]
+        self._failing &= {each.id for each in listed}
         if not changed and now - self._wanted[name][1] >= LATE_SECONDS:
             await self._note(name, lambda _: wanted)
 
@@ -132,6 +143,11 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
                     held.remembered.doubted(fresh.id, tags.uid_of(fresh.tags))
                 raise
             return True
+
+
+def _is_of_all(error: CallError) -> bool:
+    """Whether it would meet every machine."""
+    return isinstance(error, BudgetSpent) or (isinstance(error, Refused) and meaning(error) is Meaning.FATAL)
 
 
 def _laid(held: Sequence[str], *, wanted: Sequence[str], applied: Sequence[str]) -> list[str]:
