@@ -17,6 +17,8 @@ from growth.api.core import SECRET
 from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.ports import Response, TransportError
+from growth.providers.http import Unanswered
+from growth.providers.linode import wire
 from growth.providers.linode.provider import LinodeProvider
 from growth.sim.clouds.linode.market import KINDS
 from growth.sim.ports import Answer, Request
@@ -206,6 +208,15 @@ def test_a_class_whose_image_has_no_cloud_init_says_so() -> None:
             status, reason, message = await told(stage)
             assert (status, reason) == ("True", "Ready")
             assert message.startswith("spec.image: Linode does not say of private/1 ")
+            real = stage.clouds[-1].image
+
+            async def silent(name: str) -> wire.Image:
+                raise Unanswered("no answer")
+
+            stage.clouds[-1].image = silent  # type: ignore[method-assign] # that nobody answers is no news of the image
+            await change(stage, tags=["team:web"])
+            assert (await told(stage))[2] == message
+            stage.clouds[-1].image = real  # type: ignore[method-assign]
             for image in ("private/2", "private/3", None):
                 await change(stage, image=image)
                 assert await told(stage) == ("True", "Ready", "")

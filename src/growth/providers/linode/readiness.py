@@ -48,6 +48,7 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
         )
         self._cloud = cloud
         self._home = home
+        self._of_images: dict[str, str] = {}  # by name: what was to be said of it
 
     async def _checked(self, node_class: LinodeNodeClass) -> list[Problem]:
         home, spec = await self._home(), node_class.spec
@@ -82,21 +83,25 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
 
     async def _of_image(self, spec: LinodeNodeClassSpec) -> str:
         """What is to be said of an image that may not read the user data that Growth makes; of one that nobody can look at
-        nothing: to look at images of one's own a token needs a right that nothing else here needs.
+        nothing: to look at images of one's own a token needs a right that nothing else here needs. While Linode does not
+        answer it is what was said last.
         """
         if spec.user_data is None or spec.user_data.mode not in CLOUD_CONFIGS:
             return ""
         name = spec.image or classes.DEFAULT_IMAGE
         try:
             found = await self._cloud.image(name)
-        except CallError:
-            return ""
+        except CallError as error:
+            passing = not isinstance(error, Refused) or meaning(error) is Meaning.TRANSIENT
+            return self._of_images.get(name, "") if passing else ""
         if found.capabilities is None or CLOUD_INIT in found.capabilities:
+            self._of_images.pop(name, None)
             return ""
-        return (
+        self._of_images[name] = (
             f"spec.image: Linode does not say of {name} that it has {CLOUD_INIT}, without which machines do not read how they"
             f" join (spec.userData.mode {spec.user_data.mode}): use an image with it"
         )
+        return self._of_images[name]
 
     async def _of_firewall(self, number: int) -> list[Problem]:
         """A token needs a right of its own to read firewalls: without it no other class is harmed."""
