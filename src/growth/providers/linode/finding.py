@@ -105,7 +105,7 @@ class Finding:
         if number is None:
             raise InvariantViolation(
                 f"{provider_id!r} of claim {name} is no machine of this cloud, whose provider IDs begin with {tags.SCHEME}: run"
-                " Growth with the --provider that bought it, or take it out of the claim's status"
+                " Growth with the --provider that bought it, or delete the machine there and then take it out of the claim's status"
             )
         named = await self._held.instance(number)
         if named is None:
