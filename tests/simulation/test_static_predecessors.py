@@ -296,6 +296,41 @@ def test_a_machine_that_the_server_does_not_let_go_holds_up_no_other(denied: str
     on_stage(body, api=api)
 
 
+@pytest.mark.parametrize("budgets", [[{"nodes": "1"}], None], ids=["one", "a tenth"])
+@pytest.mark.parametrize("kept", ["by the server", "by a person"])
+def test_a_machine_that_stays_beside_its_replacement_uses_up_no_budget(kept: str, budgets: list[Json] | None) -> None:
+    """The others are replaced one at a time, and it goes in the end."""
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, "deletion"))
+        return holder[0]
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 3, limits={"nodes": "9"}, disruption={"budgets": budgets} if budgets else {})
+        await asyncio.sleep(60)
+        first = (await staying(stage))[0]
+        if kept == "by the server":
+            holder[0].machine = first
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        assert len(await staying(stage)) == 4
+        if kept == "by a person":
+            await _protect(stage, f"node-of-{first}")
+        for _ in range(900):
+            await asyncio.sleep(1)
+            assert await _leaving(stage) <= 1
+        assert first in await staying(stage)
+        assert await teams(stage) == ["a", "b", "b", "b"]
+        holder[0].machine = ""
+        await _release(stage, f"node-of-{first}")
+        await asyncio.sleep(700)
+        assert await teams(stage) == ["b", "b", "b"]
+
+    on_stage(body, api=api)
+
+
 @pytest.mark.parametrize("closed", [0, 1])
 def test_a_budget_that_closes_while_replacements_come_up_is_kept(closed: int) -> None:
     """Three machines were bought for three: of the predecessors as many go at a time as the budget of then allows; when it opens
