@@ -331,6 +331,30 @@ def test_a_machine_that_stays_beside_its_replacement_uses_up_no_budget(kept: str
     on_stage(body, api=api)
 
 
+def test_a_machine_that_stays_where_the_limit_has_room_for_one_is_told() -> None:
+    """With its replacement it uses the only place: the pool says that its limit is why nothing more is replaced."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 3, limits={"nodes": "4"})
+        await asyncio.sleep(60)
+        first = (await staying(stage))[0]
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        assert not await stage.events(names.DISRUPTION_BLOCKED)
+        await _protect(stage, f"node-of-{first}")
+        await asyncio.sleep(600)
+        assert await teams(stage) == ["a", "a", "a", "b"]
+        assert {each.message for each in await stage.events(names.DISRUPTION_BLOCKED)} == {
+            "No allowed disruptions for disruption reason Drifted due to node hard limit"
+        }
+        await _release(stage, f"node-of-{first}")
+        await asyncio.sleep(200)
+        assert await teams(stage) == ["b", "b", "b"]
+
+    on_stage(body)
+
+
 @pytest.mark.parametrize("closed", [0, 1])
 def test_a_budget_that_closes_while_replacements_come_up_is_kept(closed: int) -> None:
     """Three machines were bought for three: of the predecessors as many go at a time as the budget of then allows; when it opens

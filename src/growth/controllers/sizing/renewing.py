@@ -34,7 +34,7 @@ from growth.planning.disruption import room
 from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
 from growth.planning.disruption.static import followed, rank, renewal
-from growth.planning.disruption.surplus import Standing, standing
+from growth.planning.disruption.surplus import Standing, most, standing
 from growth.telemetry.logs import logger
 
 _log = logger("nodepool.sizing")
@@ -105,11 +105,14 @@ class Renewing:
         going = (*self._going(pool, found), *found.leaving)
         budget = self._budget(pool, found, going=going)
         if budget == 0:
-            self._tell_blocked(pool)
+            self._tell_blocked(pool, room.budget_message(names.DRIFTED_REASON))
             return AGAIN_SECONDS
         free = [claim for claim in drifted if not self._why_not_now(pool, claim)]
         chosen = renewal(pool, found, sorted(free, key=self._rank), budget=budget)
         if not chosen.first and chosen.gone is None:
+            # What stays beside its replacement may have all the room that there is.
+            if free and found.replaced and not going and len(found.staying) == most(pool):
+                self._tell_blocked(pool, room.limit_message(names.DRIFTED_REASON))
             return AGAIN_SECONDS
         offer = await self._filling.offer(pool)
         if offer is None:
@@ -132,8 +135,9 @@ class Renewing:
         left = self._budget(pool, found, going=(*found.leaving, *chosen), besides=claim)
         if left is None or left > 0:
             return ""
-        self._tell_blocked(pool)
-        return room.budget_message(names.DRIFTED_REASON)
+        message = room.budget_message(names.DRIFTED_REASON)
+        self._tell_blocked(pool, message)
+        return message
 
     def _going(self, pool: NodePool, found: Standing) -> list[NodeClaim]:
         """Of those that are replaced the ones that take their part of the budget. One that is kept though its replacement is up
@@ -144,8 +148,7 @@ class Renewing:
             claim for claim in found.replaced if claim.metadata.name not in up or not self._why_not_now(pool, claim)
         ]
 
-    def _tell_blocked(self, pool: NodePool) -> None:
-        message = room.budget_message(names.DRIFTED_REASON)
+    def _tell_blocked(self, pool: NodePool, message: str) -> None:
         about = regarding(NODE_POOL, pool.metadata)
         self._env.events.event(about, names.DISRUPTION_BLOCKED, message, type=NORMAL)
 
