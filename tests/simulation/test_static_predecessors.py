@@ -8,7 +8,7 @@ import pytest
 
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -294,6 +294,39 @@ def test_a_machine_that_the_server_does_not_let_go_holds_up_no_other(denied: str
         assert closed < 30
 
     on_stage(body, api=api)
+
+
+@pytest.mark.parametrize("limit", ["1", "9"], ids=["deleted first", "replaced first"])
+def test_a_machine_that_may_not_be_tainted_does_not_say_that_it_goes(limit: str) -> None:
+    """The claim's condition is written before the taint: where the server refuses that, it is taken off at once."""
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, "taint"))
+        return holder[0]
+
+    async def body(stage: Stage) -> int:
+        await sizing.start(stage)
+        await add_static(stage, 1, limits={"nodes": limit})
+        await asyncio.sleep(60)
+        (old,) = await staying(stage)
+        holder[0].machine = old
+        said: list[bool] = []
+
+        def on_claim(news: Change[NodeClaim]) -> None:
+            if isinstance(news, Changed) and news.key[1] == old:
+                said.append(marking.marked(news.new))
+
+        stage.env.state.claims.subscribe(on_claim)
+        await retemplate(stage)
+        seconds = 0
+        for _ in range(300):
+            await asyncio.sleep(1)
+            seconds += names.DISRUPTION_REASON in told(await stage.claim(old))
+        assert any(said)
+        return seconds
+
+    assert on_stage(body, api=api).value == 0
 
 
 @pytest.mark.parametrize("budgets", [[{"nodes": "1"}], None], ids=["one", "a tenth"])
