@@ -259,23 +259,106 @@ def test_what_others_take_away_meanwhile_is_not_taken_twice() -> None:
     assert on_stage(body, api=slow).value == 4
 
 
-def test_one_that_the_server_does_not_let_go_holds_up_no_other() -> None:
-    """Somebody's policy keeps the first of them: the others go, and one more in its place, as with one that is paused."""
+class Denying(MemoryApi):
+    """No to the first so many deletions of claims, and for as long as it is kept to those of one of them."""
 
-    class Denying(MemoryApi):
-        async def delete(self, kind: Any, name: str, **how: Any) -> None:
-            if (kind, name) == (NODE_CLAIM, "web-0"):
+    def __init__(self, api: MemoryApi, *, first: int = 0, kept: str = "") -> None:
+        super().__init__(api._server, user="growth")
+        self.first = first
+        self.kept = kept
+        self.asked: list[str] = []
+
+    async def delete(self, kind: Any, name: str, **how: Any) -> None:
+        if kind == NODE_CLAIM:
+            self.asked.append(name)
+            if len(self.asked) <= self.first or name == self.kept:
                 raise Forbidden("this one is not to be deleted")
-            await super().delete(kind, name, **how)
+        await super().delete(kind, name, **how)
 
-    async def body(stage: Stage) -> list[str]:
+
+def denying(*, first: int = 0, kept: str = "") -> tuple[list[Denying], Callable[[MemoryApi], Denying]]:
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, first=first, kept=kept))
+        return holder[0]
+
+    return holder, api
+
+
+def test_one_that_the_server_does_not_let_go_holds_up_no_other() -> None:
+    """Somebody's policy keeps the first of them: the others go, and after a while one more in its place, as with one that is
+    paused.
+    """
+
+    async def body(stage: Stage) -> list[list[str]]:
         await fleet(stage, 4, limits={"nodes": "4"})
         await stage.start(Sizing(stage.env))
         await limit(stage, 2)
-        await asyncio.sleep(30)
+        seen = []
+        for seconds in (10, 170):
+            await asyncio.sleep(seconds)
+            seen.append(await staying(stage))
+        return seen
+
+    _, api = denying(kept="web-0")
+    assert on_stage(body, api=api).value == [["web-0", "web-2", "web-3"], ["web-0", "web-3"]]
+
+
+@pytest.mark.parametrize("refusals", [1, 4])
+def test_a_server_that_refuses_for_a_moment_costs_no_busy_machine(refusals: int) -> None:
+    """As one that has just started and does not know yet who may do what: the empty machine goes all the same."""
+
+    async def body(stage: Stage) -> list[str]:
+        await busier_and_busier(stage)
+        await limit(stage, 2)
+        await asyncio.sleep(120)
         return await staying(stage)
 
-    assert on_stage(body, api=lambda api: Denying(api._server, user="growth")).value == ["web-0", "web-3"]
+    _, api = denying(first=refusals)
+    assert on_stage(body, api=api).value == ["web-1", "web-2"]
+
+
+def test_one_that_may_go_after_all_goes_before_another_in_its_place() -> None:
+    """The server refuses everything for minutes: whoever is tried next, those before it in the order are asked again."""
+    holder, api = denying(first=1_000_000)
+
+    async def body(stage: Stage) -> list[str]:
+        await busier_and_busier(stage)
+        await limit(stage, 2)
+        await asyncio.sleep(110)
+        holder[0].first = 0
+        await asyncio.sleep(60)
+        return await staying(stage)
+
+    assert on_stage(body, api=api).value == ["web-1", "web-2"]
+    assert "web-1" in holder[0].asked
+
+
+def test_where_all_are_refused_they_are_asked_again_within_minutes() -> None:
+    """The policy went after hours: the pool does not stay over its limit for another."""
+    holder, api = denying(kept="web-0")
+
+    async def body(stage: Stage) -> list[str]:
+        await fleet(stage, 1, limits={"nodes": "1"})
+        await stage.start(Sizing(stage.env))
+        await limit(stage, 0)
+        await asyncio.sleep(4 * 3600)
+        assert len(holder[0].asked) < 70
+        holder[0].kept = ""
+        await asyncio.sleep(370)
+        return await staying(stage)
+
+    assert on_stage(body, api=api).value == []
+
+
+async def busier_and_busier(stage: Stage) -> None:
+    """Three machines, the first of which is empty."""
+    await fleet(stage, 3, limits={"nodes": "3"})
+    for machine in (1, 2):
+        for number in range(3 * machine):
+            await add_pod(stage, f"app-{machine}-{number}", node=f"node-of-web-{machine}")
+    await stage.start(Sizing(stage.env))
 
 
 def test_a_pause_holds_it_for_a_pool_and_for_a_node() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.api.pods import POD
@@ -294,6 +294,98 @@ def test_a_machine_that_the_server_does_not_let_go_holds_up_no_other(denied: str
         assert closed < 30
 
     on_stage(body, api=api)
+
+
+@pytest.mark.parametrize("limit", ["1", "9"], ids=["deleted first", "replaced first"])
+def test_a_machine_that_may_not_be_tainted_does_not_say_that_it_goes(limit: str) -> None:
+    """The claim's condition is written before the taint: where the server refuses that, it is taken off at once."""
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, "taint"))
+        return holder[0]
+
+    async def body(stage: Stage) -> int:
+        await sizing.start(stage)
+        await add_static(stage, 1, limits={"nodes": limit})
+        await asyncio.sleep(60)
+        (old,) = await staying(stage)
+        holder[0].machine = old
+        said: list[bool] = []
+
+        def on_claim(news: Change[NodeClaim]) -> None:
+            if isinstance(news, Changed) and news.key[1] == old:
+                said.append(marking.marked(news.new))
+
+        stage.env.state.claims.subscribe(on_claim)
+        await retemplate(stage)
+        seconds = 0
+        for _ in range(300):
+            await asyncio.sleep(1)
+            seconds += names.DISRUPTION_REASON in told(await stage.claim(old))
+        assert any(said)
+        return seconds
+
+    assert on_stage(body, api=api).value == 0
+
+
+@pytest.mark.parametrize("budgets", [[{"nodes": "1"}], None], ids=["one", "a tenth"])
+@pytest.mark.parametrize("kept", ["by the server", "by a person"])
+def test_a_machine_that_stays_beside_its_replacement_uses_up_no_budget(kept: str, budgets: list[Json] | None) -> None:
+    """The others are replaced one at a time, and it goes in the end."""
+    holder: list[Denying] = []
+
+    def api(real: MemoryApi) -> Denying:
+        holder.append(Denying(real, "deletion"))
+        return holder[0]
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 3, limits={"nodes": "9"}, disruption={"budgets": budgets} if budgets else {})
+        await asyncio.sleep(60)
+        first = (await staying(stage))[0]
+        if kept == "by the server":
+            holder[0].machine = first
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        assert len(await staying(stage)) == 4
+        if kept == "by a person":
+            await _protect(stage, f"node-of-{first}")
+        for _ in range(900):
+            await asyncio.sleep(1)
+            assert await _leaving(stage) <= 1
+        assert first in await staying(stage)
+        assert await teams(stage) == ["a", "b", "b", "b"]
+        holder[0].machine = ""
+        await _release(stage, f"node-of-{first}")
+        await asyncio.sleep(700)
+        assert await teams(stage) == ["b", "b", "b"]
+
+    on_stage(body, api=api)
+
+
+def test_a_machine_that_stays_where_the_limit_has_room_for_one_is_told() -> None:
+    """With its replacement it uses the only place: the pool says that its limit is why nothing more is replaced."""
+
+    async def body(stage: Stage) -> None:
+        await sizing.start(stage, after=20)
+        await add_static(stage, 3, limits={"nodes": "4"})
+        await asyncio.sleep(60)
+        first = (await staying(stage))[0]
+        await retemplate(stage)
+        await asyncio.sleep(10)
+        assert not await stage.events(names.DISRUPTION_BLOCKED)
+        await _protect(stage, f"node-of-{first}")
+        await asyncio.sleep(600)
+        assert await teams(stage) == ["a", "a", "a", "b"]
+        assert {each.message for each in await stage.events(names.DISRUPTION_BLOCKED)} == {
+            "No allowed disruptions for disruption reason Drifted due to node hard limit"
+        }
+        await _release(stage, f"node-of-{first}")
+        await asyncio.sleep(200)
+        assert await teams(stage) == ["b", "b", "b"]
+
+    on_stage(body)
 
 
 @pytest.mark.parametrize("closed", [0, 1])

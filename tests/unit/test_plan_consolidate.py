@@ -684,6 +684,18 @@ def test_drifted_nodes_of_a_static_pool_say_what_keeps_them(asked: Asked) -> Non
     assert "nothing can be bought in its place" in found["kept"][0]["message"]
 
 
+@pytest.mark.parametrize(("protected", "going"), [("true", ["b"]), ("false", [])])
+def test_a_machine_that_stays_beside_its_replacement_takes_no_budget_of_its_static_pool(
+    asked: Asked, protected: str, going: list[str]
+) -> None:
+    """It goes when nothing holds it any more; until then the next is replaced. One that may go takes its part."""
+    before, after = changed(replicas=3, disruption={"budgets": [{"nodes": "1"}]})
+    stays = old("a", of=before, annotations={names.DO_NOT_DISRUPT_ANNOTATION: protected})
+    newer = machine("n", of=after, annotations={names.REPLACES_ANNOTATION: "a"})
+    found = asked.json(after, stays, newer, *(each for at in "bc" for each in (old(at, of=before), pods(1, on=at))))
+    assert [name for move in found["disruptions"] for name in move["nodes"]] == going
+
+
 @pytest.mark.parametrize(("ready", "going"), [(True, ["a"]), (False, [])])
 def test_a_machine_in_doubt_counts_for_the_budget_of_its_static_pool(
     asked: Asked, *, ready: bool, going: list[str]

@@ -18,7 +18,8 @@ from growth.telemetry.logs import logger
 
 _log = logger("disruption")
 
-# Answers that stay the same for this one object, as somebody's policy gives them: no reason to keep the others waiting.
+# Answers that mostly stay the same for this one object, as somebody's policy gives them: no reason to keep the others waiting.
+# A server that has just started may say no for a moment.
 REFUSED: Final = (BadRequest, Forbidden, Invalid)
 
 

@@ -98,6 +98,8 @@ class Sizing:
         found = lowering.cached(env, pool)
         if too_many(pool, found):
             return await lowering.bring_down(env, name, refused=self._refused, tell=self._tell)
+        for claim in found.staying:
+            self._refused.forget(claim.metadata.uid)
         if pool.spec.replicas is None:
             return None
         await self._renewing.clean(found)

@@ -20,7 +20,7 @@ from growth.controllers.sizing.story import Tell
 from growth.kube.backoff import BackoffSettings
 from growth.kube.errors import NotFound
 from growth.kube.whole import every
-from growth.planning.disruption.surplus import Held, Standing, excess, most, standing, too_many
+from growth.planning.disruption.surplus import Held, Standing, most, order, standing, too_many
 from growth.telemetry.logs import logger
 
 _log = logger("nodepool.sizing")
@@ -29,13 +29,13 @@ _log = logger("nodepool.sizing")
 AGAIN_SECONDS: Final = 2.0
 # Some of what is too many stayed, by a pause mostly: that may end without a change that is told.
 HELD_SECONDS: Final = 60.0
-# Somebody's policy did not let a machine go: so long others go in its place.
-REFUSED: Final = BackoffSettings(base_seconds=60.0, cap_seconds=3600.0, jitter=0.2)
+# The server did not let a machine go: it may be asked again in a moment, and by and by somebody's policy may have changed.
+REFUSED: Final = BackoffSettings(base_seconds=5.0, cap_seconds=300.0, jitter=0.2)
 
 
 async def bring_down(env: Environment, name: str, *, refused: Rests, tell: Tell) -> float | None:
     """In how many seconds to look again; None when everything that was too many has been asked to go. `refused` are those that
-    somebody's policy did not let go lately, by the claim's UID.
+    the server did not let go lately, by the claim's UID.
     """
     try:
         pool = await env.api.get(NODE_POOL, name)
@@ -53,22 +53,33 @@ async def bring_down(env: Environment, name: str, *, refused: Rests, tell: Tell)
     if bound is None or marked_paused(pool.metadata) or not too_many(pool, found):
         return AGAIN_SECONDS
     staying = {claim.metadata.name: claim for claim in found.staying}
-    # What a person has paused is counted, and not taken; nor is what a policy keeps.
-    free = [
-        held
-        for each, claim in staying.items()
-        if not refused.left(claim.metadata.uid) and (held := _held(env, claim, hosts[each])) is not None
-    ]
-    chosen = excess(free, most=max(0, bound - (len(staying) - len(free))), now=env.clock.now())
+    # What a person has paused is counted, and not taken.
+    free = [held for each, claim in staying.items() if (held := _held(env, claim, hosts[each])) is not None]
+    chosen = _turn([staying[each] for each in order(free, now=env.clock.now())], too_many(pool, found), refused)
+    rests = [refused.left(claim.metadata.uid) for claim in chosen]
+    if chosen and all(rests):
+        return max(AGAIN_SECONDS, min(rests))
     if chosen:
         _log.info("deprovisioning nodeclaims", NodePool=name, current=len(staying), desired=bound, count=len(chosen))
     gone: list[NodeClaim] = []
     try:
-        again = await _end(env, pool, [staying[each] for each in chosen], gone, refused=refused, bound=bound)
+        again = await _end(env, pool, chosen, gone, refused=refused, bound=bound)
         return HELD_SECONDS if again is None and len(gone) < too_many(pool, found) else again
     finally:
         if gone:
             tell(story.ended(env, pool, gone, why=f"it has {len(staying)} machines, of {bound} that it may keep"))
+
+
+def _turn(claims: Sequence[NodeClaim], number: int, refused: Rests) -> list[NodeClaim]:
+    """Those of the claims, which are in order, that are to go; in the place of each that the server has not let go for long, one
+    more. It is asked before that goes: there is no other way to hear that it may go by now.
+    """
+    turn: list[NodeClaim] = []
+    for claim in claims:
+        if number > 0:
+            turn.append(claim)
+            number -= not refused.for_long(claim.metadata.uid)
+    return turn
 
 
 async def _end(
@@ -81,22 +92,30 @@ async def _end(
     bound: int,
 ) -> float | None:
     """One after the other, as long as the pool is as it was read and still has too many: others may take some away for a
-    reason of their own meanwhile. Those that went are in `gone`, whatever happens.
+    reason of their own meanwhile. One that the server has refused only just keeps its turn, so that no busy machine goes for
+    a server that says no for a moment. Those that went are in `gone`, whatever happens.
     """
     again: float | None = None
+    waiting = 0
     for claim in claims:
         if await _changed(env, pool):
             return AGAIN_SECONDS
         staying = _staying(env, pool, gone)
-        if len(staying) <= bound:
+        if len(staying) - waiting <= bound:
             return AGAIN_SECONDS
-        if claim.metadata.uid not in staying:
+        uid = claim.metadata.uid
+        if uid not in staying:
+            continue
+        if refused.left(uid) and not refused.for_long(uid):
+            waiting += 1
+            again = AGAIN_SECONDS
             continue
         try:
             ended = await ending.end(env, claim, reason=names.OVERPROVISIONED, stays=functools.partial(_why_held, env))
-        except ending.REFUSED as error:  # it holds up no other, and another is chosen in its place
+        except ending.REFUSED as error:  # it holds up no other
             _log.warning("a nodeclaim too many stays", NodeClaim=claim.metadata.name, error=str(error))
-            refused.begin(claim.metadata.uid)
+            refused.begin(uid)
+            waiting += not refused.for_long(uid)
             again = AGAIN_SECONDS
             continue
         if ended:

@@ -33,8 +33,8 @@ from growth.planning.budgets import allowance
 from growth.planning.disruption import room
 from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import OwnedNode, Situation
-from growth.planning.disruption.static import rank, renewal
-from growth.planning.disruption.surplus import Standing, standing
+from growth.planning.disruption.static import followed, rank, renewal
+from growth.planning.disruption.surplus import Standing, most, standing
 from growth.telemetry.logs import logger
 
 _log = logger("nodepool.sizing")
@@ -79,10 +79,8 @@ class Renewing:
 
     async def finish(self, pool: NodePool, found: Standing) -> float | None:
         """Ends what is being replaced by a machine that can take pods, and that nothing protects; the rest is not touched."""
-        by = {name: claim for claim in (*found.replaced, *found.staying) for name in replaces(claim)}
-        ready = [
-            claim for claim in found.replaced if is_true(by[claim.metadata.name].status.conditions, names.INITIALIZED)
-        ]
+        by = followed(found)
+        ready = [claim for claim in found.replaced if claim.metadata.name in by]
         if not ready:
             return None  # their change will tell
         free: list[NodeClaim] = []
@@ -104,13 +102,17 @@ class Renewing:
         left = self._failing.left(name)
         if left > 0:
             return left
-        budget = self._budget(pool, found, going=(*found.replaced, *found.leaving))
+        going = (*self._going(pool, found), *found.leaving)
+        budget = self._budget(pool, found, going=going)
         if budget == 0:
-            self._tell_blocked(pool)
+            self._tell_blocked(pool, room.budget_message(names.DRIFTED_REASON))
             return AGAIN_SECONDS
         free = [claim for claim in drifted if not self._why_not_now(pool, claim)]
         chosen = renewal(pool, found, sorted(free, key=self._rank), budget=budget)
         if not chosen.first and chosen.gone is None:
+            # What stays beside its replacement may have all the room that there is.
+            if free and found.replaced and not going and len(found.staying) == most(pool):
+                self._tell_blocked(pool, room.limit_message(names.DRIFTED_REASON))
             return AGAIN_SECONDS
         offer = await self._filling.offer(pool)
         if offer is None:
@@ -133,11 +135,20 @@ class Renewing:
         left = self._budget(pool, found, going=(*found.leaving, *chosen), besides=claim)
         if left is None or left > 0:
             return ""
-        self._tell_blocked(pool)
-        return room.budget_message(names.DRIFTED_REASON)
-
-    def _tell_blocked(self, pool: NodePool) -> None:
         message = room.budget_message(names.DRIFTED_REASON)
+        self._tell_blocked(pool, message)
+        return message
+
+    def _going(self, pool: NodePool, found: Standing) -> list[NodeClaim]:
+        """Of those that are replaced the ones that take their part of the budget. One that is kept though its replacement is up
+        does not, or no other would ever be replaced; it goes within the budget of then.
+        """
+        up = followed(found)
+        return [
+            claim for claim in found.replaced if claim.metadata.name not in up or not self._why_not_now(pool, claim)
+        ]
+
+    def _tell_blocked(self, pool: NodePool, message: str) -> None:
         about = regarding(NODE_POOL, pool.metadata)
         self._env.events.event(about, names.DISRUPTION_BLOCKED, message, type=NORMAL)
 

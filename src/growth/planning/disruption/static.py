@@ -23,7 +23,7 @@ from growth.api.placement import Toleration
 from growth.api.pods import Pod, PodSpec
 from growth.api.pools import SOFT, node_limit_mode
 from growth.cluster.assemble import Picture, composed
-from growth.cluster.replacing import excused
+from growth.cluster.replacing import excused, replaces
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.snapshot import Demand, Snapshot
 from growth.planning.disruption.candidates import empty
@@ -47,6 +47,16 @@ def in_place(pool: NodePool) -> bool:
         and limit <= pool.spec.replicas
         and node_limit_mode(pool) != SOFT
     )
+
+
+def followed(found: Standing) -> dict[str, NodeClaim]:
+    """What came for each of those that are replaced, by its name, where that is up."""
+    by = {name: claim for claim in (*found.replaced, *found.staying) for name in replaces(claim)}
+    return {
+        claim.metadata.name: by[claim.metadata.name]
+        for claim in found.replaced
+        if is_true(by[claim.metadata.name].status.conditions, names.INITIALIZED)
+    }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from growth.planning.budgets import allowance
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import why_kept
 from growth.planning.disruption.model import Kept, Move, OwnedNode, Replacement, Situation
-from growth.planning.disruption.static import Sold, rank, renewal
+from growth.planning.disruption.static import Sold, followed, rank, renewal
 from growth.planning.disruption.surplus import Standing
 from growth.planning.plan import PlannedClaim
 
@@ -45,7 +45,8 @@ def renewed(
         key=lambda node: rank(node.claim, node.pods, node.created),
     )
     aside = [each for each in situation.aside if each.pool == pool.metadata.name]
-    disrupted = sum(name not in staying or not node.ready for name, node in owned.items())
+    waiting = {name for name in followed(found) if name in owned and _waits_on(owned[name], situation)}
+    disrupted = sum((name not in staying and name not in waiting) or not node.ready for name, node in owned.items())
     allowed = allowance(
         pool.spec.disruption.budgets,
         nodes=len(owned) + len(aside),
@@ -64,6 +65,12 @@ def renewed(
     told = _why(pool.metadata.name, machine if isinstance(machine, str) else "", spent=allowed == 0)
     kept += [_waits(node, *told) for node in free if node.name not in gone]
     return Renewed(moves, tuple(kept))
+
+
+def _waits_on(node: OwnedNode, situation: Situation) -> bool:
+    """Whether it is kept, though its replacement is up: until it goes it takes no part of the budget."""
+    drifted = dataclasses.replace(node, drifted=node.drifted or names.DRIFTED)
+    return not node.leaving and why_kept(drifted, situation, reason=names.DRIFTED_REASON, graceful=False) is not None
 
 
 def _held(nodes: list[OwnedNode], situation: Situation, *, priced: bool) -> Iterator[Kept]:
