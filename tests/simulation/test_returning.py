@@ -17,6 +17,8 @@ from tests.simulation.moving import (
     bring_up,
     claims,
     coming,
+    drift,
+    mark,
     tainted,
 )
 from tests.simulation.owning import Stage, on_stage
@@ -116,3 +118,29 @@ def test_do_not_disrupt_keeps_nothing_that_is_not_initialised() -> None:
         return sorted(await claims(stage))
 
     assert on_stage(body).value == ["web-1"]
+
+
+@pytest.mark.parametrize("up", [False, True], ids=["on their way", "up"])
+def test_of_two_that_were_bought_for_the_same_node_one_replaces_it_and_the_other_goes(up: bool) -> None:  # noqa: FBT001 - one of two cases
+    """Two processes died that had both bought for it: each machine is all that its own move needs."""
+
+    async def body(stage: Stage) -> tuple[int, int, list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        for name in ("new-1", "new-2"):
+            await add_replacement(stage, name, pool=pool)
+            if up:
+                await bring_up(stage, name)
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        bought = len(set(await claims(stage)) - {"web-1"})
+        if not up:
+            (left,) = await coming(stage)
+            await bring_up(stage, left)
+        await asyncio.sleep(60)
+        left_over = await claims(stage)
+        return bought, len(left_over), sorted(set(left_over) & {"web-1"})
+
+    assert on_stage(body).value == (1, 1, [])
