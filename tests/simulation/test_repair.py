@@ -16,6 +16,7 @@ from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.repair import UNHEALTHY_DISRUPTED, Repair
 from growth.controllers.termination import Termination
 from growth.kube.api import PatchType
+from growth.kube.memory import MemoryApi
 from growth.sim.ports import SimClock
 from growth.units import parse_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
@@ -315,6 +316,37 @@ def test_a_claim_that_is_spared_before_the_cache_has_heard_of_it_keeps_no_deadli
         return await going(stage), names.TERMINATION_TIMESTAMP_ANNOTATION in held
 
     assert on_stage(body, api=lambda api: LateApi(api, NODE_CLAIM)).value == ([], False)
+
+
+def test_a_claim_whose_deadline_was_taken_off_at_once_does_not_go_without_one() -> None:
+    """Another process holds the repair back in that moment: without the deadline the drain might never end. Later it goes with
+    one.
+    """
+
+    class Overtaken(MemoryApi):
+        times = 0
+
+        async def patch(self, kind: Any, name: str, patch: Any, **how: Any) -> Any:
+            found = await super().patch(kind, name, patch, **how)
+            deadline = patch.get("metadata", {}).get("annotations", {}).get(names.TERMINATION_TIMESTAMP_ANNOTATION)
+            if deadline is not None and not self.times:
+                self.times += 1
+                annotations = {names.TERMINATION_TIMESTAMP_ANNOTATION: None}
+                await super().patch(kind, name, {"metadata": {"annotations": annotations}})
+            return found
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], bool]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(620)
+        before = await going(stage)
+        await asyncio.sleep(300)
+        held = (await stage.claim("default-1")).metadata.annotations
+        return before, await going(stage), names.TERMINATION_TIMESTAMP_ANNOTATION in held
+
+    found = on_stage(body, api=lambda api: Overtaken(api._server, user="growth")).value
+    assert found == ([], ["default-1"], True)
 
 
 def test_nothing_on_a_broken_node_holds_its_end_up() -> None:
