@@ -144,3 +144,24 @@ def test_of_two_that_were_bought_for_the_same_node_one_replaces_it_and_the_other
         return bought, len(left_over), sorted(set(left_over) & {"web-1"})
 
     assert on_stage(body).value == (1, 1, [])
+
+
+def test_all_that_one_move_bought_for_a_node_is_gone_on_with_together() -> None:
+    """Two machines come for one node: neither is one too many, and when both are up the node goes."""
+
+    async def body(stage: Stage) -> list[list[str]]:
+        pool = await add_ready_pool(stage, disruption={**ALL, "consolidateAfter": "Never"})
+        await add_large(stage, pool=pool)
+        await drift(stage, "web-1")
+        await mark(stage, "web-1")
+        for name in ("new-1", "new-2"):
+            await add_replacement(stage, name, pool=pool, group=("new-1", "new-2"))
+        await stage.start(Disruption(stage.env))
+        await asyncio.sleep(30)
+        seen = [sorted(await claims(stage))]
+        for name in ("new-1", "new-2"):
+            await bring_up(stage, name)
+        await asyncio.sleep(30)
+        return [*seen, sorted(await claims(stage))]
+
+    assert on_stage(body).value == [["new-1", "new-2", "web-1"], ["new-1", "new-2"]]
