@@ -16,9 +16,10 @@ from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.repair import UNHEALTHY_DISRUPTED, Repair
 from growth.controllers.termination import Termination
 from growth.kube.api import PatchType
+from growth.kube.errors import Forbidden
 from growth.kube.memory import MemoryApi
 from growth.sim.ports import SimClock
-from growth.units import parse_time
+from growth.units import parse_time, print_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import LateApi, Stage, on_stage
 
@@ -412,6 +413,32 @@ def test_a_deadline_that_a_crash_left_is_taken_back_from_a_node_that_is_not_to_b
         assert names.TERMINATION_TIMESTAMP_ANNOTATION not in (await stage.claim("default-1")).metadata.annotations
 
     on_stage(body)
+
+
+@pytest.mark.parametrize("why", ["budget", "many"])
+def test_that_a_repair_is_held_back_is_told_though_its_deadline_cannot_be_taken_off(why: str) -> None:
+    """A crash left the deadline, and the server lets nobody change the claim: Node, claim and pool say what holds it back."""
+
+    class Denying(MemoryApi):
+        async def patch(self, kind: Any, name: str, patch: Any, **how: Any) -> Any:
+            if kind.kind == NODE_CLAIM.kind:
+                raise Forbidden("claims are not to be changed")
+            return await super().patch(kind, name, patch, **how)
+
+    async def body(stage: Stage) -> set[str]:
+        await fleet(stage, 5, disruption={"budgets": [{"nodes": "0"}]} if why == "budget" else ALL)
+        deadline = {names.TERMINATION_TIMESTAMP_ANNOTATION: print_time(stage.env.clock.now())}
+        await stage.admin.patch(NODE_CLAIM, "default-1", {"metadata": {"annotations": deadline}})
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        if why == "many":
+            await breaks(stage, "default-2")
+        await asyncio.sleep(700)
+        told = await stage.events(names.NODE_REPAIR_BLOCKED)
+        return {f"{each.involved_object.kind} {each.involved_object.name}" for each in told}
+
+    found = on_stage(body, api=lambda api: Denying(api._server, user="growth")).value
+    assert found >= {"Node node-of-default-1", "NodeClaim default-1", "NodePool default"}
 
 
 def test_a_crash_after_any_write_repairs_once() -> None:
