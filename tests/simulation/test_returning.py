@@ -5,10 +5,13 @@ import asyncio
 import pytest
 
 from growth.api import names
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodePool
 from growth.api.kinds import Json
 from growth.api.nodes import NODE
 from growth.controllers.disruption import Disruption
+from growth.controllers.disruption.returning import returned
+from tests.manifests import growth_pool
 from tests.simulation.moving import (
     ALL,
     add_large,
@@ -104,6 +107,23 @@ def test_what_is_paused_stays_though_it_is_not_initialised(of: str) -> None:
         return sorted(await claims(stage)), await coming(stage)
 
     assert on_stage(body).value == (["new-1", "web-1"], [])
+
+
+@pytest.mark.parametrize(("paused", "left"), [("true", ["new-1"]), ("false", [])])
+def test_a_pause_of_a_growth_pool_is_heard_too(paused: str, left: list[str]) -> None:
+    """Pools of both APIs may have one name: the claim tells whose it is."""
+
+    async def body(stage: Stage) -> list[str]:
+        pool = await stage.add_pool()
+        said = {"annotations": {names.PAUSED_ANNOTATION: paused}}
+        await stage.admin.create(GROWTH_POOL, growth_pool("default", metadata=said))
+        await add_replacement(stage, "new-1", pool=pool)
+        labels = {names.NODE_POOL_LABEL: None, names.POOL_LABEL: "default"}
+        await stage.admin.patch(NODE_CLAIM, "new-1", {"metadata": {"labels": labels, "finalizers": None}})
+        await returned(stage.env, "new-1", budgeted=True)
+        return sorted(await claims(stage))
+
+    assert on_stage(body).value == left
 
 
 def test_do_not_disrupt_keeps_nothing_that_is_not_initialised() -> None:

@@ -9,6 +9,7 @@ from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.edits import set_annotations
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
@@ -20,7 +21,7 @@ from growth.controllers.disruption.moving import Moves, Running
 from growth.controllers.disruption.question import Question, situation_of
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import nodes_of, pods_on
-from growth.controllers.ownership import marked_paused
+from growth.controllers.ownership import marked_paused, pool_of
 from growth.kube.changes import change
 from growth.kube.errors import NotFound
 from growth.planning.disruption.candidates import empty
@@ -132,11 +133,14 @@ async def _is_kept(env: Environment, claim: NodeClaim) -> bool:
 
 
 async def _is_pool_paused(env: Environment, claim: NodeClaim) -> bool:
-    name = claim.metadata.labels.get(names.NODE_POOL_LABEL, "")
+    pool = pool_of(claim)
+    if pool is None:
+        return False
     try:
-        return bool(name) and marked_paused((await env.api.get(NODE_POOL, name)).metadata)
+        found = await env.api.get(NODE_POOL if pool.group == names.KARPENTER else GROWTH_POOL, pool.name)
     except NotFound:
         return False
+    return marked_paused(found.metadata)
 
 
 async def settled(env: Environment, name: str) -> None:
