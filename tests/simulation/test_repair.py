@@ -16,8 +16,10 @@ from growth.controllers.disrupted import CLAIMS_DISRUPTED
 from growth.controllers.repair import UNHEALTHY_DISRUPTED, Repair
 from growth.controllers.termination import Termination
 from growth.kube.api import PatchType
+from growth.kube.errors import Forbidden
+from growth.kube.memory import MemoryApi
 from growth.sim.ports import SimClock
-from growth.units import parse_time
+from growth.units import parse_time, print_time
 from tests.simulation.ending import add_budget, add_owned, add_pod, left, start_kubelets, start_process
 from tests.simulation.owning import LateApi, Stage, on_stage
 
@@ -317,6 +319,37 @@ def test_a_claim_that_is_spared_before_the_cache_has_heard_of_it_keeps_no_deadli
     assert on_stage(body, api=lambda api: LateApi(api, NODE_CLAIM)).value == ([], False)
 
 
+def test_a_claim_whose_deadline_was_taken_off_at_once_does_not_go_without_one() -> None:
+    """Another process holds the repair back in that moment: without the deadline the drain might never end. Later it goes with
+    one.
+    """
+
+    class Overtaken(MemoryApi):
+        times = 0
+
+        async def patch(self, kind: Any, name: str, patch: Any, **how: Any) -> Any:
+            found = await super().patch(kind, name, patch, **how)
+            deadline = patch.get("metadata", {}).get("annotations", {}).get(names.TERMINATION_TIMESTAMP_ANNOTATION)
+            if deadline is not None and not self.times:
+                self.times += 1
+                annotations = {names.TERMINATION_TIMESTAMP_ANNOTATION: None}
+                await super().patch(kind, name, {"metadata": {"annotations": annotations}})
+            return found
+
+    async def body(stage: Stage) -> tuple[list[str], list[str], bool]:
+        await fleet(stage, 5)
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        await asyncio.sleep(620)
+        before = await going(stage)
+        await asyncio.sleep(300)
+        held = (await stage.claim("default-1")).metadata.annotations
+        return before, await going(stage), names.TERMINATION_TIMESTAMP_ANNOTATION in held
+
+    found = on_stage(body, api=lambda api: Overtaken(api._server, user="growth")).value
+    assert found == ([], ["default-1"], True)
+
+
 def test_nothing_on_a_broken_node_holds_its_end_up() -> None:
     """Past the deadline neither a disruption budget nor do-not-disrupt keeps a pod there."""
 
@@ -380,6 +413,32 @@ def test_a_deadline_that_a_crash_left_is_taken_back_from_a_node_that_is_not_to_b
         assert names.TERMINATION_TIMESTAMP_ANNOTATION not in (await stage.claim("default-1")).metadata.annotations
 
     on_stage(body)
+
+
+@pytest.mark.parametrize("why", ["budget", "many"])
+def test_that_a_repair_is_held_back_is_told_though_its_deadline_cannot_be_taken_off(why: str) -> None:
+    """A crash left the deadline, and the server lets nobody change the claim: Node, claim and pool say what holds it back."""
+
+    class Denying(MemoryApi):
+        async def patch(self, kind: Any, name: str, patch: Any, **how: Any) -> Any:
+            if kind.kind == NODE_CLAIM.kind:
+                raise Forbidden("claims are not to be changed")
+            return await super().patch(kind, name, patch, **how)
+
+    async def body(stage: Stage) -> set[str]:
+        await fleet(stage, 5, disruption={"budgets": [{"nodes": "0"}]} if why == "budget" else ALL)
+        deadline = {names.TERMINATION_TIMESTAMP_ANNOTATION: print_time(stage.env.clock.now())}
+        await stage.admin.patch(NODE_CLAIM, "default-1", {"metadata": {"annotations": deadline}})
+        await stage.start(Repair(stage.env))
+        await breaks(stage, "default-1")
+        if why == "many":
+            await breaks(stage, "default-2")
+        await asyncio.sleep(700)
+        told = await stage.events(names.NODE_REPAIR_BLOCKED)
+        return {f"{each.involved_object.kind} {each.involved_object.name}" for each in told}
+
+    found = on_stage(body, api=lambda api: Denying(api._server, user="growth")).value
+    assert found >= {"Node node-of-default-1", "NodeClaim default-1", "NodePool default"}
 
 
 def test_a_crash_after_any_write_repairs_once() -> None:

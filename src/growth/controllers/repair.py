@@ -175,9 +175,7 @@ class Repair:
             await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
         except NotFound:
             return False
-        if not await ending.end(
-            env, claim, reason=names.UNHEALTHY, stays=lambda each: "spared" if _spared(each) else ""
-        ):
+        if not await ending.end(env, claim, reason=names.UNHEALTHY, stays=_why_it_stays):
             await self._take_back(claim)
             return False
         self._ended.add(claim.metadata.uid)
@@ -228,3 +226,10 @@ def _counts(claim: NodeClaim) -> bool:
 
 def _spared(item: Node | NodeClaim) -> bool:
     return item.metadata.annotations.get(names.DO_NOT_REPAIR_ANNOTATION) == "true"
+
+
+def _why_it_stays(claim: NodeClaim) -> str:
+    """Once the deadline was written: spared meanwhile, or another process holds repairs back and has taken the deadline off."""
+    if _spared(claim):
+        return "spared"
+    return "" if names.TERMINATION_TIMESTAMP_ANNOTATION in claim.metadata.annotations else "its deadline was taken off"

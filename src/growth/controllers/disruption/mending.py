@@ -1,12 +1,13 @@
 """What a process left behind that died, froze or failed: moves to go on with, and what nobody stands for any more.
 
 `left_behind` says what there is, by the cache; each thing is looked at afresh before it is touched. A move is gone on with
-when all that was to be bought for it is there, its nodes are still tainted and no other move has them. Else it is taken
-back: what was bought and is empty goes, then the taints. Pools that keep a number of nodes replace theirs by themselves and
-are left alone.
+when all that was to be bought for it is there, its nodes are still tainted and no other move has them; of two that have
+one node only the first is. Else it is taken back: what was bought and is empty goes, then the taints. Pools that keep a
+number of nodes replace theirs by themselves and are left alone.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from growth.api import moves as intents
@@ -73,7 +74,9 @@ def left_behind(
         targets = [Target(nodes[0], each) for each in alive if (nodes := _staying(nodes_of(each)))]
         if not alive:
             continue  # all of them went: it was made
-        whole = all(name in there for name in intent.group) and not any(each.metadata.name in known for each in alive)
+        others = () if intent.group in moves else going
+        free = all(each.metadata.name not in known and each.metadata.name not in others for each in alive)
+        whole = free and all(name in there for name in intent.group)
         if whole and len(targets) == len(alive) and all(tainting.tainted(each.node) for each in targets):
             moves.setdefault(intent.group, Begun(intent, tuple(targets), leaving=len(alive) < len(replaces(claim))))
             going |= {each.metadata.name for each in alive}
@@ -109,7 +112,8 @@ class Mending:
             nodes_of=self._nodes_of,
             known=self._moves.claims(),
         )
-        await each(left.strays, self._return)
+        going = {target.claim.metadata.name for begun in left.moves for target in begun.targets}
+        await each(left.strays, functools.partial(self._return, going=going))
         await each(left.marks, self._unmark)
         await each(left.plain, self._settle)
         found = await each(left.moves, self._as_it_is)
@@ -166,8 +170,10 @@ class Mending:
         _log.info("going on with a disruption", nodes=", ".join(running.move.nodes), replacements=intent.group)
         return running
 
-    async def _return(self, stray: NodeClaim) -> None:
-        """Judged again by what the server says now: the caches of claims and Nodes may be of different moments."""
+    async def _return(self, stray: NodeClaim, *, going: Collection[str]) -> None:
+        """Judged again by what the server says now: the caches of claims and Nodes may be of different moments. `going` are the
+        claims of moves that are about to be gone on with. Once those are made, nobody could tell a stray from what they bought.
+        """
         intent = intents.intent_of(stray.metadata)
         assert intent is not None
         claims: list[NodeClaim] = []
@@ -181,7 +187,8 @@ class Mending:
                 continue
             claims.append(claim)
             nodes[name] = [await self._env.api.get(NODE, each.metadata.name) for each in self._nodes_of(claim)]
-        left = left_behind(claims, nodes_of=lambda claim: nodes[claim.metadata.name], known=self._moves.claims())
+        known = self._moves.claims().union(going)
+        left = left_behind(claims, nodes_of=lambda claim: nodes[claim.metadata.name], known=known)
         if all(each.metadata.uid != stray.metadata.uid for each in left.strays):
             return
         alive = {each.metadata.name for each in claims if each.metadata.deletion_timestamp is None}

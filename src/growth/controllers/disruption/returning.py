@@ -9,7 +9,8 @@ from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.edits import set_annotations
-from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.growthpools import GROWTH_POOL
+from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
 from growth.cluster.shapes import CachedPod
@@ -20,7 +21,7 @@ from growth.controllers.disruption.moving import Moves, Running
 from growth.controllers.disruption.question import Question, situation_of
 from growth.controllers.environment import Environment
 from growth.controllers.fresh import nodes_of, pods_on
-from growth.controllers.ownership import marked_paused, pool_of, why_paused
+from growth.controllers.ownership import marked_paused, pool_of
 from growth.kube.changes import change
 from growth.kube.errors import NotFound
 from growth.planning.disruption.candidates import empty
@@ -89,8 +90,8 @@ def _is_initialized(claim: NodeClaim) -> bool:
 
 
 async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
-    """A claim that was bought for a move which is not made goes again if it is ours and empty, and not initialised yet or
-    `budgeted` and not protected by anybody; else it just stays.
+    """A claim that was bought for a move which is not made goes again if it is ours and empty and nobody keeps it, and is not
+    initialised yet or `budgeted`; else it just stays.
     """
     try:
         claim = await env.api.get(NODE_CLAIM, name)
@@ -98,7 +99,7 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
         return
     if claim.metadata.deletion_timestamp is not None or intents.intent_of(claim.metadata) is None:
         return
-    if _is_initialized(claim) and (not budgeted or await _is_kept(env, claim)):
+    if (_is_initialized(claim) and not budgeted) or await _is_kept(env, claim):
         await settled(env, name)
         return
     nodes = await _nodes_of(env, claim)
@@ -106,7 +107,8 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
         await tainting.mark(env.api, node)
     if nodes:
         await asyncio.sleep(SETTLE_SECONDS)
-    if await _in_use(env, claim, nodes):
+    # What people say of the claim itself after the look at it refuses its deletion.
+    if await _in_use(env, claim, nodes) or await _is_kept(env, claim):
         await settled(env, name)
         for node in nodes:
             await tainting.unmark(env.api, node)
@@ -119,12 +121,26 @@ async def returned(env: Environment, name: str, *, budgeted: bool) -> None:
 
 
 async def _is_kept(env: Environment, claim: NodeClaim) -> bool:
-    """Whether people keep the machine as it is: by do-not-disrupt or a pause, of its Node, its claim, its pool or everything."""
+    """Whether people keep the machine as it is: by a pause of everything, its pool, its Node or its claim, or by do-not-disrupt,
+    which protects nodes, and so none that is not initialised. Pool and Nodes are read afresh.
+    """
     items: tuple[Node | NodeClaim, ...] = (*await nodes_of(env, claim), claim)
-    return bool(why_paused(env, pool_of(claim))) or any(
-        marked_paused(each.metadata) or each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true"
-        for each in items
+    if env.settings.paused or await _is_pool_paused(env, claim) or any(marked_paused(each.metadata) for each in items):
+        return True
+    return _is_initialized(claim) and any(
+        each.metadata.annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true" for each in items
     )
+
+
+async def _is_pool_paused(env: Environment, claim: NodeClaim) -> bool:
+    pool = pool_of(claim)
+    if pool is None:
+        return False
+    try:
+        found = await env.api.get(NODE_POOL if pool.group == names.KARPENTER else GROWTH_POOL, pool.name)
+    except NotFound:
+        return False
+    return marked_paused(found.metadata)
 
 
 async def settled(env: Environment, name: str) -> None:
