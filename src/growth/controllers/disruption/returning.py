@@ -137,10 +137,11 @@ async def _is_pool_paused(env: Environment, claim: NodeClaim) -> bool:
     if pool is None:
         return False
     try:
-        found = await env.api.get(NODE_POOL if pool.group == names.KARPENTER else GROWTH_POOL, pool.name)
+        if pool.group == names.KARPENTER:
+            return marked_paused((await env.api.get(NODE_POOL, pool.name)).metadata)
+        return marked_paused((await env.api.get(GROWTH_POOL, pool.name)).metadata)
     except NotFound:
         return False
-    return marked_paused(found.metadata)
 
 
 async def settled(env: Environment, name: str) -> None:
