@@ -47,6 +47,8 @@ class Process:
         self._on_end: list[Callable[[], None]] = []
         self._crash_after = 0
         self._frozen = False
+        self.thawed = float("-inf")
+        """When it last went on after it had been stopped."""
         self.writes = 0
 
     @property
@@ -74,6 +76,7 @@ class Process:
 
     def _thaw(self) -> None:
         self._frozen = False
+        self.thawed = self._kernel.time()
         self._kernel.thaw(self)
 
     @property

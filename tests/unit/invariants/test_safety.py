@@ -93,6 +93,22 @@ def test_a_purchase_that_was_long_on_its_way(seconds: float, said: int, *, ended
     assert len(history.said) == said
 
 
+@pytest.mark.parametrize(
+    ("seconds", "ended", "collected", "said"),
+    [(1.0, True, True, 0), (4.0, True, True, 1), (1.0, False, True, 1), (1.0, True, False, 1)],
+)
+def test_a_purchase_of_a_process_that_stood_still(seconds: float, said: int, *, ended: bool, collected: bool) -> None:
+    """Its look at the claim is as old as the pause. Afterwards it looks again, and knows."""
+    history = running(safety.OneMachine())
+    if ended:
+        history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete")
+    if collected:
+        history.remove(CONFIG_MAPS, machine(), by=CLOUD)
+    history.case.thawed = 100.0 - seconds
+    history.put(CONFIG_MAPS, machine("one-late", claim_uid="uid-one"), by=CLOUD, at=100.0)
+    assert len(history.said) == said
+
+
 def test_what_is_not_ours_is_left_alone() -> None:
     """Nodes of no machine of ours, machines of other clusters, claims of other providers, pods on foreign Nodes."""
     history = running(safety.Foreign())

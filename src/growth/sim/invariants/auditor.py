@@ -113,17 +113,19 @@ class Auditor:
             contextvars.Context().run(world.kernel.call_soon, self._derive_soon)
 
     def _look_at_sender(self, step: Step) -> None:
-        """When the request left, what its process had heard by then and how late it believed it to be.
+        """When the request left, whether its process stood still before, what it had heard and how late it believed it to be.
 
         A dead process's requests are late.
         """
         case, role = self.case, step.actor.role
         case.sent = float("-inf")
+        case.thawed = float("-inf")
         case.skew = 0.0
         for replica in self.world.replicas:
             own = replica.process
             if own is None or own.name != step.actor.process:
                 continue
+            case.thawed = own.thawed
             case.heard[own.name] = (
                 set(replica.networks[Role.GROWTH].heard) if Role.GROWTH in replica.networks else set()
             )

@@ -56,6 +56,8 @@ class Case:
     """By provider ID: when a claim went, and the claim as it was."""
     sent: float = 0.0
     """When the request that made the last change left its process."""
+    thawed: float = -math.inf
+    """When its process last went on after it had stood still: what it looked at before may be long past."""
     skew: float = 0.0
     """By how much its process's wall clock was ahead then, in seconds."""
 

@@ -98,9 +98,11 @@ class OneMachine(Quiet):
         # bought again: nobody has it, and nobody pays for it.
         if uid in case.by_hand and (claim is None or case.sent - self._told.get(uid, math.inf) < NEWS_SECONDS):
             return True
-        # While the purchase was on its way its claim was ended, machine and all. Clouds know machines by name, and a name is
-        # free when its machine is gone; nobody can call the request back. What comes of it is a leak, and goes as one.
-        return case.now - case.sent > LATE_SECONDS and (claim is None or deleting(claim))
+        # While the purchase was on its way, or its buyer stood still after the last look, its claim was ended, machine and
+        # all. Clouds know machines by name, and a name is free when its machine is gone; nobody can call the request back.
+        # What comes of it is a leak, and goes as one.
+        late = case.now - case.sent > LATE_SECONDS or case.sent - case.thawed < LATE_SECONDS
+        return late and (claim is None or deleting(claim))
 
     def state(self, case: Case) -> Iterator[Complaint]:
         counts = collections.Counter(each["data"].get("claimUID", "") for each in case.books.machines.values())
