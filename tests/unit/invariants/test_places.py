@@ -188,6 +188,18 @@ def test_pods_of_nodes_that_take_nobody_count_where_others_spread(there: int, sa
     assert remove_one(history) == said
 
 
+@pytest.mark.parametrize(("label", "said"), [("true", 0), ("false", 1), ("", 1)])
+def test_a_node_that_is_up_takes_pods_before_its_claim_says_so(label: str, said: int) -> None:
+    """The claim is told after the Node, and that request may be lost; a Node that does not say it takes nobody."""
+    history = running(moves.Replacement())
+    history.put(PODS, asking("a", "1", on="one"))
+    history.put(CLAIMS, claim("new", initialized=False), by=GROWTH)
+    new = in_zone("a", "new", "9")
+    new["metadata"]["labels"] |= {"karpenter.sh/initialized": label} if label else {}
+    history.put(NODES, new)
+    assert remove_one(history) == said
+
+
 @pytest.mark.parametrize(("came", "said"), [(99.0, 0), (90.0, 1)])
 def test_a_zone_that_is_new_since_the_last_look(came: float, said: int) -> None:
     """A node that registered a second ago, in a zone without pods, was not there for those who spread."""

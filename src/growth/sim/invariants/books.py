@@ -13,6 +13,7 @@ from growth.kube.memory.store import Key
 MACHINE_LABEL: Final = "growth.dev/kwok-machine"
 POOL_LABEL: Final = "karpenter.sh/nodepool"
 GROWTH_POOL_LABEL: Final = "growth.dev/pool"
+INITIALIZED_LABEL: Final = "karpenter.sh/initialized"
 DISRUPTED: Final = "karpenter.sh/disrupted"
 SCALE_DOWN: Final = "growth.dev/scale-down"
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"

@@ -19,6 +19,7 @@ from growth.sim.invariants.books import (
     CLAIMS,
     DISRUPTED,
     DO_NOT_DISRUPT,
+    INITIALIZED_LABEL,
     NODES,
     PODS,
     annotations,
@@ -26,6 +27,7 @@ from growth.sim.invariants.books import (
     finished,
     has_condition,
     holds_node,
+    labels,
     owner_kinds,
     provider_id_of,
     selects,
@@ -144,7 +146,8 @@ class Places:
     def _hosts(self, case: Case, leaving: set[str], *, news: bool) -> list[Host]:
         """The nodes that stay. With `news` without the pods that came a moment ago.
 
-        Those that are marked and those that are not up yet take nobody, but who runs there counts for rules about others.
+        Those that are marked and those that are not up yet take nobody, but who runs there counts for rules about others. A
+        Node that says it is up is: pods go there, though its claim may be told later.
         """
         books = case.books
         since = case.sent - LOOK_SECONDS if news else float("inf")
@@ -153,6 +156,7 @@ class Places:
             for claim in books.all(CLAIMS)
             if not has_condition(claim, "Initialized")
             for node in books.nodes_of(claim)
+            if labels(node).get(INITIALIZED_LABEL) != "true"
         }
         hosts = []
         for node in self._there(case, news=news):
