@@ -17,6 +17,7 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.volumes import PERSISTENT_VOLUME_CLAIM, VOLUME_ATTACHMENT
+from growth.controllers import tainting
 from growth.controllers.termination import Termination
 from growth.controllers.termination.metrics import (
     EVICTION_REQUESTS,
@@ -25,6 +26,7 @@ from growth.controllers.termination.metrics import (
     NODES_TERMINATED,
     PODS_DRAINED,
 )
+from growth.kube.errors import Conflict
 from growth.kube.passing import PassingApi
 from growth.units import parse_time
 from tests.simulation.ending import Refusing, add_budget, add_owned, add_pod, left, pods, start_kubelets
@@ -684,6 +686,32 @@ def test_a_node_that_never_registered_goes_with_its_machine() -> None:
         return await left(stage)
 
     assert on_stage(body).value == NOTHING
+
+
+def test_a_node_that_took_pods_before_it_registered_is_drained() -> None:
+    """Where nothing keeps pods away until then. It is closed, so that whoever is about to register it comes too late."""
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        claim = await stage.add_claim()
+        machine = await stage.cloud.create(claim)
+        status = {"status": {"providerID": machine.provider_id}}
+        await stage.admin.patch(NODE_CLAIM, "web-1", status, subresource="status")
+        looked_at = await stage.join("node-1", provider_id=machine.provider_id, taints=())
+        await add_pod(stage, "a", node="node-1", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        start_kubelets(stage)
+        await stage.start(Termination(stage.env))
+        await stage.admin.delete(NODE_CLAIM, "web-1")
+        await asyncio.sleep(60)
+        waits = await left(stage)
+        assert tainting.marked(await stage.node("node-1"))
+        finalizers = {"metadata": {"finalizers": [names.TERMINATION_FINALIZER]}}
+        with pytest.raises(Conflict):
+            await stage.admin.patch(NODE, "node-1", finalizers, revision=looked_at.metadata.resource_version)
+        await stage.admin.delete(POD, "a", namespace="default", grace_seconds=0)
+        await asyncio.sleep(60)
+        return waits, await left(stage)
+
+    assert on_stage(body).value == ((1, 1, 1), NOTHING)
 
 
 def test_a_node_without_our_finalizer_is_drained_before_its_machine_goes() -> None:

@@ -174,9 +174,17 @@ class Endings:
 
     @staticmethod
     def _to_drain(claim: NodeClaim, nodes: Sequence[Node]) -> list[Node]:
-        """A Node that never was ours (not registered, without our finalizer) has nothing of ours to drain."""
+        """A Node that never was ours (not registered, without our finalizer) and that keeps pods away until it is has none.
+
+        Where the cloud makes the Nodes nothing keeps them away: pods come as soon as such a Node is ready, and somebody may be
+        about to register it who has not heard that the claim goes. It is closed too, so that he comes too late.
+        """
         registered = is_true(claim.status.conditions, names.REGISTERED)
-        return [node for node in nodes if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers]
+        return [
+            node
+            for node in nodes
+            if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers or _takes_pods(node)
+        ]
 
     def _is_drained(self, claim: NodeClaim, memory: _Memory) -> bool:
         return memory.deleted_at is not None or is_true(claim.status.conditions, names.INSTANCE_TERMINATING)
@@ -412,6 +420,11 @@ def _check(draft: Json, claim: NodeClaim) -> None:
 def _check_uid(fresh: NodeClaim, claim: NodeClaim) -> None:
     if fresh.metadata.uid != claim.metadata.uid:
         raise _Replaced
+
+
+def _takes_pods(node: Node) -> bool:
+    """Whether pods may come although nobody has registered the Node."""
+    return all(taint.key != names.UNREGISTERED_TAINT for taint in node.spec.taints)
 
 
 def _pool(claim: NodeClaim) -> str:
