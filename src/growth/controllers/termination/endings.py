@@ -183,7 +183,7 @@ class Endings:
         return [
             node
             for node in nodes
-            if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers or _takes_pods(node)
+            if registered or names.TERMINATION_FINALIZER in node.metadata.finalizers or _is_unguarded(node)
         ]
 
     def _is_drained(self, claim: NodeClaim, memory: _Memory) -> bool:
@@ -422,7 +422,7 @@ def _check_uid(fresh: NodeClaim, claim: NodeClaim) -> None:
         raise _Replaced
 
 
-def _takes_pods(node: Node) -> bool:
+def _is_unguarded(node: Node) -> bool:
     """Whether pods may come although nobody has registered the Node."""
     return all(taint.key != names.UNREGISTERED_TAINT for taint in node.spec.taints)
 
