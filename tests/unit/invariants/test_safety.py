@@ -78,34 +78,41 @@ def test_a_claim_has_one_machine_ever() -> None:
         assert len(history.said) == said, (known, taken)
 
 
+LONG_ON_ITS_WAY, SENT_AT_ONCE = 90.0, 100.0
+NEVER, JUST, LONG_AGO, AFTERWARDS = float("-inf"), 99.0, 96.0, 99.9
+
+
+@pytest.mark.parametrize("gone", [True, False])
 @pytest.mark.parametrize(
-    ("seconds", "ended", "collected", "said"),
-    [(10.0, True, True, 0), (1.0, True, True, 1), (10.0, False, True, 1), (10.0, True, False, 1)],
+    ("sent", "thawed", "ended", "collected", "said"),
+    [
+        (LONG_ON_ITS_WAY, NEVER, True, True, 0),
+        (99.0, NEVER, True, True, 1),
+        (LONG_ON_ITS_WAY, NEVER, False, True, 1),
+        (LONG_ON_ITS_WAY, NEVER, True, False, 1),
+        (SENT_AT_ONCE, JUST, True, True, 0),
+        (SENT_AT_ONCE, LONG_AGO, True, True, 1),
+        (99.5, AFTERWARDS, True, True, 1),
+        (SENT_AT_ONCE, JUST, False, True, 1),
+        (SENT_AT_ONCE, JUST, True, False, 1),
+    ],
 )
-def test_a_purchase_that_was_long_on_its_way(seconds: float, said: int, *, ended: bool, collected: bool) -> None:
-    """Nobody can call it back. But it makes no second machine beside the first, nor for a claim that is there to stay."""
+def test_a_purchase_that_nobody_could_call_back(
+    sent: float, thawed: float, said: int, *, ended: bool, collected: bool, gone: bool
+) -> None:
+    """It was long on its way, or its process stood still between the look and the request.
+
+    But it makes no second machine beside the first, nor for a claim that is there to stay.
+    """
     history = running(safety.OneMachine())
-    if ended:
+    if ended and gone:
         history.remove(CLAIMS, claim())
-    if collected:
-        history.remove(CONFIG_MAPS, machine(), by=CLOUD)
-    history.put(CONFIG_MAPS, machine("one-late", claim_uid="uid-one"), by=CLOUD, at=100.0, sent=100.0 - seconds)
-    assert len(history.said) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "ended", "collected", "said"),
-    [(1.0, True, True, 0), (4.0, True, True, 1), (1.0, False, True, 1), (1.0, True, False, 1)],
-)
-def test_a_purchase_of_a_process_that_stood_still(seconds: float, said: int, *, ended: bool, collected: bool) -> None:
-    """Its look at the claim is as old as the pause. Afterwards it looks again, and knows."""
-    history = running(safety.OneMachine())
-    if ended:
+    elif ended:
         history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete")
     if collected:
         history.remove(CONFIG_MAPS, machine(), by=CLOUD)
-    history.case.thawed = 100.0 - seconds
-    history.put(CONFIG_MAPS, machine("one-late", claim_uid="uid-one"), by=CLOUD, at=100.0)
+    history.case.thawed = thawed
+    history.put(CONFIG_MAPS, machine("one-late", claim_uid="uid-one"), by=CLOUD, at=100.0, sent=sent)
     assert len(history.said) == said
 
 

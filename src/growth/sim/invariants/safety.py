@@ -101,7 +101,7 @@ class OneMachine(Quiet):
         # While the purchase was on its way, or its buyer stood still after the last look, its claim was ended, machine and
         # all. Clouds know machines by name, and a name is free when its machine is gone; nobody can call the request back.
         # What comes of it is a leak, and goes as one.
-        late = case.now - case.sent > LATE_SECONDS or case.sent - case.thawed < LATE_SECONDS
+        late = case.now - case.sent > LATE_SECONDS or 0.0 <= case.sent - case.thawed < LATE_SECONDS
         return late and (claim is None or deleting(claim))
 
     def state(self, case: Case) -> Iterator[Complaint]:
