@@ -174,6 +174,12 @@ def test_other_lists_are_filtered_too(account: Account) -> None:
     premium = account.client.linode.types(linode_api4.Type.type_class == "premium")
     assert {each.id for each in premium} == {"g7-premium-2", "g7-premium-4", "g7-premium-8"}
     assert [each.id for each in account.client.regions(linode_api4.Region.country == "nowhere")] == []
+    (german,) = account.client.regions(linode_api4.Region.country == "de")
+    assert (german.id, german.resolvers.ipv4) == ("eu-central", "192.0.2.53")
+    assert {each.id for each in account.client.images(linode_api4.Image.vendor == "Ubuntu")} == {
+        "linode/ubuntu22.04",
+        "linode/ubuntu24.04",
+    }
     assert [each.id for each in account.client.images(linode_api4.Image.label == "Ubuntu 24.04")] == [
         "linode/ubuntu24.04"
     ]
@@ -239,6 +245,112 @@ def test_what_cannot_be_had_is_refused(account: Account) -> None:
         pool.save()
     assert account.pool(pool.id).count == 1
     assert len(list(account.cluster.pools)) == 1
+
+
+def test_a_type_that_is_too_small_for_lke_is_refused_there(account: Account) -> None:
+    """It has a class of its own, and can be had as a machine."""
+    (nano,) = account.client.linode.types(linode_api4.Type.type_class == "nanode")
+    with pytest.raises(ApiError) as refused:
+        account.cluster.node_pool_create(nano.id, 1)
+    assert refused.value.status == 400
+    assert refused.value.json["errors"][0]["field"] == "type"
+    assert account.client.linode.instance_create(nano.id, "us-east", label="small").type.id == nano.id
+
+
+def test_what_is_locked_stays(account: Account) -> None:
+    """Neither it, nor its node, nor its pool is deleted, and no count takes it away, until the lock is gone."""
+    pool = account.cluster.node_pool_create(SMALL, 1)
+    account.clock.add(100)
+    (node,) = account.pool(pool.id).nodes
+    lock = account.client.locks.create("linode", node.instance_id, "cannot_delete")
+    assert (lock.lock_type, lock.entity.id, lock.entity.type) == ("cannot_delete", node.instance_id, "linode")
+    assert [each.id for each in account.client.locks()] == [lock.id]
+    assert account.client.load(Instance, node.instance_id).locks == ["cannot_delete"]
+    grown = account.pool(pool.id)
+    for act in (
+        node.instance.delete,
+        grown.delete,
+        grown.recycle,
+        lambda: account.cluster.node_delete(node.id),
+        lambda: account.client.locks.create("linode", node.instance_id, "cannot_delete"),
+    ):
+        with pytest.raises(ApiError) as refused:
+            act()
+        assert refused.value.status == 400
+    for kind, number in (("linode", 1), ("lkecluster", account.fake.cluster.id)):
+        with pytest.raises(ApiError) as refused:
+            account.client.locks.create(kind, number, "cannot_delete")
+        assert refused.value.status == 400
+    assert lock.delete()
+    account.cluster.node_delete(node.id)
+    account.clock.add(60)
+    assert (account.fake.machines(), list(account.client.locks())) == ((), [])
+
+
+def test_no_count_takes_a_locked_machine_away(account: Account) -> None:
+    """A count takes the youngest; where that is locked it is refused, and nothing changes."""
+    pool = account.cluster.node_pool_create(SMALL, 2)
+    account.clock.add(100)
+    first, second = account.pool(pool.id).nodes
+    account.client.locks.create("linode", second.instance_id, "cannot_delete")
+    shown = account.pool(pool.id)
+    shown.count = 1
+    with pytest.raises(ApiError) as refused:
+        shown.save()
+    assert refused.value.status == 400
+    assert [node.id for node in account.pool(pool.id).nodes] == [first.id, second.id]
+
+
+def test_firewalls_and_placement_groups_are_made_and_named(account: Account) -> None:
+    """By machines, and firewalls by pools of the enterprise tier too; what is in use or is not there is told."""
+    rules = {"inbound": [], "inbound_policy": "DROP", "outbound": [], "outbound_policy": "ACCEPT"}
+    firewall = account.client.networking.firewall_create("nodes", rules)
+    assert [(each.label, each.status) for each in account.client.networking.firewalls()] == [("nodes", "enabled")]
+    group = account.client.placement.group_create("apart", "us-east", "anti_affinity:local", "flexible")
+    made = account.client.linode.instance_create(
+        SMALL, "us-east", label="web-1", firewall=firewall, placement_group={"id": group.id}
+    )
+    (shown,) = account.client.placement.groups()
+    assert ([each.linode_id for each in shown.members], shown.placement_group_policy) == ([made.id], "flexible")
+    for act in (
+        group.delete,
+        lambda: account.client.linode.instance_create(
+            SMALL, "eu-central", label="web-2", placement_group={"id": group.id}
+        ),
+        lambda: account.client.networking.firewall_create("nodes", rules),
+        lambda: account.client.placement.group_create("other", "nowhere", "anti_affinity:local", "strict"),
+    ):
+        with pytest.raises(ApiError) as refused:
+            act()
+        assert refused.value.status == 400
+    if not standard(account):
+        assert account.cluster.node_pool_create(SMALL, 1, firewall_id=firewall.id).firewall_id == firewall.id
+    made.delete()
+    account.clock.add(60)
+    assert group.delete()
+    assert firewall.delete()
+    assert (list(account.client.placement.groups()), list(account.client.networking.firewalls())) == ([], [])
+
+
+def test_machines_are_booted_and_shut_down(account: Account) -> None:
+    """Each takes a while, in which nothing else can be asked for."""
+    made = account.client.linode.instance_create(SMALL, "us-east", label="web-1", booted=False)
+    account.clock.add(100)
+    for act, meanwhile, then in (
+        (made.boot, "booting", "running"),
+        (made.reboot, "rebooting", "running"),
+        (made.shutdown, "shutting_down", "offline"),
+    ):
+        act()
+        assert account.client.load(Instance, made.id).status == meanwhile
+        with pytest.raises(ApiError) as busy:
+            made.reboot()
+        assert busy.value.errors == ["Linode busy."]
+        account.clock.add(100)
+        assert account.client.load(Instance, made.id).status == then
+    with pytest.raises(ApiError) as off:
+        made.reboot()
+    assert off.value.status == 400
 
 
 def test_a_version_can_be_looked_at(account: Account) -> None:

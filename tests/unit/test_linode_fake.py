@@ -10,6 +10,7 @@ import pytest
 from growth.cli.entry import run
 from growth.sim.clouds.frame import Dropped
 from growth.sim.clouds.linode import ENTERPRISE, STANDARD, FakeSettings, Faults, LinodeFake, parse_faults, parse_stock
+from growth.sim.clouds.linode.objects import PlacementGroup
 from growth.sim.clouds.linode.serving import serving
 from growth.sim.ports import Request
 from tests.linode import TOKEN, new_fake
@@ -158,6 +159,8 @@ LISTS = (
     "/regions/availability",
     "/images",
     "/networking/firewalls",
+    "/placement/groups",
+    "/locks",
     "/tags",
     "/lke/clusters",
     "/lke/versions",
@@ -240,6 +243,20 @@ def test_what_has_no_value_is_ordered_before_the_rest() -> None:
         ("POST", "{pools}", {**POOL, "taints": [{"key": "a", "effect": "Never"}]}, "taints.effect"),
         ("POST", "{pools}", {**POOL, "labels": ["ab"]}, "labels"),
         ("POST", "{pools}", {**POOL, "labels": {"a": 1}}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a": "b" * 64}}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a key!": "b"}}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a" * 64: "b"}}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a.example.com/" + "b" * 63: "b"}}, "labels"),
+        ("POST", "{pools}", {**POOL, "labels": {"a" * 90 + ".example.com/" + "b" * 30: "b"}}, "labels"),
+        ("POST", "{pools}", {**POOL, "taints": [{"key": "", "effect": "NoSchedule"}]}, "taints.key"),
+        ("POST", "{pools}", {**POOL, "taints": [{"key": "a" * 64, "effect": "NoSchedule"}]}, "taints.key"),
+        ("PUT", "{pool}", {"taints": [{"key": "a", "value": "b!", "effect": "NoSchedule"}]}, "taints.value"),
+        ("POST", "{pools}", {**POOL, "type": "g6-nanode-1"}, "type"),
+        ("POST", "/locks", {"entity_type": "linode", "entity_id": 1, "lock_type": "cannot_delete"}, "entity_id"),
+        ("POST", "/locks", {"entity_type": "volume", "entity_id": 1, "lock_type": "cannot_delete"}, "entity_type"),
+        ("POST", "/networking/firewalls", {"label": "web"}, "rules"),
+        ("POST", "/networking/firewalls", {"label": "ab", "rules": {}}, "label"),
+        ("POST", "/placement/groups", {"label": "web", "placement_group_type": "far"}, "placement_group_type"),
         ("POST", "{pools}", {**POOL, "autoscaler": 5}, "autoscaler"),
         ("POST", "{pools}", {**POOL, "autoscaler": {"enabled": "yes"}}, "autoscaler.enabled"),
         ("POST", "{pools}", {**POOL, "autoscaler": {"enabled": True, "min": 9, "max": 1}}, "autoscaler"),
@@ -310,11 +327,52 @@ def test_no_request_is_too_odd_to_be_refused(method: str, path: str, raw: bytes 
 def test_what_the_account_has_can_be_named() -> None:
     """Its firewalls and its placement groups."""
     fake, _ = new_fake()
-    fake.account.firewalls[7], fake.account.placement_groups[5] = "nodes", "apart"
+    fake.account.firewalls[7] = "nodes"
+    fake.account.placement_groups[5] = PlacementGroup(label="apart", region="us-east")
     named = {"firewall_id": 7, "placement_group": {"id": 5}, "disk_encryption": "disabled", "swap_size": 0}
     assert ask(fake, "POST", "/linode/instances", {**MACHINE, **named})[0] == 200
     (machine,) = fake.machines()
     assert machine.settings["placement_group"]["id"] == 5
+
+
+def test_labels_and_taints_that_kubernetes_takes_are_taken() -> None:
+    """As long as LKE allows, with and without a domain."""
+    fake, _ = new_fake()
+    labels = {"a" * 63: "", "example.com/" + "b" * 62: "b" * 63, "x" * 63 + "." + "y" * 34 + "/" + "z" * 29: "1"}
+    taints = [{"key": f"{'d' * 63}.example.com/{'n' * 63}", "value": "v" * 63, "effect": "NoExecute"}]
+    status, made = ask(fake, "POST", pools(fake), {**POOL, "labels": labels, "taints": taints})
+    assert (status, made["labels"], made["taints"]) == (200, labels, taints)
+
+
+def test_its_clock_goes_on_when_it_is_told() -> None:
+    """What was under way happens at once, and windows of calls begin anew: nobody waits for a boot."""
+    fake, _ = new_fake()
+    for _ in range(201):
+        ask(fake, "GET", pools(fake))
+    assert ask(fake, "GET", pools(fake))[0] == 429
+
+    async def main() -> None:
+        async with serving(fake) as url, aiohttp.ClientSession() as session:
+            base = url.removesuffix("/v4beta")
+            for seconds, status in ((-1, 422), ("60", 422), (10**9, 422), (100, 200)):
+                async with session.post(f"{base}/fake/clock", json={"seconds": seconds}) as answer:
+                    assert answer.status == status
+
+    before = fake.now
+    ask(fake, "POST", pools(fake), POOL)
+    asyncio.run(main())
+    assert (fake.now - before).total_seconds() == 100
+    assert [each.status for each in fake.machines()] == ["running"]
+    assert ask(fake, "GET", pools(fake))[0] == 200
+
+
+def test_a_machine_is_found_by_its_address() -> None:
+    """It has one."""
+    fake, _ = new_fake()
+    _, machine = ask(fake, "POST", "/linode/instances", MACHINE)
+    for address, count in ((machine["ipv4"][0], 1), ("192.0.2.200", 0)):
+        _, body = ask(fake, "GET", "/linode/instances", None, **{"X-Filter": json.dumps({"ipv4": address})})
+        assert body["results"] == count
 
 
 def test_a_region_that_is_none_has_no_availability() -> None:

@@ -79,6 +79,7 @@ class FakeApi(abc.ABC):
         self._clock = clock
         self._random = random
         self._tokens = tokens
+        self._ahead = dt.timedelta()
 
     # -- for those who watch and disturb --------------------------------------------------------------------------
 
@@ -88,8 +89,17 @@ class FakeApi(abc.ABC):
         return self._estate.now
 
     def advance(self) -> None:
-        """Brings it up to the clock."""
-        self._estate.advance(self._clock.now())
+        """Brings it up to the clock, and as far beyond it as was skipped."""
+        self._estate.advance(self._present)
+
+    @property
+    def _present(self) -> dt.datetime:
+        return self._clock.now() + self._ahead
+
+    def skip(self, seconds: float) -> None:
+        """From now on its clock is so much further on: what is under way until then happens now."""
+        self._ahead += dt.timedelta(seconds=seconds)
+        self.advance()
 
     @property
     def ledger(self) -> Ledger:

@@ -7,6 +7,8 @@ PUT  /fake/stock   {"TYPE@PLACE": 2}     how many can be bought from now on; nul
 PUT  /fake/faults  {"lost-answer": 0.1}  all rates; what is not named is 0
 PUT  /fake/token   {"readonly": true}    whether the token may only read
 POST /fake/spend   {"calls": 200}        somebody else uses the account's calls
+POST /fake/clock   {"seconds": 60}       its clock goes on by so much at once, and what was under way happens; who uses it has
+                                         another clock, which does not
 """
 
 import abc
@@ -29,6 +31,8 @@ F = TypeVar("F", bound=FakeApi)
 
 LOOPBACK: Final = "127.0.0.1"
 CONTROL: Final = "/fake/"
+# A month at a time.
+LONGEST_SKIP: Final = 31 * 24 * 3600
 
 
 class _Malformed(logging.Filter):
@@ -70,6 +74,9 @@ class Control(abc.ABC, Generic[F]):
                 self.fake.readonly = readonly
             case "POST", "spend":
                 self.fake.spend(_number("calls", body.get("calls", 0)))
+            case "POST", "clock":
+                self.fake.skip(_seconds(body.get("seconds", 0)))
+                return 200, {"now": self.fake.now.isoformat()}
             case _:
                 return 404, {"error": "there is no such thing here"}
         return 200, {}
@@ -107,6 +114,13 @@ def _number(what: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{what} is a whole number of 0 or more, not {value!r}")
     return value
+
+
+def _seconds(value: Any) -> int:
+    seconds = _number("seconds", value)
+    if seconds > LONGEST_SKIP:
+        raise ValueError(f"seconds is at most {LONGEST_SKIP}, not {seconds}: skip several times")
+    return seconds
 
 
 @contextlib.asynccontextmanager

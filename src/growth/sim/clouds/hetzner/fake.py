@@ -75,7 +75,7 @@ class HetznerFake(FakeApi):
         self._collections["networks"].created(body)
 
     def spend(self, calls: int) -> None:
-        self._bucket.spend(self._clock.now(), calls=calls)
+        self._bucket.spend(self._present, calls=calls)
 
     # -- the API --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ of pools stay with pools. Enterprise: a pool lists its nodes half a minute late;
 of LKE's own. Both: `PUT count`, deletion of one node, which lowers the count, `PUT tags`, which replaces, tags of 3 to 50
 characters that lists may see late, filters that find parts of texts, pages, limits by sort of call with their headers,
 «Linode busy.», no capacity, nodes that never get an instance, an LKE node whose machine was deleted getting another,
-machines that take a while to go. What it leaves out answers 404: making clusters, disks, volumes, networks, firewalls' rules.
+machines that take a while to go, locks. What it leaves out answers 404: making clusters, disks, volumes, networks, firewalls'
+rules.
 """
 
 from growth.sim.clouds.ledger import Ledger, Purchase

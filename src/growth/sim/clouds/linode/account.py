@@ -11,17 +11,26 @@ from growth.sim.clouds.estate import Estate
 from growth.sim.clouds.ledger import Purchase
 from growth.sim.clouds.linode.faults import GOOD, LATE_SECONDS, Faults
 from growth.sim.clouds.linode.market import KINDS, REGIONS, Kind, Market
-from growth.sim.clouds.linode.objects import ENTERPRISE, STANDARD, Cluster, Instance, Node, Pool
+from growth.sim.clouds.linode.objects import ENTERPRISE, STANDARD, Cluster, Instance, Lock, Node, PlacementGroup, Pool
 from growth.sim.clouds.linode.wire import Refusal
 
 # From when to when, in seconds.
 Span = tuple[float, float]
 
+LOCKED: Final = "This resource is locked and cannot be deleted."
 NO_CAPACITY: Final = "Insufficient capacity for the requested plan in this region. Please try again later."
 NOT_SOLD: Final = (
     "The Linode plan you chose is not currently available in the selected region. Please select another region or plan type,"
     " or contact Support for assistance."
 )
+IMAGES: Final = {
+    "linode/ubuntu22.04": "Ubuntu 22.04 LTS",
+    "linode/ubuntu24.04": "Ubuntu 24.04",
+    "linode/debian11": "Debian 11",
+    "linode/debian12": "Debian 12",
+    "linode/almalinux9": "AlmaLinux 9",
+    "linode/rocky9": "Rocky Linux 9",
+}
 VERSIONS: Final[dict[str, tuple[str, ...]]] = {
     STANDARD: ("1.34", "1.33", "1.32"),
     ENTERPRISE: ("v1.33.4+lke1", "v1.32.8+lke3", "v1.31.9+lke6"),
@@ -60,8 +69,9 @@ class Account(Estate[Instance]):
         self.instances: dict[int, Instance] = {}
         self.tags: set[str] = set()
         self.firewalls: dict[int, str] = {}
-        self.placement_groups: dict[int, str] = {}
-        self.images: dict[str, str] = {"linode/ubuntu22.04": "Ubuntu 22.04 LTS", "linode/ubuntu24.04": "Ubuntu 24.04"}
+        self.placement_groups: dict[int, PlacementGroup] = {}
+        self.locks: dict[int, Lock] = {}
+        self.images: dict[str, str] = dict(IMAGES)
         self.without_cloud_init: set[str] = set()
         self._random = random
         self._numbers = itertools.count(100_001)
@@ -222,13 +232,28 @@ class Account(Estate[Instance]):
             if instance.status == "provisioning" and not booted:
                 instance.status = "offline"
             elif instance.status == "provisioning":
-                instance.status, instance.running_since = "running", self.now
-                for each in self.pools[instance.pool].nodes if instance.pool in self.pools else ():
-                    each.ready = each.ready or each.instance == instance.id
-                self.tell("running", instance)
+                self._up(instance)
 
         self._in(self.times.boot, runs)
         return instance
+
+    def _up(self, instance: Instance) -> None:
+        instance.status, instance.running_since = "running", self.now
+        for each in self.pools[instance.pool].nodes if instance.pool in self.pools else ():
+            each.ready = each.ready or each.instance == instance.id
+        self.tell("running", instance)
+
+    def power(self, instance: Instance, doing: str, *, on: bool) -> None:
+        """It is `doing` that for a while, and then it runs, or does not."""
+        instance.status = doing
+
+        def done() -> None:
+            if instance.status == doing and on:
+                self._up(instance)
+            elif instance.status == doing:
+                instance.status, instance.running_since = "offline", None
+
+        self._in(self.times.boot, done)
 
     def retag(self, instance: Instance, tags: tuple[str, ...]) -> None:
         instance.listed_tags = instance.listed_tags if self.now < instance.tags_from else instance.tags
@@ -259,6 +284,7 @@ class Account(Estate[Instance]):
         if instance.status != "deleting":
             self.take_down(instance)
         del self.instances[number]
+        self.locks = {each: lock for each, lock in self.locks.items() if lock.instance is not instance}
         self.market.give_back(instance.kind.id, instance.region)
         self.ledger.ended(number, self.now)
         self.tell("gone", instance)

@@ -1,7 +1,7 @@
 """What requests carry, as the vendor reads it: a field of another form is refused by its name, and one that is unknown is skipped."""
 
 import re
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -56,15 +56,46 @@ class InstanceChange(Body, frozen=True):
     watchdog_enabled: bool | None = None
 
 
+class NewFirewall(Body, frozen=True):
+    label: str = ""
+    rules: dict[str, Any] | None = None
+    tags: list[str] | None = None
+
+
+class NewPlacementGroup(Body, frozen=True):
+    placement_group_type: Literal["anti_affinity:local", "affinity:local"]
+    label: str = ""
+    region: str = ""
+    placement_group_policy: Literal["strict", "flexible"] = "strict"
+
+
+class NewLock(Body, frozen=True):
+    entity_type: Literal["linode"]
+    entity_id: int
+    lock_type: Literal["cannot_delete", "cannot_delete_with_subresources"]
+
+
 class NewTag(Body, frozen=True):
     label: str = ""
     linodes: list[int] | None = None
 
 
+# Letters and digits, and between them dashes, underscores and dots; before a key's slash a DNS subdomain.
+_PLAIN: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_DOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_KEY: Final = rf"^(?:(?P<domain>{_DOMAIN})/)?(?P<name>{_PLAIN})$"
+LONGEST_NAME: Final = 63
+LONGEST_DOMAIN: Final = 253
+# Of a label's key with a domain: in all, and after the slash.
+LONGEST_LABEL: Final = 128
+LONGEST_LABEL_NAME: Final = 62
+_Value = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME, pattern=f"^({_PLAIN})?$")]
+
+
 class Taint(Body, frozen=True):
-    key: Annotated[str, msgspec.Meta(min_length=1)]
+    key: str
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-    value: str | None = None
+    value: _Value | None = None
 
 
 class Autoscaler(Body, frozen=True):
@@ -80,7 +111,7 @@ class PoolChange(Body, frozen=True):
     label: str | None = None
     tags: list[str] | None = None
     taints: list[Taint] | None = None
-    labels: dict[str, str] | None = None
+    labels: dict[str, _Value] | None = None
     autoscaler: Autoscaler | None = None
     k8s_version: str | None = None
     update_strategy: Literal["rolling_update", "on_recycle"] | None = None
@@ -90,6 +121,27 @@ class PoolChange(Body, frozen=True):
 class NewPool(PoolChange, frozen=True):
     type: str = ""
     disk_encryption: Encryption | None = None
+
+
+def check_keys(change: PoolChange) -> None:
+    """As LKE takes them: labels' keys are shorter than Kubernetes allows."""
+    for taint in change.taints or ():
+        domain, name = _parts("taints.key", taint.key)
+        if len(name) > LONGEST_NAME or len(domain) > LONGEST_DOMAIN:
+            raise invalid("taints.key", f"A taint's key has at most {LONGEST_NAME} characters after its domain")
+    for key in change.labels or ():
+        domain, name = _parts("labels", key)
+        if len(name) > (LONGEST_LABEL_NAME if domain else LONGEST_NAME) or len(key) > LONGEST_LABEL:
+            raise invalid(
+                "labels", f"A label's key has at most {LONGEST_NAME} characters, or {LONGEST_LABEL} with its domain"
+            )
+
+
+def _parts(field: str, key: str) -> tuple[str, str]:
+    found = re.match(_KEY, key)
+    if found is None or key.endswith("\n"):
+        raise invalid(field, f"{key!r} is no key of Kubernetes")
+    return found["domain"] or "", found["name"]
 
 
 def read(body: Json, kind: type[B]) -> B:

@@ -12,10 +12,11 @@ from growth.ports import Clock, Random
 from growth.sim.clouds.api import Asked, FakeApi, Routes
 from growth.sim.clouds.frame import UNREADABLE, Fate, Reply, Trouble, draw
 from growth.sim.clouds.linode.account import Account, Limits, Times
+from growth.sim.clouds.linode.belongings import Belongings
 from growth.sim.clouds.linode.faults import REFUSALS, Faults
 from growth.sim.clouds.linode.instances import Instances
 from growth.sim.clouds.linode.lke import Lke
-from growth.sim.clouds.linode.market import REGIONS, Market
+from growth.sim.clouds.linode.market import PLACES, REGIONS, Market
 from growth.sim.clouds.linode.objects import STANDARD, Cluster, Instance
 from growth.sim.clouds.linode.rates import Rates, Window
 from growth.sim.clouds.linode.wire import Query, Refusal, not_found, page
@@ -26,9 +27,10 @@ BETA: Final = "/v4beta"
 CLUSTER: Final = "growth"
 # What lists are filtered and ordered by.
 OF_TYPES: Final = ("id", "label", "class", "vcpus", "memory", "disk", "gpus", "transfer", "network_out")
+CAPABILITIES: Final = ("Linodes", "Kubernetes", "Kubernetes Enterprise", "Cloud Firewall", "Placement Group")
+# Addresses that are for documents and nobody's.
+RESOLVERS: Final = ("192.0.2.53", "2001:db8::53")
 OF_REGIONS: Final = ("id", "label", "country", "status", "site_type", "capabilities")
-OF_NAMED: Final = ("id", "label", "status")
-OF_IMAGES: Final = (*OF_NAMED, "is_public")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class LinodeFake(FakeApi):
     def spend(self, calls: int) -> None:
         """Of every sort."""
         for window in self._windows.values():
-            window.spend(self._clock.now(), calls=calls)
+            window.spend(self._present, calls=calls)
 
     # -- the API --------------------------------------------------------------------------------------------------
 
@@ -132,7 +134,7 @@ class LinodeFake(FakeApi):
         return handler(_Order(at, asked.query, asked.headers.get("x-filter", ""), body, base == BETA))
 
     def _table(self) -> Routes[_Handler]:
-        lke, instances, market, account = self._lke, self._instances, self.market, self.account
+        lke, instances, market, belongings = self._lke, self._instances, self.market, Belongings(self.account)
         pool, node = r"lke/clusters/(\d+)/pools/(\d+)", r"lke/clusters/(\d+)/nodes/(\d+-[0-9a-f]+)"
         return {
             ("GET", "lke/clusters"): lambda order: lke.clusters(order.query, order.filter, beta=order.beta),
@@ -160,6 +162,7 @@ class LinodeFake(FakeApi):
             ("GET", r"linode/instances/(\d+)"): lambda order: instances.shown(order.at[0]),
             ("PUT", r"linode/instances/(\d+)"): lambda order: instances.update(order.at[0], order.body),
             ("DELETE", r"linode/instances/(\d+)"): lambda order: instances.delete(order.at[0]),
+            ("POST", r"linode/instances/(\d+)/(boot|reboot|shutdown)"): lambda order: instances.power(*order.at),
             ("GET", "tags"): lambda order: instances.tags(order.query, order.filter),
             ("POST", "tags"): lambda order: instances.add_tag(order.body),
             # With what stands before it a tag of digits stays a text.
@@ -175,12 +178,20 @@ class LinodeFake(FakeApi):
             ("GET", r"regions/([a-z-]+)/availability"): lambda order: Reply(
                 200, market.availability(_one(_regions(), order.at[0]).body["id"])
             ),
-            ("GET", "networking/firewalls"): lambda order: page(
-                _named(account.firewalls), order.query, order.filter, by=OF_NAMED
-            ),
-            ("GET", r"networking/firewalls/(\d+)"): lambda order: _one(_named(account.firewalls), order.at[0]),
-            ("GET", "images"): lambda order: page(_images(account), order.query, order.filter, by=OF_IMAGES),
-            ("GET", r"images/(.+)"): lambda order: _one(_images(account), _text(order.at[0])),
+            ("GET", "networking/firewalls"): lambda order: belongings.firewalls(order.query, order.filter),
+            ("POST", "networking/firewalls"): lambda order: belongings.add_firewall(order.body),
+            ("GET", r"networking/firewalls/(\d+)"): lambda order: belongings.firewall(order.at[0]),
+            ("DELETE", r"networking/firewalls/(\d+)"): lambda order: belongings.delete_firewall(order.at[0]),
+            ("GET", "placement/groups"): lambda order: belongings.groups(order.query, order.filter),
+            ("POST", "placement/groups"): lambda order: belongings.add_group(order.body),
+            ("GET", r"placement/groups/(\d+)"): lambda order: belongings.group(order.at[0]),
+            ("DELETE", r"placement/groups/(\d+)"): lambda order: belongings.delete_group(order.at[0]),
+            ("GET", "locks"): lambda order: belongings.locks(order.query, order.filter),
+            ("POST", "locks"): lambda order: belongings.add_lock(order.body),
+            ("GET", r"locks/(\d+)"): lambda order: belongings.lock(order.at[0]),
+            ("DELETE", r"locks/(\d+)"): lambda order: belongings.delete_lock(order.at[0]),
+            ("GET", "images"): lambda order: belongings.images(order.query, order.filter),
+            ("GET", r"images/(.+)"): lambda order: belongings.image(_text(order.at[0])),
         }
 
 
@@ -198,35 +209,24 @@ def _sort(method: str, path: str) -> str:
     if method == "POST" and path.endswith("/linode/instances"):
         return "purchases"
     last = path.rstrip("/").rsplit("/", 1)[-1]
-    paged = {"instances", "pools", "clusters", "types", "regions", "tags", "firewalls", "images", "versions"}
+    paged = {
+        *("instances", "pools", "clusters", "types", "regions", "tags", "firewalls", "groups", "locks", "images"),
+        "versions",
+    }
     is_list = last in paged or path.endswith("regions/availability") or "/tags/" in path
     return "lists" if method == "GET" and is_list else "others"
-
-
-def _named(things: Mapping[Any, str]) -> list[Json]:
-    return [{"id": key, "label": label, "status": "available"} for key, label in things.items()]
-
-
-def _images(account: Account) -> list[Json]:
-    return [
-        {
-            **each,
-            "is_public": each["id"].startswith("linode/"),
-            "capabilities": [] if each["id"] in account.without_cloud_init else ["cloud-init"],
-        }
-        for each in _named(account.images)
-    ]
 
 
 def _regions() -> list[Json]:
     return [
         {
             "id": name,
-            "label": name,
-            "country": "xx",
+            "label": PLACES[name],
+            "country": PLACES[name].rpartition(", ")[2].lower(),
+            "resolvers": {"ipv4": RESOLVERS[0], "ipv6": RESOLVERS[1]},
             "status": "ok",
             "site_type": "core",
-            "capabilities": ["Linodes", "Kubernetes", *(["Metadata"] if metadata else [])],
+            "capabilities": [*CAPABILITIES, *(["Metadata"] if metadata else [])],
         }
         for name, (metadata, _) in REGIONS.items()
     ]

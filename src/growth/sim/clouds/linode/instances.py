@@ -9,7 +9,7 @@ import msgspec
 
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
-from growth.sim.clouds.linode.account import Account, kind_of, region_of
+from growth.sim.clouds.linode.account import LOCKED, Account, kind_of, region_of
 from growth.sim.clouds.linode.bodies import InstanceChange, Metadata, NewInstance, NewTag, read
 from growth.sim.clouds.linode.objects import Instance
 from growth.sim.clouds.linode.tags import checked
@@ -17,7 +17,13 @@ from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, pa
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9](?:[-_.]?[A-Za-z0-9])*", re.ASCII)
 MOST_USER_DATA: Final = 16_384
-FILTERS: Final = ("id", "label", "region", "type", "tags", "status", "image", "group")
+FILTERS: Final = ("id", "label", "region", "type", "tags", "status", "image", "group", "ipv4")
+# From which status, to which meanwhile, and whether it runs in the end.
+POWER: Final = {
+    "boot": ("offline", "booting", True),
+    "reboot": ("running", "rebooting", True),
+    "shutdown": ("running", "shutting_down", False),
+}
 # Of every machine with an image, where nobody says how much.
 SWAP_MIB: Final = 512
 KEPT: Final = (
@@ -62,6 +68,8 @@ class Instances:
             raise invalid("firewall_id", "Firewall not found")
         if asked.placement_group is not None and asked.placement_group.id not in account.placement_groups:
             raise invalid("placement_group.id", "Placement Group not found")
+        if asked.placement_group is not None and account.placement_groups[asked.placement_group.id].region != region:
+            raise invalid("placement_group.id", "Placement Group is in another region")
         tags = checked(asked.tags or [])
         user_data = _decoded(asked.metadata, supported=metadata)
         if len(account.instances) >= account.limits.instances:
@@ -93,8 +101,18 @@ class Instances:
         if instance.status == "deleting":
             raise Refusal(400, "Linode busy.")
         if instance.locks:
-            raise Refusal(400, "This resource is locked and cannot be deleted.")
+            raise Refusal(400, LOCKED)
         self._account.take_down(instance)
+        return Reply(200, {})
+
+    def power(self, number: int, action: str) -> Reply:
+        instance = self._instance(number)
+        begins, doing, on = POWER[action]
+        if instance.status in {"running", "offline"} and instance.status != begins:
+            raise Refusal(400, f"Linode {number} is {instance.status}.")
+        if instance.status != begins:
+            raise Refusal(400, "Linode busy.")
+        self._account.power(instance, doing, on=on)
         return Reply(200, {})
 
     def add_tag(self, body: Json) -> Reply:

@@ -1,13 +1,15 @@
 """Clusters, pools and nodes of LKE."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from growth.api.kinds import Json
 from growth.sim.clouds.frame import Reply
-from growth.sim.clouds.linode.account import VERSIONS, Account, kind_of
-from growth.sim.clouds.linode.bodies import Autoscaler, NewPool, PoolChange, read
+from growth.sim.clouds.linode.account import LOCKED, VERSIONS, Account, kind_of
+from growth.sim.clouds.linode.bodies import Autoscaler, NewPool, PoolChange, check_keys, read
+from growth.sim.clouds.linode.market import NANODE
 from growth.sim.clouds.linode.objects import Cluster, Node, Pool
 from growth.sim.clouds.linode.tags import checked
 from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page
@@ -47,6 +49,8 @@ class Lke:
         kind, count = kind_of(asked.type), _count(asked.count)
         if kind is None:
             raise invalid("type", "A valid plan type by that ID was not found")
+        if kind.kind == NANODE:
+            raise invalid("type", f"The Linode type {kind.id} is not supported by LKE")
         pool = Pool(
             id=self._account.number(),
             cluster=within,
@@ -71,6 +75,8 @@ class Lke:
     def update_pool(self, cluster: int, number: int, body: Json, *, beta: bool) -> Reply:
         pool, asked = self._pool(cluster, number), read(body, PoolChange)
         count = None if asked.count is None else _count(asked.count)
+        if count is not None:
+            self._unlocked(pool.nodes[count:])
         self._change(pool, asked)
         if count is not None:
             self._account.scale(pool, count)
@@ -78,7 +84,7 @@ class Lke:
 
     def delete_pool(self, cluster: int, number: int) -> Reply:
         pool = self._pool(cluster, number)
-        _unlocked(pool.locks)
+        self._unlocked(pool.nodes)
         self._account.remove_pool(pool)
         return Reply(200, {})
 
@@ -87,6 +93,7 @@ class Lke:
         self._cluster(cluster)
         pools = [self._pool(cluster, number)] if number is not None else self._account.pools_of(cluster)
         nodes = [self._node(cluster, node)[1]] if node else [each for pool in pools for each in pool.nodes]
+        self._unlocked(nodes)
         for each in nodes:
             if each.instance is not None:
                 self._account.take_down(self._account.instances[each.instance])
@@ -97,8 +104,7 @@ class Lke:
 
     def delete_node(self, cluster: int, name: str) -> Reply:
         pool, node = self._node(cluster, name)
-        if node.instance is not None and node.instance in self._account.instances:
-            _unlocked(self._account.instances[node.instance].locks)
+        self._unlocked([node])
         self._account.remove_node(pool, node)
         return Reply(200, {})
 
@@ -124,8 +130,15 @@ class Lke:
                     return pool, node
         raise not_found()
 
+    def _unlocked(self, nodes: Sequence[Node]) -> None:
+        """Refused where the machine of one of them is locked."""
+        machines = [self._account.instances.get(each.instance or 0) for each in nodes]
+        if any(each is not None and each.locks for each in machines):
+            raise Refusal(400, LOCKED)
+
     def _change(self, pool: Pool, asked: PoolChange) -> None:
         """Everything is checked before anything is changed."""
+        check_keys(asked)
         tags = checked(asked.tags) if asked.tags is not None else pool.tags
         enterprise = pool.cluster.enterprise
         for field in ("k8s_version", "update_strategy", "firewall_id"):
@@ -158,8 +171,3 @@ def _autoscaler(held: Json, asked: Autoscaler | None) -> Json:
     if asked is not None and not 1 <= found["min"] <= found["max"] <= MOST_NODES:
         raise invalid("autoscaler", f"min and max must be 1-{MOST_NODES}, and min not greater than max")
     return found
-
-
-def _unlocked(locks: tuple[str, ...]) -> None:
-    if locks:
-        raise Refusal(400, "This resource is locked and cannot be deleted.")

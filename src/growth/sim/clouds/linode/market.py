@@ -17,7 +17,17 @@ REGIONS: Final[Mapping[str, tuple[bool, Decimal]]] = {
     "id-cgk": (True, Decimal("1.2")),
     "ap-west": (False, Decimal(1)),
 }
+PLACES: Final = {
+    "us-east": "Newark, US",
+    "us-ord": "Chicago, US",
+    "eu-central": "Frankfurt, DE",
+    "br-gru": "Sao Paulo, BR",
+    "id-cgk": "Jakarta, ID",
+    "ap-west": "Mumbai, IN",
+}
 HOURS: Final = Decimal("666.67")
+# Of types that are too small for a node of LKE.
+NANODE: Final = "nanode"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +52,7 @@ class Kind:
         hourly = self.hourly * factor
         return {
             "id": self.id,
-            "label": f"Linode {self.memory // 1024}GB",
+            "label": f"{'Nanode' if self.kind == NANODE else 'Linode'} {self.memory // 1024}GB",
             "class": self.kind,
             "vcpus": self.vcpus,
             "memory": self.memory,
@@ -68,6 +78,10 @@ def _standard(name: str, vcpus: int, gib: int, gb: int, hourly: str) -> Kind:
     return Kind(id=name, vcpus=vcpus, memory=gib * 1024, disk=gb * 1024, hourly=Decimal(hourly))
 
 
+def _nano(name: str, vcpus: int, gib: int, gb: int, hourly: str) -> Kind:
+    return dataclasses.replace(_standard(name, vcpus, gib, gb, hourly), kind=NANODE)
+
+
 def _dedicated(number: int, gib: int, gb: int, hourly: str) -> Kind:
     return dataclasses.replace(_standard(f"g6-dedicated-{number}", number, gib, gb, hourly), kind="dedicated")
 
@@ -80,7 +94,7 @@ def _premium(number: int, gib: int, gb: int, hourly: str) -> Kind:
 KINDS: Final = {
     kind.id: kind
     for kind in (
-        _standard("g6-nanode-1", 1, 1, 25, "0.0075"),
+        _nano("g6-nanode-1", 1, 1, 25, "0.0075"),
         _standard("g6-standard-1", 1, 2, 50, "0.018"),
         _standard("g6-standard-2", 2, 4, 80, "0.036"),
         _standard("g6-standard-4", 4, 8, 160, "0.072"),

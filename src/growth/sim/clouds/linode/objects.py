@@ -74,7 +74,6 @@ class Pool:
     update_strategy: str = "rolling_update"
     firewall_id: int = 0
     disk_encryption: str = "enabled"
-    locks: tuple[str, ...] = ()
     created: dt.datetime
 
     def body(self, now: dt.datetime, *, beta: bool) -> Json:
@@ -90,7 +89,7 @@ class Pool:
             "taints": self.taints,
             "tags": list(self.tags),
             "disk_encryption": self.disk_encryption,
-            "locks": list(self.locks),
+            "locks": [],
             **(
                 {
                     "k8s_version": self.k8s_version,
@@ -101,6 +100,14 @@ class Pool:
                 else {}
             ),
         }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementGroup:
+    label: str
+    region: str
+    kind: str = "anti_affinity:local"
+    policy: str = "strict"
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -162,3 +169,11 @@ class Instance:
             "capabilities": [],
             "locks": list(self.locks),
         }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """Who has one is not deleted."""
+
+    instance: Instance
+    kind: str
