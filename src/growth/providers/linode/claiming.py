@@ -27,7 +27,15 @@ from growth.providers.linode.booking import Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order, Undelivered
-from growth.providers.linode.holdings import DOUBT_SECONDS, REMEMBERED_SECONDS, Doubled, Home, check_single, is_unsure
+from growth.providers.linode.holdings import (
+    DOUBT_SECONDS,
+    REMEMBERED_SECONDS,
+    Doubled,
+    Home,
+    check_single,
+    doubled,
+    is_unsure,
+)
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.naming import Naming
@@ -82,10 +90,12 @@ class Claiming(Finding):
     async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
         """As it is the claim's and no other names it; the tags of one that another names are put right."""
         own, other = await self._judged(claim, since)
-        if own is None or other is None:
-            return own
-        await self._naming.put_right(own, other)
-        return None
+        if own is None:
+            return None
+        if other is not None:
+            await self._naming.put_right(own, other)
+            return None
+        return own if tags.holds(own.tags, claim) else await self._naming.put_right(own, claim)
 
     async def _judged(self, claim: NodeClaim, since: float | None) -> tuple[wire.Instance | None, NodeClaim | None]:
         """The machine that has the claim's tags, and another claim that names it. Nobody is asked where this process saw it
@@ -238,7 +248,7 @@ class Claiming(Finding):
         return members
 
     async def _first_open(self, order: Order, pool: wire.Pool, numbers: Sequence[int]) -> wire.Instance | None:
-        """The first that is really nobody's, looked at just now."""
+        """The first that is really nobody's, looked at just now; or one that is the claim's already, which no list told."""
         begun = set(self._pools.remembered.doubted_for(order.uid))
         for number in sorted(numbers, key=lambda each: each not in begun):
             instance = await self._pools.instance(number)
@@ -248,29 +258,44 @@ class Claiming(Finding):
             if tags.holds(instance.tags, order.claim):
                 self._pools.remembered.claimed(number, order.uid, order.key)
                 return instance
+            if tags.is_for(instance.tags, order.claim):
+                await self._check_only(order, instance, numbers)
+                return await self._tagged_for(order, pool, instance)
             if tags.values(instance.tags, tags.CLAIM):
-                self._pools.remembered.claimed(number, tags.uid_of(instance.tags), order.key)
+                self._pools.remembered.claimed(number, tags.identity_of(instance.tags), order.key)
                 continue
             if await self._is_named(instance, order.key) or await self._is_leaving(instance):
                 continue
-            wanted = tags.of_machine(
-                order.claim,
-                order.key,
-                cluster=self._cluster,
-                class_hash=hash_of(order.node_class.spec),
-                more=order.node_class.spec.tags,
-                already=instance.tags,
-            )
-            self._pools.bought.settled(pool.id)
-            try:
-                claimed = await self._cloud.retag(number, wanted)
-            except (CallError, asyncio.CancelledError) as error:
-                if is_unsure(error):
-                    self._pools.remembered.doubted(number, order.uid)
-                raise
-            self._pools.remembered.claimed(number, order.uid, order.key)
-            return claimed
+            return await self._tagged_for(order, pool, instance)
         return None
+
+    async def _tagged_for(self, order: Order, pool: wire.Pool, instance: wire.Instance) -> wire.Instance:
+        """The machine with all tags of the claim's, in one write with those that it has."""
+        wanted = tags.of_machine(
+            order.claim,
+            order.key,
+            cluster=self._cluster,
+            class_hash=hash_of(order.node_class.spec),
+            more=order.node_class.spec.tags,
+            already=instance.tags,
+        )
+        self._pools.bought.settled(pool.id)
+        try:
+            claimed = await self._cloud.retag(instance.id, wanted)
+        except (CallError, asyncio.CancelledError) as error:
+            if is_unsure(error):
+                self._pools.remembered.doubted(instance.id, order.uid)
+            raise
+        self._pools.remembered.claimed(instance.id, order.uid, order.key)
+        return claimed
+
+    async def _check_only(self, order: Order, one: wire.Instance, numbers: Sequence[int]) -> None:
+        """That no other of these is the claim's too: lists tell of neither, as they lack the cluster's tag."""
+        looks = [await self._pools.instance(number) for number in numbers if number != one.id]
+        others = [each for each in looks if each is not None and not each.deleting]
+        found = [each.id for each in others if tags.is_for(each.tags, order.claim)]
+        if found:
+            raise doubled(order.name, sorted((one.id, *found)))
 
     async def _is_named(self, machine: wire.Instance, key: Key) -> bool:
         """Whether a claim names it though it has no claim's tags: somebody took them off. One that is just made none can name

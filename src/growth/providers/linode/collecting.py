@@ -10,6 +10,7 @@ from growth.kube.errors import ConfigError, GateClosed, KubeError
 from growth.ports import Clock
 from growth.providers.http import CallError
 from growth.providers.linode import tags, wire
+from growth.providers.linode.holdings import check_single
 from growth.providers.linode.leaving import Leaving
 from growth.providers.linode.many import Many
 from growth.providers.linode.naming import Naming
@@ -180,8 +181,10 @@ class Collecting:
         Tags of a claim that is gone say nothing, unless the sweep that looks for such can see the machine.
         """
         staying = {number: each for number, each in machines.items() if not self._is_stranded(each)}
+        for each in staying.values():
+            check_single(each)
         swept = {
-            number: tags.uid_of(each.tags)
+            number: tags.identity_of(each.tags)
             for number, each in staying.items()
             if tags.values(each.tags, tags.CLAIM) and self._pools.is_ours(each)
         }

@@ -62,13 +62,13 @@ class Finding:
             raise doubled(name, [each.id for each in alive])
         for instance in alive:
             check_single(instance)
-            if not tags.holds(instance.tags, claim):
+            if not tags.is_for(instance.tags, claim):
                 raise InvariantViolation(
                     f"machine {instance.id} is tagged for claim {name}, but for another of that name"
-                    f" ({tags.uid_of(instance.tags) or 'without a UID'}), not for {claim.metadata.uid}"
+                    f" ({tags.uid_of(instance.tags)}), not for {claim.metadata.uid}"
                 )
             return instance
-        if any(tags.holds(each.tags, claim) for each in found):
+        if any(tags.is_for(each.tags, claim) for each in found):
             raise CreateError(f"the machine of claim {name} is still being deleted", reason=PROVISIONING)
         return None
 
@@ -85,14 +85,15 @@ class Finding:
         listed = await self._held.machines.since(self._clock.monotonic() if since is None else since)
         numbers = {each.id for each in listed if tags.has(each.tags, tags.CLAIM, claim.metadata.name)}
         uid, remembered = claim.metadata.uid, self._held.remembered
-        numbers.update(remembered.of_claim(uid), remembered.doubted_for(uid))
+        nameless = tags.fitted(tags.CLAIM, claim.metadata.name)
+        numbers.update(remembered.of_claim(uid), remembered.doubted_for(uid), remembered.of_claim(nameless))
         found = [await self._held.instance(number) for number in sorted(numbers)]
         return [each for each in found if each is not None]
 
     async def of_claim(self, claim: NodeClaim) -> wire.Instance:
         name, provider_id = claim.metadata.name, claim.status.provider_id
         if not provider_id:
-            found = [each for each in await self._tagged(claim) if tags.holds(each.tags, claim)]
+            found = [each for each in await self._tagged(claim) if tags.is_for(each.tags, claim)]
             if not found and self._held.remembered.doubted_for(claim.metadata.uid):
                 raise CloudUnavailable(
                     f"tags of a machine of claim {name} may still be on their way: it is tried again"

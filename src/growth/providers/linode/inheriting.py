@@ -93,7 +93,7 @@ class Inheriting:
                 continue
             instance = await self._pools.instance(number)
             if instance is not None and tags.values(instance.tags, tags.CLAIM):
-                self._pools.remembered.claimed(number, tags.uid_of(instance.tags), key)
+                self._pools.remembered.claimed(number, tags.identity_of(instance.tags), key)
             self._seen.add(number)
 
     def _is_of_ours(self, instance: wire.Instance) -> bool:

@@ -24,8 +24,9 @@ _log = logger("linode")
 class Naming:
     """One per process. Raises `CallError` and `KubeError`."""
 
-    def __init__(self, api: Api, cloud: LinodeApi, pools: Pools) -> None:
+    def __init__(self, api: Api, cloud: LinodeApi, pools: Pools, *, cluster: str) -> None:
         self._api = api
+        self._cluster = cluster
         self._cloud = cloud
         self._pools = pools
 
@@ -51,7 +52,7 @@ class Naming:
         these machines that have their tags.
         """
         claims = await self.claims()
-        found = {each.id: claim.metadata.uid for each in machines for claim in claims if is_tagged_for(each, claim)}
+        found = {each.id: claim.metadata.uid for each in machines for claim in claims if tags.is_for(each.tags, claim)}
         for claim in claims:
             number = self._named_by(claim)
             if number is not None:
@@ -73,7 +74,7 @@ class Naming:
             if fresh is None or self._pools.is_going(fresh) or tags.holds(fresh.tags, claim):
                 return fresh
             try:
-                owned = await self._cloud.retag(number, tags.handed(fresh.tags, claim))
+                owned = await self._cloud.retag(number, tags.handed(fresh.tags, claim, key=key, cluster=self._cluster))
             except (CallError, asyncio.CancelledError) as error:
                 if is_unsure(error):
                     self._pools.remembered.doubted(number, claim.metadata.uid)
@@ -88,12 +89,6 @@ class Naming:
                 tagged=tags.value(fresh.tags, tags.CLAIM),
             )
             return owned
-
-
-def is_tagged_for(machine: wire.Instance, claim: NodeClaim) -> bool:
-    """By name and UID; by name alone where it has no UID's tag."""
-    by_name = tags.has(machine.tags, tags.CLAIM, claim.metadata.name)
-    return tags.holds(machine.tags, claim) or (by_name and not tags.uid_of(machine.tags))
 
 
 def names(claim: NodeClaim, machine: wire.Instance) -> bool:

@@ -157,8 +157,8 @@ class Pools(Holdings):
         """Nobody has a machine of it, there are few, and neither one nor the pool itself is older than an answer can be late."""
         young = self._clock.now() - dt.timedelta(seconds=self._ttl)
         numbers = await self._machines_of(pool)
-        if max(pool.count, len(numbers)) > FEW:
-            return False
+        if pool.autoscaler.enabled or max(pool.count, len(numbers)) > FEW:
+            return False  # it is somebody's work
         looks = [await self.instance(number) for number in numbers if not self.remembered.is_leaving(number)]
         for each in looks:
             if each is not None and (tags.values(each.tags, tags.CLAIM) or each.made is None or each.made < young):

@@ -165,7 +165,7 @@ class LinodeProvider:
         leaving = Leaving(self._api)
         pools = Pools(self._cloud, leaving, cluster=self._cluster, home=home, clock=clock, ttl_seconds=ttl)
         inheriting = Inheriting(pools, clock=clock)
-        naming = Naming(self._api, self._cloud, pools)
+        naming = Naming(self._api, self._cloud, pools, cluster=self._cluster)
         claiming = Claiming(
             self._cloud,
             pools,
@@ -252,10 +252,10 @@ class LinodeProvider:
             async with buying.claims.held(claim.metadata.uid):
                 found = await buying.find(claim)
                 if found is not None:
-                    return self._shown(found, sold, {})
+                    return self._shown(found, sold, {found.id: claim.metadata.name})
                 bought = await self._buy(claim, node_class, sold, buying)
                 self._types.pop(claim.metadata.uid, None)
-                return self._shown(bought, sold, {})
+                return self._shown(bought, sold, {bought.id: claim.metadata.name})
 
     async def _buy(
         self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct

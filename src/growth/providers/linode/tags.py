@@ -24,6 +24,7 @@ CLAIM: Final = "karpenter.sh/nodeclaim"
 NODE_POOL: Final = "karpenter.sh/nodepool"
 GROWTH_POOL: Final = "growth.dev/pool"
 NO_POOL: Final = "growth.dev/no-pool"
+GROUPS: Final = (NODE_POOL, GROWTH_POOL, NO_POOL)
 CLUSTER: Final = "growth.dev/cluster"
 UID: Final = "growth.dev/uid"
 NODE_CLASS: Final = "growth.dev/nodeclass"
@@ -32,7 +33,7 @@ MANAGED: Final = "karpenter.k8s.linode/lke-managed"
 # LKE's own, on machines of the enterprise tier.
 LKE_POOL: Final = "nodepool"
 
-OURS: Final = (CLAIM, NODE_POOL, GROWTH_POOL, NO_POOL, CLUSTER, UID, NODE_CLASS, CLASS_HASH, MANAGED)
+OURS: Final = (CLAIM, *GROUPS, CLUSTER, UID, NODE_CLASS, CLASS_HASH, MANAGED)
 SCHEME: Final = "linode://"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _PLAIN: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -104,7 +105,7 @@ def key_of(claim: NodeClaim, type_: str) -> Key:
 
 def key_of_tags(tags: Sequence[str], type_: str) -> Key | None:
     """As the tags of a pool say, with whichever separator; None where they say nothing, or two things."""
-    found = {(group, each) for group in (NODE_POOL, GROWTH_POOL, NO_POOL) for each in values(tags, group)}
+    found = {(group, each) for group in GROUPS for each in values(tags, group)}
     return Key(*found.pop(), type_) if len(found) == 1 else None
 
 
@@ -132,10 +133,18 @@ def without_claim(tags: Sequence[str]) -> list[str]:
     return [each for each in tags if not any(values((each,), key) for key in (CLAIM, UID, CLASS_HASH))]
 
 
-def handed(tags: Sequence[str], claim: NodeClaim) -> list[str]:
-    """The machine is that claim's, whosever it was; all else stays as it is."""
-    kept = [each for each in tags if not any(values((each,), key) for key in (CLAIM, UID))]
-    return [*kept, tag(CLAIM, claim.metadata.name), tag(UID, uid_value(claim.metadata.uid))]
+def handed(tags: Sequence[str], claim: NodeClaim, *, key: Key, cluster: str) -> list[str]:
+    """The machine is that claim's, whosever it was. What says whose its pool is is added where it is missing; all else stays."""
+    kept = [each for each in tags if not any(values((each,), own) for own in (CLAIM, UID))]
+    whole = of_pool(key, cluster=cluster, node_class=claim.spec.node_class_ref.name)
+    lacking = [each for each in whole if not _tell_of(kept, each)]
+    return [*kept, *lacking, tag(CLAIM, claim.metadata.name), tag(UID, uid_value(claim.metadata.uid))]
+
+
+def _tell_of(tags: Sequence[str], wanted: str) -> bool:
+    """Whether one of the tags says what `wanted` says, or something else of it. A pool is of one of three groups."""
+    about = next(key for key in OURS if values((wanted,), key))
+    return any(values(tags, key) for key in (GROUPS if about in GROUPS else (about,)))
 
 
 def uid_value(uid: str) -> str:
@@ -153,6 +162,16 @@ def uid_of(tags: Iterable[str]) -> str:
 def holds(tags: Sequence[str], claim: NodeClaim) -> bool:
     """Whether the machine is this claim's, by name and UID."""
     return has(tags, CLAIM, claim.metadata.name) and has(tags, UID, uid_value(claim.metadata.uid))
+
+
+def is_for(tags: Sequence[str], claim: NodeClaim) -> bool:
+    """As `holds`; by the name alone where somebody took the UID off."""
+    return holds(tags, claim) or (has(tags, CLAIM, claim.metadata.name) and not values(tags, UID))
+
+
+def identity_of(tags: Sequence[str]) -> str:
+    """The UID of the claim that has the machine; without one its name, as tags hold it. Empty where it has none."""
+    return uid_of(tags) or value(tags, CLAIM)
 
 
 def provider_id(number: int) -> str:
