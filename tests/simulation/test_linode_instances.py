@@ -103,7 +103,7 @@ def test_user_data_that_is_too_long_with_a_claims_labels_is_told_in_the_class() 
             await asyncio.sleep(5)
             status, reason, message = await told(stage)
             assert (status, reason) == ("False", "Refused")
-            assert "the user data of web-1 has" in message
+            assert "bytes for web-1, and" in message
             with pytest.raises(NodeClassNotReady, match="is not ready"):
                 await provider.create(claim(stage, "web-2", labels=labels))
             await asyncio.sleep(400)
@@ -134,7 +134,9 @@ def test_user_data_needs_a_region_with_the_metadata_service() -> None:
         provider = stage.provider()
         await made(provider, claim(stage, "web-1"))
         await with_user_data(stage)
-        with pytest.raises(NodeClassNotReady, match=r"spec\.userData: region ap-west .* --linode-region"):
+        with pytest.raises(
+            NodeClassNotReady, match=r"spec\.userData is not possible in region ap-west, .* --linode-region"
+        ):
             await provider.create(claim(stage, "web-2"))
         assert [each.label for each in stage.fake.machines()] == ["web-1"]
 
@@ -182,7 +184,7 @@ def test_a_class_whose_machines_cannot_join_says_so() -> None:
         async with kept(stage):
             status, reason, message = await told(stage)
             assert (status, reason) == ("True", "Ready")
-            assert message.startswith("spec.userData: ")
+            assert message.startswith("spec.userData is not set, ")
             assert "linode/ubuntu24.04" in message
             await change(stage, image="linode/ubuntu22.04")
             assert "linode/ubuntu22.04" in (await told(stage))[2]

@@ -15,6 +15,7 @@ from growth.providers.userdata import (
     own_credential,
     render,
 )
+from growth.telemetry.redaction import redacted_text
 
 TAINTS = (
     Taint(key="karpenter.sh/unregistered", effect="NoExecute"),
@@ -37,7 +38,7 @@ device: /dev/watchdog0
 
 
 def asked(mode: str, *, cloud_provider: str = "external") -> HetznerUserData:
-    return HetznerUserData(mode=mode, secret_ref=SecretReference(name="join"), cloud_provider=cloud_provider)
+    return HetznerUserData(mode=mode, secret_ref=SecretReference(name="join-token"), cloud_provider=cloud_provider)
 
 
 def joining(credential: str = "abcdef.0123456789abcdef", **values: str) -> Joining:
@@ -141,26 +142,27 @@ def test_raw_is_passed_on_to_the_letter() -> None:
 @pytest.mark.parametrize(
     ("mode", "values", "word"),
     [
-        ("k3s", {}, "key server is missing"),
+        ("k3s", {}, "no key server"),
         ("k3s", {"server": "10.9.9.9:6443"}, "https://"),
         ("k3s", {"server": "https://10.0.0.2:6443", "caHash": "xyz"}, "64 hexadecimal digits"),
-        ("k3s", {"server": "https://a", "sever": "x"}, "no key sever"),
+        ("k3s", {"server": "https://a", "sever": "x"}, "has key sever"),
         ("kubeadm", {"apiServerEndpoint": "https://10.0.0.2"}, "HOST:PORT"),
-        ("kubeadm", {"apiServerEndpoint": "10.0.0.2:6443"}, "key caCertHashes is missing"),
+        ("kubeadm", {"apiServerEndpoint": "10.0.0.2:6443"}, "no key caCertHashes"),
         ("kubeadm", {"apiServerEndpoint": "10.0.0.2:6443", "caCertHashes": "secret"}, "sha256:"),
         ("talos", {"machineConfig": "}{"}, "no machine configuration"),
         ("talos", {"machineConfig": "machine: {type: controlplane}"}, "of a worker"),
         ("talos", {"machineConfig": "machine: {type: worker, kubelet: 7}"}, "kubelet is no mapping"),
-        ("raw", {"userData": ""}, "key userData is missing"),
+        ("raw", {"userData": ""}, "no key userData"),
         ("raw", {"userData": "x" * (LARGEST + 1)}, "32769 bytes"),
     ],
 )
 def test_what_cannot_be_made_is_refused_in_words(mode: str, values: dict[str, str], word: str) -> None:
-    """The message names the Secret and the key, and holds no value of it."""
+    """The message names the Secret and the key, holds no value of it, and stays whole in logs and events."""
     with pytest.raises(UserDataError, match=word) as told:
         render(asked(mode), joining(**values))
     assert "join" in str(told.value)
     assert not any(len(value) > 5 and value in str(told.value) for value in values.values())
+    assert redacted_text(str(told.value)) == str(told.value)
 
 
 def test_talos_without_a_cloud_controller_is_refused() -> None:

@@ -262,7 +262,7 @@ def _token(process: ProcessSettings, environ: Mapping[str, str], *, needed: bool
     try:
         return Secret(text) if file is None else KeptSecret(text, read=lambda: _read_again(file))
     except ValueError:
-        raise SettingError(f"{where} holds no token: a token is one line of letters and digits") from None
+        raise SettingError(f"{where} holds no token; a token is one line of letters and digits") from None
 
 
 def _read_again(file: pathlib.Path) -> str | None:

@@ -109,7 +109,7 @@ class Credentials:
         try:
             values = {key: value.decode() for key, value in found.data.items()}
         except UnicodeDecodeError:
-            raise UserDataError(f"Secret {name}: its values must be text in UTF-8") from None
+            raise UserDataError(f"Secret {name} holds what is no text: its values must be text in UTF-8") from None
         self._values[name] = (now, values)
         return values
 
@@ -134,7 +134,7 @@ class Credentials:
             text = f"{identity}.{secret}"
             self._tokens[claim.metadata.uid] = _Token(text, now + TOKEN_SECONDS)
             return text
-        raise UserDataError("no name was free for a bootstrap token: try again")
+        raise UserDataError("no name for a bootstrap token was free: try again")
 
     def _token_body(self, claim: NodeClaim, group: str, identity: str, secret: str) -> dict[str, object]:
         ends = self._clock.now() + dt.timedelta(seconds=TOKEN_SECONDS)

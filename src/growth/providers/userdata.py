@@ -111,7 +111,9 @@ def render(asked: UserData, joining: Joining) -> str:
     unknown = sorted(joining.values.keys() - KEYS[asked.mode])
     if unknown:
         known = ", ".join(sorted(KEYS[asked.mode]))
-        raise UserDataError(f"Secret {asked.secret_ref.name}: mode {asked.mode} has no key {unknown[0]}: use {known}")
+        raise UserDataError(
+            f"Secret {asked.secret_ref.name} has key {unknown[0]}, which mode {asked.mode} does not know: use {known}"
+        )
     external = asked.cloud_provider == "external"
     match asked.mode:
         case "k3s":
@@ -125,7 +127,7 @@ def render(asked: UserData, joining: Joining) -> str:
     size = len(made.encode())
     if size > joining.vendor.largest:
         raise UserDataError(
-            f"Secret {asked.secret_ref.name}: the user data of {joining.name} has {size} bytes, and"
+            f"Secret {asked.secret_ref.name} makes user data of {size} bytes for {joining.name}, and"
             f" {joining.vendor.name} takes {joining.vendor.largest}: shorten what the Secret holds"
         )
     return made
@@ -134,11 +136,13 @@ def render(asked: UserData, joining: Joining) -> str:
 def _k3s(asked: UserData, joining: Joining, *, external: bool) -> str:
     server = _value(asked, joining, "server").strip()
     if not server.startswith("https://") or not _ADDRESS.fullmatch(server.removeprefix("https://").rstrip("/")):
-        raise UserDataError(f"Secret {asked.secret_ref.name}: server must be an address such as https://10.0.0.2:6443")
+        raise UserDataError(
+            f"Secret {asked.secret_ref.name}, key server: must be an address such as https://10.0.0.2:6443"
+        )
     token = joining.values.get("token", "").strip() or joining.credential
     ca_hash = joining.values.get("caHash", "").strip().lower().removeprefix("sha256:")
     if ca_hash and not _CA_HASH.fullmatch(ca_hash):
-        raise UserDataError(f"Secret {asked.secret_ref.name}: caHash must be 64 hexadecimal digits")
+        raise UserDataError(f"Secret {asked.secret_ref.name}, key caHash: must be 64 hexadecimal digits")
     if ca_hash and not token.startswith("K10"):
         token = f"K10{ca_hash}::{token}"
     config: dict[str, Any] = {
@@ -167,13 +171,13 @@ def _kubeadm(asked: UserData, joining: Joining, *, external: bool) -> str:
     endpoint = _value(asked, joining, "apiServerEndpoint").strip()
     if not _ADDRESS.fullmatch(endpoint):
         raise UserDataError(
-            f"Secret {asked.secret_ref.name}: apiServerEndpoint must be HOST:PORT, such as 10.0.0.2:6443"
+            f"Secret {asked.secret_ref.name}, key apiServerEndpoint: must be HOST:PORT, such as 10.0.0.2:6443"
         )
     hashes = [line.strip() for line in _value(asked, joining, "caCertHashes").replace(",", "\n").splitlines()]
     hashes = [line for line in hashes if line]
     if not hashes or any(not _CA_HASH.fullmatch(line.removeprefix("sha256:")) for line in hashes):
         raise UserDataError(
-            f"Secret {asked.secret_ref.name}: caCertHashes must be sha256: and 64 hexadecimal digits, one a line"
+            f"Secret {asked.secret_ref.name}, key caCertHashes: must be sha256: and 64 hexadecimal digits, one a line"
         )
     arguments = {
         "node-labels": ",".join(_pairs(joining.labels)),
@@ -223,12 +227,14 @@ def _talos(asked: UserData, joining: Joining, *, external: bool) -> str:
     found = [each for each in documents if isinstance(each, dict) and isinstance(each.get("machine"), dict)]
     if len(found) != 1 or len(documents) != sum(isinstance(each, dict) for each in documents):
         raise UserDataError(
-            f"Secret {asked.secret_ref.name}: machineConfig is no machine configuration of Talos: make it with"
+            f"Secret {asked.secret_ref.name}, key machineConfig: is no machine configuration of Talos: make it with"
             " `talosctl gen config`, and take worker.yaml"
         )
     machine = found[0]["machine"]
     if machine.get("type") not in {"worker", "join"}:
-        raise UserDataError(f"Secret {asked.secret_ref.name}: machineConfig must be of a worker (machine.type: worker)")
+        raise UserDataError(
+            f"Secret {asked.secret_ref.name}, key machineConfig: must be of a worker (machine.type: worker)"
+        )
     kubelet = _part(asked, machine, "kubelet")
     _part(asked, machine, "network")["hostname"] = joining.name
     _part(asked, machine, "nodeLabels").update(joining.labels)
@@ -247,7 +253,7 @@ def _part(asked: UserData, parent: dict[str, Any], field: str) -> dict[str, Any]
     if held is None:
         held = parent[field] = {}
     if not isinstance(held, dict):
-        raise UserDataError(f"Secret {asked.secret_ref.name}: machineConfig: {field} is no mapping")
+        raise UserDataError(f"Secret {asked.secret_ref.name}, key machineConfig: {field} is no mapping")
     return held
 
 
@@ -290,7 +296,7 @@ def kubelets_labels(labels: Mapping[str, str]) -> dict[str, str]:
 def _value(asked: UserData, joining: Joining, key: str) -> str:
     value = joining.values.get(key, "")
     if not value.strip():
-        raise UserDataError(f"Secret {asked.secret_ref.name}: key {key} is missing, which mode {asked.mode} needs")
+        raise UserDataError(f"Secret {asked.secret_ref.name} has no key {key}, which mode {asked.mode} needs")
     return value
 
 

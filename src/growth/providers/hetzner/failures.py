@@ -95,7 +95,7 @@ _GROUP_CODES: Final = frozenset({"placement_error", "service_error"})
 LONGEST_REASON: Final = 300
 
 _OF_TOKENS: Final = {
-    "unauthorized": "Hetzner does not know the token: make another in the project and give it to Growth",
+    "unauthorized": "Hetzner does not know the token; make another in the project and give it to Growth",
     "forbidden": "the token may not do this: make one with the rights Read & Write",
     "token_readonly": "the token may only read: make one with the rights Read & Write",
 }

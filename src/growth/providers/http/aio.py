@@ -43,7 +43,7 @@ def check_endpoint(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise EndpointError(f"{url!r} is no address of an API: write https://HOST/PATH")
     if parts.username or parts.password:
-        raise EndpointError("the address of an API holds no user and no password: the token is given apart from it")
+        raise EndpointError("the address of an API holds no user and no password; the token is given apart from it")
     if parts.scheme == "http" and not is_this_machine(parts.hostname):
         raise EndpointError(
             f"{url!r} would carry the token in the clear: write https://, or http:// on this machine only"

@@ -139,8 +139,8 @@ def instance_remark(spec: LinodeNodeClassSpec) -> str:
     if spec.user_data is not None or not image.startswith(_PLAIN):
         return ""
     return (
-        f"spec.userData: machines of Linode's image {image} join no cluster without user data: say how they join, or name an"
-        " image of your own that joins by itself"
+        f"spec.userData is not set, and machines of Linode's image {image} join no cluster without it: say how they join, or"
+        " name an image of your own that joins by itself"
     )
 
 

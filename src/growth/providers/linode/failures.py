@@ -56,7 +56,7 @@ _OF_CLASS: Final = frozenset(
 )
 
 OF_TOKENS: Final = (
-    "Linode does not accept the token: make another with the rights to read and write Linodes and Kubernetes, and give"
+    "Linode does not accept the token; make another with the rights to read and write Linodes and Kubernetes, and give"
     " it to Growth"
 )
 

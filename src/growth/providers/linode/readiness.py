@@ -60,8 +60,8 @@ class LinodeReadiness(Readiness[LinodeNodeClass]):
                 found.append(
                     Problem(
                         classes.UNSUPPORTED,
-                        f"spec.userData: region {home.region} has no metadata service and gives machines no user data: buy in"
-                        " another, with --linode-region, or use an image that joins by itself",
+                        f"spec.userData is not possible in region {home.region}, which has no metadata service and gives machines"
+                        " no user data: buy in another, with --linode-region, or use an image that joins by itself",
                     )
                 )
         else:
