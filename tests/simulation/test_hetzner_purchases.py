@@ -393,7 +393,10 @@ def test_the_vendors_reason_stands_in_the_refusal(monkeypatch: pytest.MonkeyPatc
 
 
 def test_drift_is_told_by_the_class_the_place_and_the_image() -> None:
-    """A machine that is as its class asks is not drifted; a class that asks for something else, elsewhere, or newer says so."""
+    """A machine that is as its class asks is not drifted; a class that asks for something else, elsewhere, or newer says so.
+
+    Not while the class is refused: no machine could take the place of one that goes for it.
+    """
 
     async def body(world: HetznerWorld) -> None:
         async def now() -> str:
@@ -409,6 +412,10 @@ def test_drift_is_told_by_the_class_the_place_and_the_image() -> None:
         await _change(world, {"locations": ["nbg1"]})
         assert await now() == "LocationDrifted"
         await _change(world, {"labels": {"team": "b"}})
+        assert await now() == "NodeClassDrifted"
+        await _change(world, {"networks": ["none-such"]})
+        assert await now() == ""
+        await _change(world, {"networks": []})
         assert await now() == "NodeClassDrifted"
 
     in_hetzner(body, node_class={"image": {"selector": "os=talos"}})

@@ -307,6 +307,44 @@ def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
     on("lke-enterprise", body)
 
 
+@pytest.mark.parametrize("judged", ["by the keeper", "by nobody yet"])
+@pytest.mark.parametrize(
+    ("tier", "spec"),
+    [
+        ("lke", {"firewallID": 7}),
+        ("lke", {"lkeK8sVersion": "1.33"}),
+        ("lke-enterprise", {"firewallID": 8}),
+        ("lke-enterprise", {"lkeK8sVersion": "v9.9.9+lke1"}),
+        ("linode-instances", {"lkeK8sVersion": "1.33"}),
+        ("linode-instances", {"firewallID": 8}),
+    ],
+)
+def test_a_class_that_is_refused_makes_no_machine_drift(tier: str, spec: dict[str, Any], judged: str) -> None:
+    """Its machines would go for a class of which none can be bought; once it can be used again they drift as ever."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.account.firewalls[9] = "nodes"
+        async with kept(stage) as keeping:
+            wanted = claim(stage, "one")
+            machine = await made(keeping, wanted)
+        provider = stage.provider()
+        if judged == "by the keeper":
+            async with kept(stage) as provider:
+                await change(stage, **spec)
+                assert (await told(stage))[0] == "False"
+        else:
+            await change(stage, **spec)
+        await asyncio.sleep(120)
+        assert await provider.is_drifted(launched(wanted, machine.provider_id)) == ""
+        await change(stage, **dict.fromkeys(spec), tags=["team:web"])
+        assert await provider.is_drifted(launched(wanted, machine.provider_id)) == ""
+        if tier != "lke":
+            await change(stage, firewallID=9)
+            assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
+
+    on(tier, body)
+
+
 @pytest.mark.parametrize(
     ("tier", "drifted"), [("lke", ""), ("lke-enterprise", ""), ("linode-instances", "NodeClassDrifted")]
 )

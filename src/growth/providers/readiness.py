@@ -135,6 +135,15 @@ class Readiness(abc.ABC, Generic[C]):
             raise NodeClassNotReady(f"{kind} {uses.name!r} is not ready: {problem.message}")
         return found
 
+    async def is_refused(self, node_class: C) -> bool:
+        """Whether the class, as it is now, says what no machine can be made with. Then none is old beside it: a machine that
+        goes for such a class has no successor. That the token is refused says nothing of the class.
+        """
+        judged = find(node_class.status.conditions, names.VALIDATION_SUCCEEDED)
+        if judged is not None and judged.observed_generation == node_class.metadata.generation:
+            return judged.status == FALSE and judged.reason != TOKEN_REFUSED
+        return any(each.reason != TOKEN_REFUSED for each in await self.problems(node_class))
+
     def _serves(self, uses: NodeClassReference) -> bool:
         return (uses.group, uses.kind) == (self._kind.group, self._kind.kind)
 

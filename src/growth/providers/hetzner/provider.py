@@ -238,14 +238,19 @@ class HetznerProvider:
             server = (await self.machines.all(within=DRIFT_SECONDS)).get(number)
             if node_class is None or server is None:
                 return ""
-            spec = node_class.spec
-            held = server.labels.get(labels.CLASS_HASH, "")
-            if comparable(held) and held != hash_of(spec):
-                return CLASS_DRIFTED
-            place = server.location.name if server.location is not None else ""
-            if spec.locations and place and place not in spec.locations:
-                return LOCATION_DRIFTED
-            return await self._image_drift(node_class, server)
+            found = await self._differs(node_class, server)
+            return "" if found and await self.readiness.is_refused(node_class) else found
+
+    async def _differs(self, node_class: HetznerNodeClass, server: Server) -> str:
+        """By what the server is not as the class would make it now; empty where it is."""
+        spec = node_class.spec
+        held = server.labels.get(labels.CLASS_HASH, "")
+        if comparable(held) and held != hash_of(spec):
+            return CLASS_DRIFTED
+        place = server.location.name if server.location is not None else ""
+        if spec.locations and place and place not in spec.locations:
+            return LOCATION_DRIFTED
+        return await self._image_drift(node_class, server)
 
     async def _image_drift(self, node_class: HetznerNodeClass, server: Server) -> str:
         """Only images that are selected by labels have newer ones."""

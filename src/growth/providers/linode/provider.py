@@ -417,7 +417,9 @@ class LinodeProvider:
             if node_class is None or instance is None:
                 return ""
             was = tags.value(instance.tags, tags.CLASS_HASH)
-            return CLASS_DRIFTED if differs(was, self.hashes_of(node_class)) else ""
+            if not differs(was, self.hashes_of(node_class)) or await self.readiness.is_refused(node_class):
+                return ""
+            return CLASS_DRIFTED
 
     def repair_policies(self) -> Sequence[RepairPolicy]:
         return REPAIRS
