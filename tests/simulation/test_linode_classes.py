@@ -49,6 +49,11 @@ def test_a_class_is_ready_until_it_asks_for_what_cannot_be(tier: str) -> None:
                 await provider.create(claim(stage, "one"))
             await change(stage, tags=["karpenter.sh/nodeclaim:mine"])
             assert "one of Growth's own tags" in (await told(stage))[2]
+            for tag in ("nodepool=7", "nodepool:7", "lke12345"):
+                await change(stage, tags=[tag])
+                assert "one of LKE's own tags" in (await told(stage))[2]
+            await change(stage, tags=["lke-team", "nodepools:web"])
+            assert (await told(stage))[0] == "True"
             await change(stage, tags=["team:web"])
             assert (await told(stage))[0] == "True"
             machine = await made(provider, claim(stage, "one"))

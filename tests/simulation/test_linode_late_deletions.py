@@ -6,8 +6,10 @@ import contextlib
 import pytest
 
 from growth.api.clouds import CloudUnavailable, CreateError
+from growth.ports import Response
 from growth.sim.clouds.linode import Faults
 from growth.sim.clouds.linode.account import Times
+from growth.sim.ports import Answer, Request
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_pools import Late, gone, made, pools_of, wanted_of
 
@@ -88,3 +90,27 @@ def test_a_deletion_that_begins_before_all_is_settled_does_not_say_that_nothing_
         assert await stage.held() == ["uid-of-stays"]
 
     on(tier, body)
+
+
+def test_a_deletion_that_was_accepted_is_not_asked_for_again() -> None:
+    """Though the machine does not say yet that it goes: the second one waits for the lock, and then it is done already."""
+
+    async def body(stage: LkeStage) -> None:
+        deletions = []
+
+        async def behind(request: Request) -> Response:
+            if request.method == "DELETE":
+                deletions.append(request.url)
+            answer = await stage.fake(request)
+            return Answer(answer.status, answer.headers, answer.body.replace(b'"deleting"', b'"running"'))
+
+        provider, wanted = stage.provider(through=behind), wanted_of(stage, "goes")
+        await made(provider, wanted_of(stage, "stays"))
+        await made(provider, wanted)
+        await asyncio.sleep(70)
+        await asyncio.gather(provider.delete(wanted), provider.delete(wanted))
+        assert len(deletions) == 1
+        await asyncio.sleep(60)
+        assert await stage.held() == ["uid-of-stays"]
+
+    on("lke-enterprise", body)

@@ -164,6 +164,10 @@ def _of_tags(spec: LinodeNodeClassSpec) -> Iterator[Problem]:
             )
         elif tags.is_ours(each):
             yield Problem(TAGS, f"spec.tags: {each!r} is one of Growth's own tags: leave it out")
+        elif tags.is_lkes(each):
+            yield Problem(
+                TAGS, f"spec.tags: {each!r} is one of LKE's own tags, which say whose a machine is: leave it out"
+            )
 
 
 def version_problem(spec: LinodeNodeClassSpec, *, control_plane: str, sold: Sequence[str]) -> Problem | None:

@@ -92,8 +92,8 @@ class Ending(Finding):
         pool, fresh = await self._pools.fresh(listed.id), await self._pools.instance(instance.id)
         if fresh is None:
             raise MachineNotFound(f"there is no machine {tags.provider_id(instance.id)}")
-        if fresh.deleting:
-            return
+        if self._pools.is_going(fresh):
+            return  # also where another deletion was accepted meanwhile, and the machine does not say so yet
         self.check_owner(fresh, claim)
         # Where both are on their way out, nobody wants it.
         staying = [each for each in await self._naming.claims() if each.metadata.deletion_timestamp is None]

@@ -36,6 +36,7 @@ LKE_POOL: Final = "nodepool"
 OURS: Final = (CLAIM, *GROUPS, CLUSTER, UID, NODE_CLASS, CLASS_HASH, MANAGED)
 SCHEME: Final = "linode://"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_LKE: Final = re.compile(r"lke\d+", re.ASCII)
 _PLAIN: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
@@ -71,6 +72,11 @@ def has(tags: Iterable[str], key: str, wanted: str) -> bool:
 def is_ours(text: str) -> bool:
     """Whether a tag is one that Growth itself writes or reads."""
     return any(text == key or values((text,), key) for key in OURS)
+
+
+def is_lkes(text: str) -> bool:
+    """Whether LKE writes it on machines of the enterprise tier, and Growth reads there in which pool they are."""
+    return bool(values((text,), LKE_POOL) or _LKE.fullmatch(text))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
