@@ -2,7 +2,8 @@
 
 import pytest
 
-from growth.providers.linode.offerings import PREFIX, catalogue
+from growth.providers.catalogues.linode import PREFIX
+from growth.providers.linode.offerings import catalogue
 from growth.providers.linode.wire import Price, Type
 
 

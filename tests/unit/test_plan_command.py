@@ -168,16 +168,40 @@ def test_existing_nodes_with_prices_are_summed(asked: Asked) -> None:
     assert found["summary"]["currency"] == "EUR"
 
 
+LINODE = {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "x"}
+
+
+def linode_pool(*requirements: Json) -> Json:
+    return node_pool("l", *requirements, template={"nodeClassRef": LINODE})
+
+
 def test_the_catalogue_is_that_of_the_cloud_that_the_pools_mean(asked: Asked) -> None:
     """By node class, by server types; `--provider` decides otherwise; two clouds need the decision."""
-    linode = node_pool(
-        "l", template={"nodeClassRef": {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "x"}}
-    )
+    linode = linode_pool()
     assert asked.json(linode, pod("p"))["nodeClaims"][0]["instanceType"] == "g6-nanode-1"
     assert asked.json(linode, pod("p"), arguments=("--provider", "hetzner"))["summary"]["currency"] == "EUR"
     code, _, err = asked(linode, growth_pool(), pod("p"))
     assert code == 2
     assert "the pools mean hetzner and linode" in err
+
+
+@pytest.mark.parametrize(
+    ("requirements", "bought"),
+    [
+        ([need("karpenter.k8s.linode/instance-class", "In", "dedicated")], "g6-dedicated-2"),
+        ([need("karpenter.k8s.linode/instance-memory", "Gt", "30000")], "g6-standard-8"),
+        (
+            [
+                need("karpenter.k8s.linode/instance-class", "In", "dedicated"),
+                need("karpenter.k8s.linode/instance-memory", "Gt", "30000"),
+            ],
+            "g6-dedicated-16",
+        ),
+    ],
+)
+def test_requirements_by_linodes_own_labels_hold(asked: Asked, requirements: list[Json], bought: str) -> None:
+    """As with the live provider: what the built-in list did not know it would leave out, and plan the cheapest type."""
+    assert asked.json(linode_pool(*requirements), pod("p"))["nodeClaims"][0]["instanceType"] == bought
 
 
 def test_a_machine_that_can_only_be_owned_is_planned_where_a_pool_names_it(asked: Asked) -> None:

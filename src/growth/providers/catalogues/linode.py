@@ -3,25 +3,36 @@
 The live provider reads prices from the cloud. Three regions stand for all that have the base price.
 """
 
+import dataclasses
 import functools
+import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
 from growth.api import names
-from growth.api.instance_types import Catalogue, InstanceType, Offering
+from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
 from growth.units.money import Money
 
 CLOUD: Final = "linode"
 CURRENCY: Final = "USD"
 
 REGIONS: Final = ("us-east", "us-ord", "eu-central")
+HOUR_SECONDS: Final = 3600  # every hour that has begun is billed
 PODS: Final = 110
+MIB: Final = 1 << 20
+GPU: Final = "nvidia.com/gpu"
+PREFIX: Final = f"{names.LINODE_CLASS_GROUP}/instance-"
 
 # What is left for pods: 7.5 % of the memory and a tenth of a core go to the system.
 _MEMORY_LEFT_PERMILLE: Final = 925
 _CPU_KEPT: Final = 100
 
-# Name: cores, GiB of memory, GB of disk, USD an hour.
+# Names are of generation and sort: g6-standard-2, g1-gpu-rtx6000-1, g2-gpu-rtx4000a1-s.
+_GENERATION: Final = re.compile(r"g(\d+)-", re.ASCII)
+_GPU: Final = re.compile(r"g\d+-gpu-([a-z]+\d+)", re.ASCII)
+
+# Name: cores, GiB of memory, GiB of disk, USD an hour.
 _TYPES: Final = {
     "g6-nanode-1": (1, 1, 25, "0.0075"),
     "g6-standard-1": (1, 2, 50, "0.015"),
@@ -42,21 +53,82 @@ _TYPES: Final = {
 }
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A type as the vendor tells it, without what it costs. Memory and disk are MiB; `sort` is the vendor's class of it.
+
+    None is what nobody told: it gives no label.
+    """
+
+    name: str
+    sort: str
+    vcpus: int
+    memory: int
+    disk: int
+    gpus: int = 0
+    accelerated_devices: int = 0
+    transfer: int | None = None
+    network_out: int | None = None
+
+
 @functools.cache
 def catalogue() -> Catalogue:
     """All types, each in every region; a region is also the zone."""
-    return Catalogue(CLOUD, CURRENCY, tuple(_type(name, *figures) for name, figures in _TYPES.items()))
+    return Catalogue(CLOUD, CURRENCY, tuple(_listed(name, *figures) for name, figures in _TYPES.items()))
 
 
-def _type(name: str, cores: int, memory_gib: int, disk_gb: int, hourly: str) -> InstanceType:
-    memory = memory_gib << 30
+def _listed(name: str, cores: int, memory_gib: int, disk_gib: int, hourly: str) -> InstanceType:
     price = Money.parse(Decimal(hourly), CURRENCY).nano
+    figures = Figures(name=name, sort=name.split("-")[1], vcpus=cores, memory=memory_gib * 1024, disk=disk_gib * 1024)
+    return made(figures, *(offering(region, price, None) for region in REGIONS))
+
+
+def made(figures: Figures, *offerings: Offering) -> InstanceType:
+    """The type as machines of it are: what is listed and what the vendor tells are of one making."""
+    memory = figures.memory * MIB
     return InstanceType(
-        name=name,
-        labels={names.ARCH_LABEL: ("amd64",), names.OS_LABEL: ("linux",)},
-        capacity={"cpu": 1000 * cores, "memory": memory, "pods": PODS, "ephemeral-storage": disk_gb * 10**9},
-        offerings=tuple(
-            Offering(region, names.ON_DEMAND, price, labels={names.REGION_LABEL: (region,)}) for region in REGIONS
-        ),
+        name=figures.name,
+        labels={
+            names.ARCH_LABEL: ("amd64",),
+            names.OS_LABEL: ("linux",),
+            **{f"{PREFIX}{key}": (value,) for key, value in _labels(figures).items() if value},
+        },
+        capacity={
+            "cpu": 1000 * figures.vcpus,
+            "memory": memory,
+            "pods": PODS,
+            "ephemeral-storage": figures.disk * MIB,
+            **({GPU: figures.gpus} if figures.gpus else {}),
+        },
+        offerings=offerings,
         overhead={"cpu": _CPU_KEPT, "memory": memory - memory * _MEMORY_LEFT_PERMILLE // 1000},
     )
+
+
+def offering(region: str, hourly: int | None, monthly: int | None, *, available: bool = True) -> Offering:
+    """The type in a region, which is also the zone, at so many billionths an hour and at most so many a month."""
+    return Offering(
+        region,
+        names.ON_DEMAND,
+        hourly,
+        available=available,
+        labels={names.REGION_LABEL: (region,)},
+        billing=Billing(HOUR_SECONDS, monthly),
+    )
+
+
+def _labels(figures: Figures) -> Mapping[str, str]:
+    """As Karpenter's provider for Linode has them. What nobody can tell is empty."""
+    generation, gpu = _GENERATION.match(figures.name), _GPU.match(figures.name)
+    return {
+        "cpu": str(figures.vcpus),
+        "memory": str(figures.memory),
+        "disk": str(figures.disk),
+        "class": figures.sort,
+        "generation": generation[1] if generation else "",
+        "transfer": "" if figures.transfer is None else str(figures.transfer),
+        "network-out": "" if figures.network_out is None else str(figures.network_out),
+        "gpu-count": str(figures.gpus),
+        "gpu-name": gpu[1] if gpu else "",
+        "accelerated-devices-count": str(figures.accelerated_devices),
+    }
