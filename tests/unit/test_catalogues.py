@@ -100,11 +100,13 @@ def test_derived_prices_are_of_types_that_exist() -> None:
 
 
 def test_linode_prices_are_in_dollars() -> None:
-    """The list of the cloud as it is: sixteen types, a nanode at 0.0075 an hour."""
-    catalogue = builtin("linode")
-    assert catalogue.currency == "USD"
-    assert len(catalogue.types) == 16
-    assert by_name("linode")["g6-nanode-1"].offerings[0].price == 7_500_000
+    """Fourteen regions, two of them dearer, and premium types in some of them only."""
+    assert builtin("linode").currency == "USD"
+    prices = {each.zone: each.price for each in by_name("linode")["g6-standard-1"].offerings}
+    assert len(prices) == 14
+    assert (prices.pop("id-cgk"), prices.pop("br-gru")) == (21_600_000, 25_200_000)
+    assert set(prices.values()) == {18_000_000}
+    assert len(by_name("linode")["g7-premium-2"].offerings) == 5
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

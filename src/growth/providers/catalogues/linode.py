@@ -1,6 +1,8 @@
-"""Linode's types: USD an hour. An old list, probably from before the rise of 2023: good for trying things, not for a budget.
+"""Linode's types: USD an hour, net, as they are since the rise of April 2023. What the live provider buys is priced by the cloud.
 
-The live provider reads prices from the cloud. Three regions stand for all that have the base price.
+Not listed are GPUs, the larger premium types, and types that LKE takes for no node (nanodes). Regions are fewer than there
+are; whether one has any of a type left, the cloud alone says. How much traffic a type may send (`transfer`, `network-out`)
+is not listed: no type here has those two labels, and a requirement by them has no effect on a plan.
 """
 
 import dataclasses
@@ -17,7 +19,26 @@ from growth.units.money import Money
 CLOUD: Final = "linode"
 CURRENCY: Final = "USD"
 
-REGIONS: Final = ("us-east", "us-ord", "eu-central")
+# Region: how many times the base price.
+REGIONS: Final[Mapping[str, Decimal]] = {
+    "us-east": Decimal(1),
+    "us-ord": Decimal(1),
+    "us-central": Decimal(1),
+    "us-west": Decimal(1),
+    "us-southeast": Decimal(1),
+    "ca-central": Decimal(1),
+    "eu-west": Decimal(1),
+    "eu-central": Decimal(1),
+    "ap-south": Decimal(1),
+    "ap-northeast": Decimal(1),
+    "ap-southeast": Decimal(1),
+    "ap-west": Decimal(1),
+    "id-cgk": Decimal("1.2"),
+    "br-gru": Decimal("1.4"),
+}
+# Premium types are not sold everywhere.
+PREMIUM: Final = "premium"
+PREMIUM_REGIONS: Final = ("us-east", "us-ord", "eu-central", "id-cgk", "br-gru")
 HOUR_SECONDS: Final = 3600  # every hour that has begun is billed
 PODS: Final = 110
 MIB: Final = 1 << 20
@@ -32,24 +53,26 @@ _CPU_KEPT: Final = 100
 _GENERATION: Final = re.compile(r"g(\d+)-", re.ASCII)
 _GPU: Final = re.compile(r"g\d+-gpu-([a-z]+\d+)", re.ASCII)
 
-# Name: cores, GiB of memory, GiB of disk, USD an hour.
+# Name: cores, GiB of memory, GiB of disk, USD an hour at the base price.
 _TYPES: Final = {
-    "g6-nanode-1": (1, 1, 25, "0.0075"),
-    "g6-standard-1": (1, 2, 50, "0.015"),
-    "g6-standard-2": (2, 4, 80, "0.03"),
-    "g6-standard-4": (4, 8, 160, "0.06"),
-    "g6-standard-6": (6, 16, 320, "0.12"),
-    "g6-standard-8": (8, 32, 640, "0.24"),
-    "g6-standard-16": (16, 64, 1280, "0.48"),
-    "g6-standard-20": (20, 96, 1920, "0.72"),
-    "g6-standard-24": (24, 128, 2560, "0.96"),
-    "g6-standard-32": (32, 192, 3840, "1.44"),
-    "g6-dedicated-2": (2, 4, 80, "0.045"),
-    "g6-dedicated-4": (4, 8, 160, "0.09"),
-    "g6-dedicated-8": (8, 16, 320, "0.18"),
-    "g6-dedicated-16": (16, 32, 640, "0.36"),
-    "g6-dedicated-32": (32, 64, 1280, "0.72"),
-    "g6-dedicated-48": (48, 96, 1920, "1.08"),
+    "g6-standard-1": (1, 2, 50, "0.018"),
+    "g6-standard-2": (2, 4, 80, "0.036"),
+    "g6-standard-4": (4, 8, 160, "0.072"),
+    "g6-standard-6": (6, 16, 320, "0.144"),
+    "g6-standard-8": (8, 32, 640, "0.288"),
+    "g6-standard-16": (16, 64, 1280, "0.576"),
+    "g6-standard-20": (20, 96, 1920, "0.864"),
+    "g6-standard-24": (24, 128, 2560, "1.152"),
+    "g6-standard-32": (32, 192, 3840, "1.728"),
+    "g6-dedicated-2": (2, 4, 80, "0.054"),
+    "g6-dedicated-4": (4, 8, 160, "0.108"),
+    "g6-dedicated-8": (8, 16, 320, "0.216"),
+    "g6-dedicated-16": (16, 32, 640, "0.432"),
+    "g6-dedicated-32": (32, 64, 1280, "0.864"),
+    "g6-dedicated-48": (48, 96, 1920, "1.296"),
+    "g7-premium-2": (2, 4, 80, "0.0645"),
+    "g7-premium-4": (4, 8, 160, "0.129"),
+    "g7-premium-8": (8, 16, 320, "0.2583"),
 }
 
 
@@ -73,14 +96,16 @@ class Figures:
 
 @functools.cache
 def catalogue() -> Catalogue:
-    """All types, each in every region; a region is also the zone."""
+    """All types, each in the regions that sell it; a region is also the zone."""
     return Catalogue(CLOUD, CURRENCY, tuple(_listed(name, *figures) for name, figures in _TYPES.items()))
 
 
 def _listed(name: str, cores: int, memory_gib: int, disk_gib: int, hourly: str) -> InstanceType:
-    price = Money.parse(Decimal(hourly), CURRENCY).nano
-    figures = Figures(name=name, sort=name.split("-")[1], vcpus=cores, memory=memory_gib * 1024, disk=disk_gib * 1024)
-    return made(figures, *(offering(region, price, None) for region in REGIONS))
+    sort = name.split("-")[1]
+    figures = Figures(name=name, sort=sort, vcpus=cores, memory=memory_gib * 1024, disk=disk_gib * 1024)
+    regions = PREMIUM_REGIONS if sort == PREMIUM else REGIONS
+    prices = ((region, Money.parse(Decimal(hourly) * REGIONS[region], CURRENCY)) for region in regions)
+    return made(figures, *(offering(region, price.nano, None) for region, price in prices))
 
 
 def made(figures: Figures, *offerings: Offering) -> InstanceType:
