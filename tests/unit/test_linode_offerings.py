@@ -74,6 +74,9 @@ def test_the_list_and_the_provider_know_the_same_types(region: str) -> None:
         assert (listed.capacity, listed.allocatable) == (live.capacity, live.allocatable)
         assert (sold.zone, sold.price, sold.labels) == (bought.zone, bought.price, bought.labels)
         assert bought.available
+        assert sold.billing is not None
+        assert bought.billing is not None
+        assert sold.billing.quantum_seconds == bought.billing.quantum_seconds
 
 
 def test_the_list_has_what_the_provider_has() -> None:

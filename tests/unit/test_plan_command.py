@@ -214,6 +214,12 @@ def test_no_nanode_is_planned(asked: Asked) -> None:
     assert "g6-nanode-1" not in small[0]["instanceTypes"]
 
 
+def test_a_month_of_linode_is_its_monthly_price(asked: Asked) -> None:
+    """A type at $0.018 an hour is never billed for more than $12 a month."""
+    _, out, _ = asked(linode_pool(), pod("p"))
+    assert "$0.018/h ($12.00/month)" in out
+
+
 def test_a_region_of_linode_has_its_own_price(asked: Asked) -> None:
     """São Paulo is at 1.4 times the price of the others."""
     found = asked.json(linode_pool(need("topology.kubernetes.io/zone", "In", "br-gru")), pod("p"))["nodeClaims"][0]

@@ -10,11 +10,12 @@ import functools
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 from growth.api import names
 from growth.api.instance_types import Billing, Catalogue, InstanceType, Offering
-from growth.units.money import Money
+from growth.units.money import Money, monthly
 
 CLOUD: Final = "linode"
 CURRENCY: Final = "USD"
@@ -39,6 +40,7 @@ REGIONS: Final[Mapping[str, Decimal]] = {
 # Premium types are not sold everywhere.
 PREMIUM: Final = "premium"
 PREMIUM_REGIONS: Final = ("us-east", "us-ord", "eu-central", "id-cgk", "br-gru")
+HOURS_BILLED: Final = Fraction(2000, 3)  # a month is never billed for more: 0.018 an hour is 12 a month
 HOUR_SECONDS: Final = 3600  # every hour that has begun is billed
 PODS: Final = 110
 MIB: Final = 1 << 20
@@ -105,7 +107,9 @@ def _listed(name: str, cores: int, memory_gib: int, disk_gib: int, hourly: str) 
     figures = Figures(name=name, sort=sort, vcpus=cores, memory=memory_gib * 1024, disk=disk_gib * 1024)
     regions = PREMIUM_REGIONS if sort == PREMIUM else REGIONS
     prices = ((region, Money.parse(Decimal(hourly) * REGIONS[region], CURRENCY)) for region in regions)
-    return made(figures, *(offering(region, price.nano, None) for region, price in prices))
+    return made(
+        figures, *(offering(region, each.nano, monthly(each, hours=HOURS_BILLED).nano) for region, each in prices)
+    )
 
 
 def made(figures: Figures, *offerings: Offering) -> InstanceType:
