@@ -173,7 +173,7 @@ def test_interrupted_it_cleans_up_too(tmp_path: pathlib.Path, number: signal.Sig
 
 
 @pytest.mark.parametrize(
-    ("provider", "kind", "price"), [("kwok", "cx43", "€0.0256"), ("linode-enterprise", "g6-standard-4", "$0.06")]
+    ("provider", "kind", "price"), [("kwok", "cx43", "€0.0256"), ("linode-enterprise", "g6-standard-4", "$0.072")]
 )
 def test_on_a_terminal_it_is_a_live_view(tmp_path: pathlib.Path, provider: str, kind: str, price: str) -> None:
     """Machines and their prices appear, keys work, it fits a smaller window, q ends it with 0 and leaves nothing behind."""

@@ -8,8 +8,9 @@ import pytest
 
 from growth.api import names
 from growth.api.instance_types import InstanceType
-from growth.providers.catalogues import CLOUDS, builtin, hetzner
+from growth.providers.catalogues import CLOUDS, builtin, hetzner, hours_of_month
 from growth.providers.catalogues.file import CatalogueError, load, parse
+from growth.units.money import Money, monthly
 
 
 def by_name(cloud: str) -> dict[str, InstanceType]:
@@ -100,11 +101,29 @@ def test_derived_prices_are_of_types_that_exist() -> None:
 
 
 def test_linode_prices_are_in_dollars() -> None:
-    """The list of the cloud as it is: sixteen types, a nanode at 0.0075 an hour."""
-    catalogue = builtin("linode")
-    assert catalogue.currency == "USD"
-    assert len(catalogue.types) == 16
-    assert by_name("linode")["g6-nanode-1"].offerings[0].price == 7_500_000
+    """Fourteen regions, two of them dearer, and premium types in some of them only."""
+    assert builtin("linode").currency == "USD"
+    prices = {each.zone: each.price for each in by_name("linode")["g6-standard-1"].offerings}
+    assert len(prices) == 14
+    assert (prices.pop("id-cgk"), prices.pop("br-gru")) == (21_600_000, 25_200_000)
+    assert set(prices.values()) == {18_000_000}
+    assert len(by_name("linode")["g7-premium-2"].offerings) == 5
+
+
+@pytest.mark.parametrize(
+    ("cloud", "name", "month"),
+    [("hetzner", "cx33", "8.49"), ("linode", "g6-standard-1", "12"), ("linode", "g7-premium-4", "86")],
+)
+def test_a_month_costs_what_the_cloud_lists_for_one(cloud: str, name: str, month: str) -> None:
+    """Neither bills all 730 hours: what is shown, and where the offering's price ends, is the vendor's monthly price."""
+    catalogue = builtin(cloud)
+    offering = by_name(cloud)[name].offerings[0]
+    listed = Money.parse(month, catalogue.currency)
+    shown = monthly(Money(offering.price or 0, catalogue.currency), hours=hours_of_month(cloud))
+    assert abs(shown.nano - listed.nano) < 1000
+    assert offering.billing is not None
+    assert offering.billing.monthly_cap == listed.nano
+    assert hours_of_month("kwok") == 730
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -1,6 +1,7 @@
 """Money: exact, in one currency, and readable."""
 
 import decimal
+from fractions import Fraction
 
 import pytest
 
@@ -57,12 +58,13 @@ def test_other_currencies_show_their_letters_where_no_sign_is_known() -> None:
     assert print_monthly(euro("30076")) == "€30,076.00/month"
 
 
-def test_a_month_is_730_hours_unless_the_cloud_caps_it() -> None:
-    """A cap is used where it is lower, as Hetzner's monthly price is."""
-    hourly = euro("5.99").divided(624)
-    assert monthly(hourly) == hourly * 730
-    assert monthly(hourly, cap=euro("5.99")) == euro("5.99")
-    assert monthly(euro("0.01"), cap=euro("50")) == euro("7.3")
+def test_a_month_is_730_hours_unless_the_cloud_bills_fewer() -> None:
+    """As Hetzner and Linode do, whose hours are no whole number; less than nothing is rounded alike."""
+    assert monthly(euro("0.01")) == euro("7.3")
+    assert monthly(euro("0.01"), hours=624) == euro("6.24")
+    assert monthly(euro("0.018"), hours=Fraction(2000, 3)) == euro("12")
+    assert monthly(euro("0.0001"), hours=Fraction(2000, 3)) == euro("0.066666667")
+    assert monthly(-euro("0.0001"), hours=Fraction(2000, 3)) == -euro("0.066666667")
 
 
 def test_currencies_never_mix() -> None:

@@ -168,16 +168,62 @@ def test_existing_nodes_with_prices_are_summed(asked: Asked) -> None:
     assert found["summary"]["currency"] == "EUR"
 
 
+LINODE = {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "x"}
+
+
+def linode_pool(*requirements: Json) -> Json:
+    return node_pool("l", *requirements, template={"nodeClassRef": LINODE})
+
+
 def test_the_catalogue_is_that_of_the_cloud_that_the_pools_mean(asked: Asked) -> None:
     """By node class, by server types; `--provider` decides otherwise; two clouds need the decision."""
-    linode = node_pool(
-        "l", template={"nodeClassRef": {"group": "karpenter.k8s.linode", "kind": "LinodeNodeClass", "name": "x"}}
-    )
-    assert asked.json(linode, pod("p"))["nodeClaims"][0]["instanceType"] == "g6-nanode-1"
+    linode = linode_pool()
+    assert asked.json(linode, pod("p"))["nodeClaims"][0]["instanceType"] == "g6-standard-1"
     assert asked.json(linode, pod("p"), arguments=("--provider", "hetzner"))["summary"]["currency"] == "EUR"
     code, _, err = asked(linode, growth_pool(), pod("p"))
     assert code == 2
     assert "the pools mean hetzner and linode" in err
+
+
+@pytest.mark.parametrize(
+    ("requirements", "bought"),
+    [
+        ([need("karpenter.k8s.linode/instance-class", "In", "dedicated")], "g6-dedicated-2"),
+        ([need("karpenter.k8s.linode/instance-memory", "Gt", "30000")], "g6-standard-8"),
+        (
+            [
+                need("karpenter.k8s.linode/instance-class", "In", "dedicated"),
+                need("karpenter.k8s.linode/instance-memory", "Gt", "30000"),
+            ],
+            "g6-dedicated-16",
+        ),
+    ],
+)
+def test_requirements_by_linodes_own_labels_hold(asked: Asked, requirements: list[Json], bought: str) -> None:
+    """As with the live provider: what the built-in list did not know it would leave out, and plan the cheapest type."""
+    assert asked.json(linode_pool(*requirements), pod("p"))["nodeClaims"][0]["instanceType"] == bought
+
+
+def test_no_nanode_is_planned(asked: Asked) -> None:
+    """LKE takes none for a node: not for the smallest pod, and not where a pool asks for nothing else."""
+    nanode = linode_pool(need("node.kubernetes.io/instance-type", "In", "g6-nanode-1"))
+    found = asked.json(nanode, pod("p", cpu="10m", memory="10Mi"))
+    assert found["nodeClaims"] == []
+    assert [each["pod"] for each in found["unschedulable"]] == ["default/p"]
+    small = asked.json(linode_pool(), pod("p", cpu="10m", memory="10Mi"))["nodeClaims"]
+    assert "g6-nanode-1" not in small[0]["instanceTypes"]
+
+
+def test_a_month_of_linode_is_its_monthly_price(asked: Asked) -> None:
+    """A type at $0.018 an hour is never billed for more than $12 a month."""
+    _, out, _ = asked(linode_pool(), pod("p"))
+    assert "$0.018/h ($12.00/month)" in out
+
+
+def test_a_region_of_linode_has_its_own_price(asked: Asked) -> None:
+    """São Paulo is at 1.4 times the price of the others."""
+    found = asked.json(linode_pool(need("topology.kubernetes.io/zone", "In", "br-gru")), pod("p"))["nodeClaims"][0]
+    assert (found["instanceType"], found["zone"], found["price"]) == ("g6-standard-1", "br-gru", 0.0252)
 
 
 def test_a_machine_that_can_only_be_owned_is_planned_where_a_pool_names_it(asked: Asked) -> None:

@@ -26,11 +26,6 @@ def provisioner_of(cloud: str) -> str:
     return _PROVISIONERS.get(cloud, "")
 
 
-def billed_hours(cloud: str) -> int:
-    """How many hours of a month the cloud bills at most; 0 for all of them."""
-    return hetzner.HOURS_BILLED if cloud == hetzner.CLOUD else 0
-
-
 def cloud_of(pools: Iterable[NodePool], growth_pools: Iterable[GrowthPool]) -> str:
     """The cloud that the pools mean: by the kinds of their node classes, else by the names of their server types."""
     clouds: set[str] = set()

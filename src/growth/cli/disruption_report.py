@@ -7,7 +7,7 @@ from typing import Any, Final
 from growth.cli.output import Section
 from growth.planning.disruption.model import Decided, Kept, Move
 from growth.planning.explaining.reaching import Reachable
-from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
+from growth.units.money import HOURS_PER_MONTH, NANO, Hours, Money, monthly, print_hourly, print_monthly
 
 # So many names stand in a cell of a table.
 _NAMED: Final = 3
@@ -21,7 +21,7 @@ class Disruptions:
     decided: Decided
     currency: str
     reach: Reachable
-    capped_hours: int = 0  # of a month, which the cloud bills at most; 0: all
+    hours_of_month: Hours = HOURS_PER_MONTH
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -77,8 +77,7 @@ class Disruptions:
             yield f"{_count(len(reach.unplaced), 'pod')} would have no place then: {_some(reach.unplaced)}."
 
     def _month(self, nano: int) -> str:
-        hourly = Money(nano, self.currency)
-        return print_monthly(monthly(hourly, cap=hourly * self.capped_hours if self.capped_hours else None))
+        return print_monthly(monthly(Money(nano, self.currency), hours=self.hours_of_month))
 
     def _now(self) -> Sequence[str]:
         """What would happen at once, within the budgets."""

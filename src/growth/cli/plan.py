@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from growth.planning.disruption.search import SearchOptions
     from growth.planning.explaining.refilling import Lack
     from growth.planning.explaining.scene import Scene
+    from growth.units.money import Hours
 
 # Beyond this a cost of a node is a slip of the finger: no machine costs so much.
 MOST_NODE_COST: Final = 100_000
@@ -142,11 +143,11 @@ def _search(weighing: Weighing) -> "SearchOptions":
 
 
 def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOptions", *, consolidate: bool) -> "Report":
-    from growth.cli.catalogue import billed_hours
     from growth.cli.plan_report import Report
     from growth.cli.scenes import scene_of
     from growth.planning.disruption.decide import Options as Deciding
     from growth.ports import SystemClock
+    from growth.providers.catalogues import hours_of_month
 
     clock = SystemClock()
     begun = clock.monotonic()
@@ -161,15 +162,15 @@ def _planned(collected: "Collected", catalogue: "Catalogue", search: "SearchOpti
         note(_lacking(lack, catalogue.currency))
     if sys.stderr.isatty():
         note(f"planning {len(scene.demands):,} pods …")
-    capped = billed_hours(catalogue.cloud)
+    hours = hours_of_month(catalogue.cloud)
     return Report(
         plan=scene.plan,
-        disruptions=_disruptions(scene, capped) if consolidate else None,
+        disruptions=_disruptions(scene, hours) if consolidate else None,
         snapshot=scene.snapshot,
         pods=len(scene.demands),
         seconds=clock.monotonic() - begun,
         waiting=scene.assembled.waiting,
-        capped_hours=capped,
+        hours_of_month=hours,
     )
 
 
@@ -187,10 +188,10 @@ def _lacking(lack: "Lack", currency: str) -> str:
     )
 
 
-def _disruptions(scene: "Scene", capped_hours: int) -> "Disruptions":
+def _disruptions(scene: "Scene", hours: "Hours") -> "Disruptions":
     from growth.cli.disruption_report import Disruptions
     from growth.planning.explaining.reaching import reachable
 
     if sys.stderr.isatty():
         note(f"looking at {len(scene.nodes):,} nodes …")
-    return Disruptions(scene.decided, scene.catalogue.currency, reachable(scene), capped_hours)
+    return Disruptions(scene.decided, scene.catalogue.currency, reachable(scene), hours)

@@ -9,13 +9,13 @@ from growth.cli.output import Section
 from growth.cluster.assemble import Waiting
 from growth.cluster.snapshot import Snapshot
 from growth.planning.plan import Plan, PlannedClaim, Reason
-from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
+from growth.units.money import HOURS_PER_MONTH, NANO, Hours, Money, monthly, print_hourly, print_monthly
 from growth.units.resources import quantities
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was planned, and from what. `capped_hours` is how many hours of a month the cloud bills at most; 0: all.
+    """What was planned, and from what. `hours_of_month` is how many hours of a month the cloud bills.
 
     `disruptions` None: nobody asked what would be removed.
     """
@@ -25,7 +25,7 @@ class Report:
     pods: int
     seconds: float
     waiting: tuple[Waiting, ...] = ()
-    capped_hours: int = 0
+    hours_of_month: Hours = HOURS_PER_MONTH
     disruptions: Disruptions | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -175,8 +175,7 @@ class Report:
         left = len(plan.unplaced)
         placed = self.pods - left
         hourly = self._money(plan.hourly)
-        cap = hourly * self.capped_hours if self.capped_hours else None
-        month = print_monthly(monthly(hourly, cap=cap))
+        month = print_monthly(monthly(hourly, hours=self.hours_of_month))
         text = (
             f"{placed:,} of {_count(self.pods, 'pod')} placed: {_count(len(plan.claims), 'machine')} to buy for"
             f" {print_hourly(hourly)} ({month}), {_count(len(plan.filled), 'existing node')} used."

@@ -122,11 +122,11 @@ def _money(text: str) -> int | None:
 
 def _compared(asked: _Asked, source: Source, *, packer: Literal["first-fit", "cost"], consolidate: bool) -> "Report":
     from growth.api.workloads import DEPLOYMENT
-    from growth.cli.catalogue import billed_hours
     from growth.cli.scenes import scene_of
     from growth.cli.whatif_report import Report
     from growth.planning.explaining.whatif import compared
     from growth.planning.solve import Options
+    from growth.providers.catalogues import hours_of_month
 
     also = [(DEPLOYMENT, namespace, name) for namespace, name, _ in asked.deployments]
     collection = gathered(source, also=also)
@@ -136,7 +136,7 @@ def _compared(asked: _Asked, source: Source, *, packer: Literal["first-fit", "co
     return Report(
         found=compared(before, after, consolidate=consolidate),
         changes=told,
-        capped_hours=billed_hours(catalogue.cloud),
+        hours_of_month=hours_of_month(catalogue.cloud),
     )
 
 

@@ -8,16 +8,16 @@ from typing import Any
 from growth.cli.output import Section
 from growth.planning.explaining.whatif import Side, WhatIf
 from growth.planning.plan import PlannedClaim
-from growth.units.money import NANO, Money, monthly, print_hourly, print_monthly
+from growth.units.money import HOURS_PER_MONTH, NANO, Hours, Money, monthly, print_hourly, print_monthly
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """`changes` are what is different, in words; `capped_hours` how many hours of a month the cloud bills; 0: all."""
+    """`changes` are what is different, in words; `hours_of_month` how many hours of a month the cloud bills."""
 
     found: WhatIf
     changes: Sequence[str]
-    capped_hours: int = 0
+    hours_of_month: Hours = HOURS_PER_MONTH
 
     def as_json(self) -> dict[str, Any]:
         found = self.found
@@ -76,9 +76,7 @@ class Report:
         return Money(nano, self.found.currency)
 
     def _month(self, nano: int) -> Money:
-        hourly = self._money(nano)
-        cap = hourly * self.capped_hours if self.capped_hours else None
-        return monthly(hourly, cap=cap) if nano >= 0 else self._money(-self._month(-nano).nano)
+        return monthly(self._money(nano), hours=self.hours_of_month)
 
     # -- for people -----------------------------------------------------------------------------------------------
 

@@ -9,18 +9,16 @@ plan` say of the cluster from outside is then what was paid.
 import asyncio
 import dataclasses
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Final, Literal, Protocol
 
 from growth.api import names
 from growth.api.kinds import Json
 from growth.ports import Clock, Random, Response, TransportError
-from growth.providers.catalogues import builtin, hetzner, linode
+from growth.providers.catalogues import hetzner, linode
 from growth.sim.clouds import hetzner as fake_hetzner
 from growth.sim.clouds import linode as fake_linode
 from growth.sim.clouds.ledger import Ledger
 from growth.sim.ports import Request
-from growth.units.money import NANO
 
 Provider = Literal["kwok", "hetzner", "linode", "linode-enterprise"]
 
@@ -74,11 +72,7 @@ class Seller:
 
 def _linode(tier: str, *, clock: Clock, random: Random) -> fake_linode.LinodeFake:
     settings = fake_linode.FakeSettings(tier=tier, times=LINODE_TIMES)
-    fake = fake_linode.LinodeFake(clock=clock, random=random, settings=settings)
-    for kind in builtin(linode.CLOUD).types:
-        listed = Decimal(kind.offerings[0].price or 0) / NANO
-        fake.market.reprice(kind.name, listed / fake.market.price(kind.name, fake.cluster.region)[0])
-    return fake
+    return fake_linode.LinodeFake(clock=clock, random=random, settings=settings)
 
 
 class Line:

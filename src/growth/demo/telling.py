@@ -21,6 +21,7 @@ from growth.kube.api import Api
 from growth.kube.informer import Informers
 from growth.kube.store import Added, Change, Deleted
 from growth.ports import Clock, Random
+from growth.providers.catalogues import hours_of_month
 from growth.top import sentences
 
 ACTED: Final = "Acted"
@@ -48,7 +49,7 @@ class Telling:
         self._speed = speed
         self._currency = catalogue.currency
         self._types = by_name(catalogue.types)
-        self._hours = sentences.hours_of_month(catalogue.cloud)
+        self._hours = hours_of_month(catalogue.cloud)
         self._informers = Informers(api, clock=clock, random=random)
         self._pods = self._informers.watch(POD)
         self._nodes = self._informers.watch(NODE)

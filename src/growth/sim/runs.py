@@ -27,9 +27,9 @@ from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
-from growth.sim.world import hetzner_classes
+from growth.sim.world import hetzner_classes, linode_types
 from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
-from growth.sim.world.world import HETZNER, World, WorldSettings
+from growth.sim.world.world import HETZNER, LINODE, World, WorldSettings
 
 LOOK_SECONDS: Final = 10.0
 # So long after its end a run has still time to come to rest.
@@ -139,7 +139,8 @@ async def _watch(
 
 def _settings(order: Order) -> WorldSettings:
     growth = read(order.scenario.flags(), {})
-    catalogue = builtin(growth.process.kwok_catalogue)
+    on_linode = growth.process.provider == LINODE
+    catalogue = linode_types.catalogue() if on_linode else builtin(growth.process.kwok_catalogue)
     node_class = hetzner_classes.drawn(order.seed) if growth.process.provider == HETZNER else {}
     return WorldSettings(
         growth=growth,

@@ -18,13 +18,16 @@ from growth.top.arranging import age
 from growth.top.model import CPU, MEMORY, NodeRow, Use
 from growth.top.sentences import hourly, monthly
 from growth.units.errors import QuantityError
+from growth.units.money import Hours
 from growth.units.resources import print_amount
 
 GIB: Final = 2**30
 _NOT_YET: Final = "not known yet"
 
 
-def of_node(row: NodeRow, pods: Sequence[CachedPod], why: str, *, now: dt.datetime, currency: str, hours: int) -> Text:
+def of_node(
+    row: NodeRow, pods: Sequence[CachedPod], why: str, *, now: dt.datetime, currency: str, hours: Hours
+) -> Text:
     """Everything about a node, and its pods."""
     price = (
         "not known"

@@ -17,9 +17,11 @@ from growth.cluster.machines import Machine
 from growth.cluster.pricing import PriceList
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.wanting import is_done, key_of
+from growth.providers.catalogues import hours_of_month
 from growth.top import sentences
 from growth.top.following import Sight
 from growth.units.errors import QuantityError
+from growth.units.money import Hours
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -108,7 +110,7 @@ class Screen:
 
     now: dt.datetime
     currency: str
-    hours_of_month: int
+    hours_of_month: Hours
     sums: Sums
     nodes: Sequence[NodeRow]
     waiting: Sequence[PodRow]
@@ -135,7 +137,7 @@ class Rows:
             self._prices = PriceList(picture.catalogue)
         nodes = self._node_rows(picture.counted)
         waiting = [self._pod_row(pod) for pod in picture.pending if not is_done(pod) and pod.deleting is None]
-        hours = sentences.hours_of_month(picture.catalogue.cloud)
+        hours = hours_of_month(picture.catalogue.cloud)
         return Screen(
             now=picture.now,
             currency=picture.catalogue.currency,
@@ -183,7 +185,7 @@ class Rows:
             asked = self._requests[pod.shape] = _requests(pod.shape.spec)
         return PodRow(key=key_of(pod), created=pod.created, cpu=asked[0], memory=asked[1])
 
-    def _decision_rows(self, decisions: Iterable[Decision], hours: int) -> list[DecisionRow]:
+    def _decision_rows(self, decisions: Iterable[Decision], hours: Hours) -> list[DecisionRow]:
         newest = sorted(decisions, key=lambda each: (each.spec.at, each.metadata.name), reverse=True)[:DECISIONS]
         known = self._decisions
         self._decisions = {
@@ -251,7 +253,7 @@ def _requests(spec: PodSpec) -> tuple[int, int]:
     return asked.get(CPU, 0), asked.get(MEMORY, 0)
 
 
-def _decision_row(decision: Decision, hours: int) -> DecisionRow:
+def _decision_row(decision: Decision, hours: Hours) -> DecisionRow:
     spec = decision.spec
     return DecisionRow(
         name=decision.metadata.name,

@@ -5,16 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from growth.api.decisions import DecisionAction, DecisionSpec
-from growth.providers.catalogues import hetzner
-from growth.units.money import HOURS_PER_MONTH, NANO, Money
+from growth.units import money
+from growth.units.money import NANO, Hours, Money
 
 CREATE: Final = "create"
 DELETE: Final = "delete"
-
-
-def hours_of_month(cloud: str) -> int:
-    """How many hours of a month are paid for: a cloud may bill fewer than there are."""
-    return hetzner.HOURS_BILLED if cloud == hetzner.CLOUD else HOURS_PER_MONTH
 
 
 def hourly(nano: int, currency: str) -> str:
@@ -22,9 +17,9 @@ def hourly(nano: int, currency: str) -> str:
     return f"{Money(nano, currency)}/h"
 
 
-def monthly(nano: int, currency: str, *, hours: int) -> str:
+def monthly(nano: int, currency: str, *, hours: Hours) -> str:
     """`€15.99/month`."""
-    month = Money(nano * hours, currency)
+    month = money.monthly(Money(nano, currency), hours=hours)
     cents = Money(round(month.nano / 10_000_000) * 10_000_000, currency)  # nobody counts a month in more than cents
     return f"{cents}/month"
 
@@ -34,7 +29,7 @@ def headline(spec: DecisionSpec) -> str:
     return f"{spec.controller}: {spec.summary}"
 
 
-def arithmetic(spec: DecisionSpec, *, hours: int) -> str:
+def arithmetic(spec: DecisionSpec, *, hours: Hours) -> str:
     """What a decision does to the bill: `cx43 €0.0256 + cx33 €0.0136 → cx43 €0.0256: saves €0.0136/h, €8.49/month`.
 
     Empty where a price is not known or nothing is bought or given back.
@@ -73,7 +68,7 @@ def _listed(actions: Sequence[DecisionAction], currency: str) -> str:
     )
 
 
-def _more(change: int, currency: str, hours: int) -> str:
+def _more(change: int, currency: str, hours: Hours) -> str:
     if change == 0:
         return "the bill stays as it is"
     word = "costs" if change > 0 else "saves"

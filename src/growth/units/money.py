@@ -5,12 +5,13 @@ cheaper, and equal sums must be equal in whatever order they were added. Why a b
 decimals, value-added tax makes six or seven of them, and a monthly price divided by its hours needs a few more; what
 finer rounding would add is below a cent over a hundred thousand machine-years.
 
-Which month: an estimate for a month uses 730 hours, as the clouds' own calculators do. Where a cloud caps the month
-(Hetzner charges at most the monthly price, reached after about 624 hours), `monthly` takes the cap.
+Which month: an estimate for a month uses 730 hours, as the clouds' own calculators do. Where a cloud bills a month at most
+its monthly price (Hetzner's is that of 624 hours, Linode's of 666 and two thirds), `monthly` takes so many hours.
 """
 
 import dataclasses
 import decimal
+import fractions
 from collections.abc import Iterable
 from typing import Final
 
@@ -19,6 +20,8 @@ from growth.units.errors import MoneyError, shown
 NANO: Final = 1_000_000_000
 
 HOURS_PER_MONTH: Final = 730  # 8760 h / 12
+
+Hours = int | fractions.Fraction
 
 _SYMBOLS: Final = {"EUR": "€", "USD": "$", "GBP": "£"}
 
@@ -115,10 +118,9 @@ def total(amounts: Iterable[Money], *, currency: str) -> Money:
     return result
 
 
-def monthly(hourly: Money, *, cap: Money | None = None) -> Money:
-    """The estimate for a month of 730 hours, and never above the cloud's monthly price where it has one."""
-    month = hourly * HOURS_PER_MONTH
-    return month if cap is None else min(month, cap)
+def monthly(hourly: Money, *, hours: Hours = HOURS_PER_MONTH) -> Money:
+    """The estimate for a month of which so many hours are billed, rounded to the nearest billionth (half to even)."""
+    return Money(round(hourly.nano * hours), hourly.currency)
 
 
 def print_hourly(amount: Money) -> str:
@@ -127,5 +129,5 @@ def print_hourly(amount: Money) -> str:
 
 
 def print_monthly(amount: Money) -> str:
-    """`€30,076.00/month`, a month being 730 hours unless the cloud caps it."""
+    """`€30,076.00/month`, whose hours `monthly` was given."""
     return f"{amount}/month"

@@ -8,8 +8,11 @@ from typing import Final
 
 from growth.api.instance_types import Catalogue
 from growth.providers.catalogues import hetzner, kwok, linode
+from growth.units.money import HOURS_PER_MONTH, Hours
 
 CLOUDS: Final = (kwok.CLOUD, hetzner.CLOUD, linode.CLOUD)
+
+_HOURS_BILLED: Final[dict[str, Hours]] = {hetzner.CLOUD: hetzner.HOURS_BILLED, linode.CLOUD: linode.HOURS_BILLED}
 
 
 def builtin(cloud: str, *, dedicated: bool = False) -> Catalogue:
@@ -28,3 +31,8 @@ def builtin(cloud: str, *, dedicated: bool = False) -> Catalogue:
 def currency_of(cloud: str) -> str:
     """The currency in which a cloud's prices are."""
     return hetzner.CURRENCY if cloud == hetzner.CLOUD else linode.CURRENCY
+
+
+def hours_of_month(cloud: str) -> Hours:
+    """How many hours of a month are paid for: a cloud may bill fewer than there are."""
+    return _HOURS_BILLED.get(cloud, HOURS_PER_MONTH)

@@ -18,6 +18,7 @@ from growth.api.linodeclasses import LINODE_NODE_CLASS
 from growth.api.nodeclasses import HETZNER_NODE_CLASS, KWOK_NODE_CLASS
 from growth.providers.catalogues import hetzner, linode
 from growth.sim.scenario.model import Scenario
+from growth.sim.world import linode_types
 
 PROVIDERS: Final = ("kwok", "hetzner", "linode", "linode-enterprise", "linode-instances")
 _TYPE: Final = re.compile(r"[a-z]-(\d+)x-(amd64|arm64)-[a-z]+", re.IGNORECASE)
@@ -49,7 +50,7 @@ def _linode(**where: str) -> _Vendor:
     return _Vendor(
         cloud=linode.CLOUD,
         node_class=LINODE_NODE_CLASS,
-        catalogue=linode.catalogue(),
+        catalogue=linode_types.catalogue(),
         places=(_LINODE_REGION,),
         lines={"amd64": _LINODE_LINE, "arm64": _LINODE_LINE},
         settings={"provider": "linode", "kwokCatalogue": "linode", **where},
