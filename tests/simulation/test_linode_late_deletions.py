@@ -102,7 +102,7 @@ def test_a_deletion_that_was_accepted_is_not_asked_for_again() -> None:
             if request.method == "DELETE":
                 deletions.append(request.url)
             answer = await stage.fake(request)
-            return Answer(answer.status, answer.headers, answer.body.replace(b'"deleting"', b'"running"'))
+            return Answer(answer.status, dict(answer.headers), answer.body.replace(b'"deleting"', b'"running"'))
 
         provider, wanted = stage.provider(through=behind), wanted_of(stage, "goes")
         await made(provider, wanted_of(stage, "stays"))
