@@ -25,9 +25,10 @@ PHASES = ("", "Pending", "Deprovisioning", "CouldNotRemove", "RemovalFailed")
 # gone: after the cloud had accepted; denied: the cloud says so of a machine whose deletion it has not accepted.
 MACHINES = ("there", "deleting", "gone", "denied", "unknown", "refuses")
 PODS = ("none", "running", "daemon", "finished")
-MARKS = (True, False)
+# By the mark of a removal; by that of the move that asked for it; not any more.
+MARKS = ("marked", "disrupted", "bare")
 ATTEMPTS = ("due", "early", "last")  # last: due, and as often as it may be
-REASONS = ("Empty", "NotReady")
+REASONS = ("Empty", "NotReady", "Underutilized")
 MOST = 5
 
 
@@ -36,15 +37,18 @@ class Case:
     phase: str
     machine: str
     pods: str
-    marked: bool
+    mark: str
     attempts: str
     reason: str
 
     @property
     def name(self) -> str:
-        marked = "marked" if self.marked else "bare"
-        parts = (self.phase or "new", self.machine, self.pods, marked, self.attempts, self.reason)
+        parts = (self.phase or "new", self.machine, self.pods, self.mark, self.attempts, self.reason)
         return "-".join(("n", *parts)).lower()
+
+    @property
+    def marked(self) -> bool:
+        return self.mark == "marked"
 
     @property
     def asked(self) -> int:
@@ -85,6 +89,8 @@ def expected(case: Case) -> str:
             return "waits"
         return "failed" if case.asked >= MOST else "asked"
     if case.reason == "Empty" and (case.busy or not case.marked):
+        return "cancelled"
+    if case.reason == "Underutilized" and case.mark == "bare":
         return "cancelled"
     if case.busy:
         return "drains"
@@ -129,7 +135,8 @@ async def prepare(stage: Stage, case: Case, now: dt.datetime) -> None:
     await stage.add_claim(name, labels={names.POOL_LABEL: "default"})
     status: Json = {"providerID": f"scripted://{name}", "nodeName": name}
     await stage.admin.patch(NODE_CLAIM, name, {"status": status}, subresource="status")
-    taints = [{"key": names.SCALE_DOWN_TAINT, "effect": "NoSchedule"}] if case.marked else []
+    marks = {"marked": names.SCALE_DOWN_TAINT, "disrupted": names.DISRUPTED_TAINT}
+    taints = [{"key": marks[case.mark], "effect": "NoSchedule"}] if case.mark in marks else []
     annotations = {names.SCALE_DOWN_AT_ANNOTATION: print_time(now)} if case.marked else {}
     node: Json = {
         "metadata": {"name": name, "annotations": annotations},
@@ -221,7 +228,7 @@ def test_a_cloud_that_says_gone_of_a_machine_that_speaks_is_not_believed() -> No
         cloud = Cloud()
         object.__setattr__(stage.env, "provider", cloud)
         await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
-        case = Case("Deprovisioning", "gone", "none", True, "early", "Empty")
+        case = Case("Deprovisioning", "gone", "none", "marked", "early", "Empty")
         cloud.cases[case.name] = case
         await prepare(stage, case, stage.env.clock.now())
         await stage.set_ready(case.name)
@@ -240,7 +247,7 @@ async def denied(stage: Stage, *, reason: str = "NotReady") -> tuple[Cloud, Case
     cloud = Cloud()
     object.__setattr__(stage.env, "provider", cloud)
     await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
-    case = Case("Deprovisioning", "denied", "none", True, "due", reason)
+    case = Case("Deprovisioning", "denied", "none", "marked", "due", reason)
     cloud.cases[case.name] = case
     await prepare(stage, case, stage.env.clock.now())
     return cloud, case
@@ -315,7 +322,7 @@ def test_a_claim_that_goes_or_is_gone_ends_its_removal() -> None:
         object.__setattr__(stage.env, "provider", cloud)
         await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
         now = stage.env.clock.now()
-        cases = [Case(phase, "there", "none", True, "due", "Empty") for phase in PHASES]
+        cases = [Case(phase, "there", "none", "marked", "due", "Empty") for phase in PHASES]
         for case in cases:
             cloud.cases[case.name] = case
             await prepare(stage, case, now)

@@ -49,6 +49,8 @@ class Process:
         self._frozen = False
         self.thawed = float("-inf")
         """When it last went on after it had been stopped."""
+        self.froze = float("-inf")
+        """When it was stopped last."""
         self.writes = 0
 
     @property
@@ -71,6 +73,7 @@ class Process:
         if self._frozen:
             return
         self._frozen = True
+        self.froze = self._kernel.time()
         self._kernel.trace.record("freeze", self._kernel.time(), self._name, seconds)
         contextvars.Context().run(self._kernel.call_later, seconds, self._thaw)
 

@@ -279,6 +279,27 @@ def test_a_removal_may_be_asked_for_in_the_blink_after_the_mark_went() -> None:
         assert len(history.said) == said, (seconds, which)
 
 
+def test_a_removal_may_be_asked_for_of_a_mark_that_went_while_its_sender_stood_still() -> None:
+    """It goes on where it was; not of one that went before, nor seconds after it went on, nor of a claim."""
+    removal = {"metadata": {"name": "one", "uid": "uid-removal"}, "spec": {"nodeClaimName": "one", "reason": "Empty"}}
+    for froze, thawed, which, said in (
+        (70.0, 99.0, REMOVALS, 0),
+        (70.0, 96.0, REMOVALS, 1),
+        (82.0, 99.0, REMOVALS, 1),
+        (float("-inf"), float("-inf"), REMOVALS, 1),
+        (70.0, 101.0, REMOVALS, 1),
+        (70.0, 99.0, CLAIMS, 1),
+    ):
+        history = running(safety.Unknown(), tainted=True)
+        history.put(NODES, node(tainted=False), at=80.0)
+        history.case.froze, history.case.thawed = froze, thawed
+        if which == REMOVALS:
+            history.put(REMOVALS, removal, by=GROWTH, at=100.0)
+        else:
+            history.put(CLAIMS, going(claim()), by=GROWTH, verb="delete", at=100.0)
+        assert len(history.said) == said, (froze, thawed, which)
+
+
 def test_limits_and_caps_hold() -> None:
     """One claim more than the limit is one too many, and so is one coin."""
     history = History(Limits(NO_CAPS))

@@ -5,7 +5,8 @@
        └──────────────┴──► cancelled while the cloud has not accepted, finished when the machine is gone
 
 The cloud is asked only while nothing runs on the node. Until it has accepted, pods on the node cancel the removal of an
-empty one; afterwards they are asked to leave, for as long as the node lives.
+empty one; afterwards they are asked to leave, for as long as the node lives. A node that was chosen, empty or for a move, is
+kept where the mark by which it was chosen is gone.
 """
 
 import dataclasses
@@ -21,6 +22,7 @@ from growth.api.growthpools import (
     EMPTY,
     PENDING,
     REMOVAL_FAILED,
+    UNDERUTILIZED,
     NodeRemovalRequest,
     StoryEvent,
 )
@@ -28,6 +30,7 @@ from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
 from growth.api.placement import NO_SCHEDULE
 from growth.cluster.shapes import CachedPod
+from growth.controllers.tainting import tainted
 from growth.planning import occupants
 from growth.planning.emptying import running
 
@@ -190,6 +193,9 @@ def _unaccepted(
             return Cancel(f"the taint {names.SCALE_DOWN_TAINT} was taken off, so that pods may be on their way")
         if scene.wanted:
             return Cancel("pods are about to come")
+    if request.spec.reason == UNDERUTILIZED and not marked and scene.node is not None and not tainted(scene.node):
+        # Who asked for it may have stood still meanwhile, and another leader took the move back.
+        return Cancel(f"the taint {names.DISRUPTED_TAINT} was taken off: its move is not made")
     if scene.paused:
         return Wait(POLL_SECONDS)
     if not marked:

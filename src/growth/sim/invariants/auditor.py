@@ -119,13 +119,13 @@ class Auditor:
         """
         case, role = self.case, step.actor.role
         case.sent = float("-inf")
-        case.thawed = float("-inf")
+        case.thawed = case.froze = float("-inf")
         case.skew = 0.0
         for replica in self.world.replicas:
             own = replica.process
             if own is None or own.name != step.actor.process:
                 continue
-            case.thawed = own.thawed
+            case.thawed, case.froze = own.thawed, own.froze
             case.heard[own.name] = (
                 set(replica.networks[Role.GROWTH].heard) if Role.GROWTH in replica.networks else set()
             )

@@ -58,6 +58,8 @@ class Case:
     """When the request that made the last change left its process."""
     thawed: float = -math.inf
     """When its process last went on after it had stood still: what it looked at before may be long past."""
+    froze: float = -math.inf
+    """When that standing still began."""
     skew: float = 0.0
     """By how much its process's wall clock was ahead then, in seconds."""
 

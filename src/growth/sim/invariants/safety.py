@@ -228,7 +228,8 @@ class Unknown(Quiet):
 
     One whose Node registered may be given up sooner where the cloud denied it twice, `CONFIRM_SECONDS` apart: while its Node
     is not ready nobody could know better. And the removal of a machine may be asked for that has lost its mark in the blink
-    before: two who both believe to lead decide at once, and a removal looks at the mark itself before it does anything.
+    before, or while its sender stood still: two who both believe to lead decide at once, and a removal looks at the mark itself
+    before it does anything.
     """
 
     name = "unknown"
@@ -254,9 +255,10 @@ class Unknown(Quiet):
             yield Complaint(f"claim {step.key[1]} was given up after {age:.0f} s while it came up", (step.key[1],))
 
     def _a_blink_ago(self, step: Step, node: Json, case: Case) -> bool:
-        """Whether a removal is asked for of a Node whose mark its sender may have seen."""
+        """Whether a removal is asked for of a Node whose mark its sender may have seen, or had before it stood still."""
         until = self._marked_until.get(node["metadata"]["uid"], float("-inf"))
-        return step.which == REMOVALS and case.sent - until < BLINK_SECONDS
+        looked = case.froze if 0.0 <= case.sent - case.thawed < LATE_SECONDS else case.sent
+        return step.which == REMOVALS and looked - until < BLINK_SECONDS
 
     @staticmethod
     def _coming_up(step: Step, case: Case) -> float | None:
