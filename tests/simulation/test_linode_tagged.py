@@ -8,6 +8,7 @@ import asyncio
 import pytest
 
 from growth.api.clouds import InvariantViolation, MachineNotFound
+from growth.api.karpenter import NodeClaim
 from growth.providers.linode.holdings import Doubled
 from growth.sim.clouds.linode.objects import Instance, Pool
 from tests.conformance.providers.stages import LkeStage, on
@@ -37,6 +38,15 @@ async def grown(stage: LkeStage, *, by: int) -> Pool:
     return pool
 
 
+async def without_uid(stage: LkeStage) -> tuple[NodeClaim, Instance]:
+    """A claim that names no machine, and its machine, from which somebody took the UID."""
+    wanted = await stored(stage, "web-1")
+    machine = machine_of(stage, await made(stage.provider(), wanted))
+    await asyncio.sleep(60)
+    stage.fake.account.retag(machine, without(machine, UID))
+    return wanted, machine
+
+
 def give(stage: LkeStage, machine: Instance, *tags: str) -> None:
     stage.fake.account.retag(machine, (*machine.tags, *tags))
 
@@ -45,10 +55,7 @@ def test_a_machine_whose_uid_was_taken_off_is_still_its_claims(tier: str) -> Non
     """A purchase answers with it, buys no other and puts the UID back."""
 
     async def body(stage: LkeStage) -> None:
-        wanted = await stored(stage, "web-1")
-        machine = machine_of(stage, await made(stage.provider(), wanted))
-        await asyncio.sleep(60)
-        stage.fake.account.retag(machine, without(machine, UID))
+        wanted, machine = await without_uid(stage)
         provider = stage.provider()
         await asyncio.sleep(200)
         found = await provider.create(wanted)
@@ -63,10 +70,7 @@ def test_a_machine_whose_uid_was_taken_off_goes_with_its_claim(tier: str) -> Non
     """Also where the claim does not name it: nobody says that it has none while it runs."""
 
     async def body(stage: LkeStage) -> None:
-        wanted = await stored(stage, "web-1")
-        machine = machine_of(stage, await made(stage.provider(), wanted))
-        await asyncio.sleep(60)
-        stage.fake.account.retag(machine, without(machine, UID))
+        wanted, machine = await without_uid(stage)
         provider = stage.provider()
         await asyncio.sleep(200)
         await provider.delete(wanted)
