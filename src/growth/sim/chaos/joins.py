@@ -47,21 +47,21 @@ class Joins:
     def wrap(self, api: Api) -> Api:
         return cast("Api", _Joining(api, self))
 
-    async def distort(self, api: Api, body: Json) -> Json | None:
-        """The Node as it is to register; None where the name that it would have is taken."""
-        body = copy.deepcopy(body)
+    def distort(self, api: Api, body: Json) -> tuple[Json, str]:
+        """The Node as it is to register, and the record of its machine where nobody else takes it away with that; or empty."""
+        body, followed = copy.deepcopy(body), ""
         spec, meta = body["spec"], body["metadata"]
         provider_id, record = spec["providerID"], record_name(meta["name"])
         if self.names and self._strike("name-reuse"):
             meta["name"] = self.names.pop(0)
             meta["labels"][names.HOSTNAME_LABEL] = meta["name"]
-            self._estrange(meta, record)
+            followed = _estranged(meta, record)
         if self._strike("wrong-allocatable"):
             allocatable = body["status"]["allocatable"]
             allocatable["cpu"] = f"{self._random.between(1200, 3000)}m"
         if self._strike("missing-provider-id"):
             del spec["providerID"]
-            self._estrange(meta, record)
+            followed = _estranged(meta, record)
             self._later(self._random.uniform(20.0, 400.0), lambda: _say_id(api, meta["name"], provider_id))
         if self._strike("double-join"):
             self._later(self._random.uniform(1.0, 120.0), lambda: self._twin(api, body, provider_id, record))
@@ -69,12 +69,11 @@ class Joins:
             name = meta["name"]
             self._later(self._random.uniform(5.0, 60.0), lambda: _taint(api, name))
             self._later(self._random.uniform(90.0, 240.0), lambda: _untaint(api, name))
-        return body
+        return body, followed
 
-    def _estrange(self, meta: Json, record: str) -> None:
-        """The cloud's own half takes it for another's and leaves it alone."""
-        meta["labels"].pop(names.KWOK_MACHINE_LABEL, None)
-        self._strange[meta["name"]] = record
+    def registered(self, name: str, record: str) -> None:
+        """A Node is there that goes with that record. Before that the name may be another machine's."""
+        self._strange[name] = record
 
     async def _twin(self, api: Api, body: Json, provider_id: str, record: str) -> None:
         twin = copy.deepcopy(body)
@@ -82,12 +81,13 @@ class Joins:
         twin["metadata"]["name"] = name
         twin["metadata"]["labels"][names.HOSTNAME_LABEL] = name
         twin["spec"]["providerID"] = provider_id
-        self._estrange(twin["metadata"], record)
+        _estranged(twin["metadata"], record)
         try:
             await api.get(CONFIG_MAP, record, namespace=NAMESPACE)
             await api.create(NODE, twin)
         except KubeError:
             return
+        self.registered(name, record)
         # A person or the cloud's controller notices in the end, and takes the second one away.
         self._later(self._random.uniform(30.0, 600.0), lambda: _remove(api, name))
 
@@ -115,10 +115,18 @@ class _Joining:
 
     async def create(self, kind: Kind[T], body: msgspec.Struct | Mapping[str, Any], *, namespace: str = "") -> T:
         if kind.plural == NODE.plural and isinstance(body, dict):
-            strange = await self._joins.distort(self._api, body)
-            if strange is not None:
-                return await self._api.create(kind, strange, namespace=namespace)
+            strange, followed = self._joins.distort(self._api, body)
+            made = await self._api.create(kind, strange, namespace=namespace)
+            if followed:
+                self._joins.registered(strange["metadata"]["name"], followed)
+            return made
         return await self._api.create(kind, body, namespace=namespace)
+
+
+def _estranged(meta: Json, record: str) -> str:
+    """The cloud's own half takes it for another's and leaves it alone."""
+    meta["labels"].pop(names.KWOK_MACHINE_LABEL, None)
+    return record
 
 
 async def _say_id(api: Api, name: str, provider_id: str) -> None:
