@@ -3,6 +3,7 @@
 import asyncio
 
 from growth.api import names
+from growth.api.events import EVENT, WARNING
 from growth.api.growthpools import GROWTH_POOL
 from growth.sim.network import Faults
 from tests.manifests import growth_pool
@@ -41,7 +42,8 @@ def test_a_pod_that_nothing_can_hold_is_marked_and_comes_back_when_the_pool_chan
             return await marked(cluster) == 3
 
         await cluster.until(all_are_marked, seconds=1800)
-        assert len(await cluster.told(names.BACK_OFF)) == 3
+        events = [each for each in (await cluster.admin.list(EVENT)).items if each.reason == names.BACK_OFF]
+        assert [each.type for each in events] == [WARNING] * 3
         types = [{"name": "cax11", "max": 10}, {"name": "cax31", "max": 3}]
         await cluster.admin.patch(GROWTH_POOL, "default", {"spec": {"serverTypes": types}})
         await cluster.running(3)

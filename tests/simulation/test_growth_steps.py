@@ -5,14 +5,21 @@ import pathlib
 import re
 from typing import Any
 
+import pytest
+
 from growth.api import names
 from growth.api.decisions import DECISION
 from growth.api.growthpools import NodeRemovalRequest, NodeRequest
+from growth.api.karpenter import NODE_CLAIM
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
 from growth.controllers.growth.solutions import Solution, solution_of
 from growth.controllers.provisioning.story import CONTROLLER
-from tests.manifests import growth_pool, pod
+from growth.kube.errors import Forbidden
+from growth.kube.memory.resources import Resource
+from growth.kube.memory.store import Stored
+from growth.sim.trials.owning.life import SETTINGS
+from tests.manifests import growth_pool, pod, pod_spec
 from tests.simulation.growing import Growing, growing
 
 HERE = pathlib.Path(__file__).parent
@@ -157,15 +164,32 @@ def test_a_pod_that_asks_for_a_missing_pool_is_told_so() -> None:
     growing(body)
 
 
-def test_a_request_on_its_way_is_room() -> None:
-    """Pods that come while machines are under way and fit there are no reason for another."""
+def refuse_claims(cluster: Growing) -> None:
+    """A webhook refuses NodeClaims, so that requests stay without one."""
+    server = cluster.stage.cluster.server
+    create = server.create
+
+    def admit(resource: Resource, body: Any, **how: Any) -> Stored:
+        if resource.plural == NODE_CLAIM.plural:
+            raise Forbidden("a webhook refuses it")
+        return create(resource, body, **how)
+
+    server.create = admit  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("has_claim", [True, False])
+def test_a_request_on_its_way_is_room(*, has_claim: bool) -> None:
+    """Pods that come while machines are under way and fit there are no reason for another, with or without a claim."""
 
     async def body(cluster: Growing) -> None:
+        if not has_claim:
+            refuse_claims(cluster)
         await cluster.pool(growth_pool("default", {"name": "cax31", "max": 5}))
         await cluster.faults(neverRegister="*")
         await cluster.deploy("first", 1)
         await asyncio.sleep(20)
-        assert [each.status.phase for each in await cluster.requests()] == ["Provisioning"]
+        assert [each.status.phase for each in await cluster.requests()] == ["Provisioning" if has_claim else "Pending"]
+        assert len(await cluster.claims()) == has_claim
         await cluster.deploy("second", 3)
         await asyncio.sleep(60)
         assert len(await cluster.requests()) == 1
@@ -174,21 +198,24 @@ def test_a_request_on_its_way_is_room() -> None:
 
 
 def test_a_type_that_was_not_to_be_had_is_planned_around() -> None:
-    """As long as its request is `Unmet` nobody asks for it again, though the cloud has it by now."""
+    """A type is not asked for again while its request is `Unmet`, though the cloud has it by now and has forgotten its refusal."""
 
     async def body(cluster: Growing) -> None:
         await cluster.pool(growth_pool("default", {"name": "cax11", "max": 5}, {"name": "cax31", "max": 2}))
         await cluster.faults(noCapacity="cax11/*/*")
-        await add_pod(cluster, "first")
+        (container,) = pod_spec(cpu="1")["containers"]
+        alone = {**container, "ports": [{"containerPort": 80, "hostPort": 8080}]}
+        await add_pod(cluster, "first", containers=[alone])
         await cluster.running(1)
         await cluster.no_faults()
-        await add_pod(cluster, "second", cpu="7")
+        await asyncio.sleep(SETTINGS.refused_ttl + 60)
+        await add_pod(cluster, "second", containers=[alone])
         await cluster.running(2)
         assert await cluster.types() == ["cax31", "cax31"]
         asked = [each.spec.target_offering for each in await cluster.requests()]
         assert sorted(asked) == ["hetzner-cax11", "hetzner-cax31", "hetzner-cax31"]
 
-    growing(body)
+    growing(body, unmet_ttl=1000.0)
 
 
 def test_demands_are_planned_on_what_comes_and_on_what_is_offered() -> None:
@@ -304,12 +331,13 @@ def test_a_request_without_capacity_is_unmet_until_its_time() -> None:
         assert request.status.unmet_until is not None
         assert await cluster.claims() == []
         await cluster.no_faults()
+        await asyncio.sleep(900)  # the catalogue has long forgotten the refusal
         later = await in_phase(cluster, "Ready")
         assert later.metadata.uid != request.metadata.uid
         assert later.metadata.creation_timestamp is not None
         assert later.metadata.creation_timestamp >= request.status.unmet_until
 
-    growing(body, unmet_ttl=200.0)
+    growing(body, unmet_ttl=1000.0)
 
 
 def test_a_node_that_is_ready_makes_its_request_ready() -> None:
