@@ -22,7 +22,10 @@ GTE: Final = "Gte"
 LTE: Final = "Lte"
 
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+# A label's value has at most 63 characters; the API reads a number in it as a signed integer of 64 bits.
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+_SMALLEST: Final = -(2**63)
+_LARGEST: Final = 2**63 - 1
 
 
 class Expression(Protocol):
@@ -94,16 +97,19 @@ class Requirement:
         """What both allow. Bounds are dropped once the values are a plain set.
 
         Two that allow nothing together are `NEVER`, unless both accept the label's absence: then that is what is left.
+        Bounds between which every number is excluded allow nothing.
         """
         least = _greatest(self.at_least, other.at_least)
         most = _smallest(self.at_most, other.at_most)
         min_values = max(self.min_values, other.min_values)
-        if least is not None and most is not None and least > most:
-            return NEVER
         if self.complement and other.complement:
             values = self.values | other.values
+            if (least is not None or most is not None) and _first_number(values, least, most) is None:
+                return NEVER
             present = bool(values) and not (self.tolerates_absence and other.tolerates_absence)
             return Requirement(True, values, least, most, min_values, present)
+        if least is not None and most is not None and least > most:
+            return NEVER
         if self.complement:
             values = other.values - self.values
         elif other.complement:
@@ -143,7 +149,8 @@ def one_of(*values: str) -> Requirement:
 @functools.lru_cache(maxsize=65536)
 def integer(text: str) -> int | None:
     """The integer that a label value is, if it is one, as Kubernetes reads it: plain digits with an optional sign."""
-    return int(text) if _INTEGER.fullmatch(text) else None
+    number = int(text) if _INTEGER.fullmatch(text) else None
+    return number if number is not None and _SMALLEST <= number <= _LARGEST else None
 
 
 def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
@@ -163,23 +170,33 @@ def parse(expression: Expression, *, min_values: int = 0) -> Requirement:
             if number is None:
                 raise RequirementError(f"{expression.key}: {operator} takes exactly one integer")
             step = {"Gt": 1, "Lt": -1}.get(operator, 0)
-            if operator in {GT, GTE}:
-                return Requirement(True, frozenset(), number + step, None, min_values)
-            return Requirement(True, frozenset(), None, number + step, min_values)
+            least, most = (number + step, None) if operator in {GT, GTE} else (None, number + step)
+            if _first_number(frozenset(), least, most) is None:
+                return NEVER
+            return Requirement(True, frozenset(), least, most, min_values)
         case other:
             raise RequirementError(f"{expression.key}: operator {other} is not known")
 
 
 def any_value(requirement: Requirement) -> str:
-    """Some value that a requirement allows: the first of its list, or the smallest number that is not excluded."""
+    """Some value that a requirement other than `NEVER` and `ABSENT` allows: the first of its list, or its smallest number."""
     if not requirement.complement:
         return min(requirement.values)
-    number = requirement.at_least if requirement.at_least is not None else 0
-    if requirement.at_most is not None and requirement.at_least is None:
-        number = min(number, requirement.at_most)
-    while not requirement.allows(str(number)):
-        number += 1
+    number = _first_number(requirement.values, requirement.at_least, requirement.at_most)
+    assert number is not None, "bounds without a number between them are NEVER"
     return str(number)
+
+
+def _first_number(excluded: frozenset[str], at_least: int | None, at_most: int | None) -> int | None:
+    """The smallest number within the bounds that may stand in a label, without a sign, and is not excluded.
+
+    One of any len(excluded) + 1 numbers is not excluded, so the search is as short as the list of those that are.
+    """
+    first = max(at_least or 0, 0)
+    last = min(_LARGEST if at_most is None else at_most, first + len(excluded))
+    return next(
+        (number for number in range(first, last + 1) if number <= _LARGEST and str(number) not in excluded), None
+    )
 
 
 def key_of(key: str) -> str:

@@ -10,6 +10,7 @@ from growth.planning.requirements import (
     NEVER,
     Requirement,
     RequirementError,
+    any_value,
     from_expressions,
     from_labels,
     gather,
@@ -128,6 +129,12 @@ def test_values_that_are_no_integers_fail_every_bound() -> None:
 def test_integers_are_digits_and_a_sign() -> None:
     """Underscores, spaces and digits of other scripts make no integer."""
     assert [integer(text) for text in ("12", "-3", "+4", "007")] == [12, -3, 4, 7]
+    assert [integer(text) for text in (str(2**63 - 1), str(2**63), str(-(2**63)), str(-(2**63) - 1))] == [
+        2**63 - 1,
+        None,
+        -(2**63),
+        None,
+    ]
     assert [integer(text) for text in ("1_0", " 5", "٣", "1e3", "", "0x1")] == [None] * 6
 
 
@@ -203,3 +210,37 @@ def test_a_requirement_reads_well() -> None:
     assert str(one_of("b", "a")) == "In [a, b]"
     assert str(NEVER) == "nothing at all"
     assert str(parse(expression("k", "Gt", "3"))) == "Exists and ≥ 4"
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        (expression("k", "Gt", "9"), expression("k", "Lt", "11"), expression("k", "NotIn", "10")),
+        (expression("k", "Gte", "3"), expression("k", "NotIn", "3", "4"), expression("k", "Lte", "4")),
+        (expression("k", "Gt", str(2**63 - 1)),),
+        (expression("k", "Lt", "0"),),
+        (expression("k", "Gt", "5"), expression("k", "Lt", "5")),
+    ],
+    ids=lambda those: " ".join(f"{each.operator}{list(each.values)}" for each in those),
+)
+def test_bounds_that_leave_no_number_allow_nothing(expressions: tuple[object, ...]) -> None:
+    """Numbers between bounds that are all excluded, or that no label can have, are a requirement that is never met."""
+    assert from_expressions(expressions)["k"] == NEVER  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("expressions", "value"),
+    [
+        ((expression("k", "Gt", "999999999999999999"),), "1000000000000000000"),
+        ((expression("k", "Gt", "9"), expression("k", "NotIn", "10", "11", "13")), "12"),
+        ((expression("k", "Lte", "7"), expression("k", "NotIn", "0", "1")), "2"),
+        ((expression("k", "Lt", "-5"), expression("k", "Exists")), None),
+        ((expression("k", "Exists"), expression("k", "NotIn", "0")), "1"),
+    ],
+)
+def test_a_value_for_an_open_label_is_the_smallest_number_allowed(
+    expressions: tuple[object, ...], value: str | None
+) -> None:
+    """What the machine's label becomes where pods only exclude or bound it."""
+    requirement = from_expressions(expressions)["k"]  # type: ignore[arg-type]
+    assert requirement == NEVER if value is None else any_value(requirement) == value
