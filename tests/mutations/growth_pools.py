@@ -85,7 +85,7 @@ MUTATIONS: dict[str, Mutation] = {
         REMOVALS, "Removals._attempt", "DEPROVISIONING", "PENDING", index=1
     ),
     "test_a_machine_that_is_gone_ends_its_removal": Mutation(
-        REMOVING, "next_step", "_is_gone(request, scene.machine)", "not _is_gone(request, scene.machine)"
+        REMOVING, "next_step", "claim is None", "claim is None and not accepted(request)"
     ),
     "test_every_attempt_is_counted_with_its_time": Mutation(
         REMOVALS, "Removals._attempt", "request.status.removal_attempt + 1", "request.status.removal_attempt + 2"
