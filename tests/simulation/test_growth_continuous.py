@@ -92,14 +92,23 @@ def test_when_empty_moves_no_pod() -> None:
 
 
 def test_the_minimum_of_a_type_stays() -> None:
-    """Machines that `min` keeps are not emptied, whatever could be saved."""
+    """Machines that `min` keeps are neither emptied nor marked for it, whatever could be saved."""
 
     async def body(cluster: Growing) -> None:
-        await cluster.pool(continuous({"name": "cax21", "min": 2, "max": 5}))
-        await fill_then_thin_out(cluster, 6, 2)
-        seen = await reasons_seen(cluster, HALF_AN_HOUR)
-        assert seen == set()
-        assert await cluster.types() == ["cax21", "cax21"]
+        await cluster.pool(continuous({"name": "CAX21", "min": 2, "max": 5}))
+        for name in ("left", "right"):  # they fill both machines, so that each gets one of the small pods
+            await cluster.deploy(name, 1, cpu="3")
+        await cluster.running(2)
+        await cluster.deploy("small", 2, cpu="500m")
+        await cluster.running(4)
+        for name in ("left", "right"):
+            await cluster.admin.delete(DEPLOYMENT, name, namespace="default")
+        await cluster.running(2)
+        assert len({each.spec.node_name for each in await cluster.pods()}) == 2
+        for _ in range(HALF_AN_HOUR):
+            assert not await cluster.removals()
+            assert [each.spec.taints for each in await cluster.nodes()] == [(), ()]
+            await asyncio.sleep(1)
 
     growing(body)
 

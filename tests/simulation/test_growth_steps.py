@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from growth.api import names
+from growth.api.core import CONFIG_MAP
 from growth.api.decisions import DECISION
 from growth.api.growthpools import NodeRemovalRequest, NodeRequest
 from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
 from growth.controllers.growth.solutions import Solution, solution_of
@@ -19,6 +21,7 @@ from growth.kube.errors import Forbidden
 from growth.kube.memory.resources import Resource
 from growth.kube.memory.store import Stored
 from growth.sim.trials.owning.life import SETTINGS
+from growth.sim.trials.owning.stage import GROWTH_NAMESPACE
 from tests.manifests import growth_pool, pod, pod_spec
 from tests.simulation.growing import Growing, growing
 
@@ -104,8 +107,13 @@ def test_pods_that_no_node_takes_are_demands() -> None:
         await add_pod(cluster, "free")
         await in_phase(cluster, "Ready")
         await add_pod(cluster, "beside", cpu="100m")
+        await add_pod(
+            cluster, "giant", cpu="64"
+        )  # the scheduler marks it, and pods that come later count as not seen yet
+        await add_pod(cluster, "gated-later", schedulingGates=[{"name": "example.com/later"}])
         await asyncio.sleep(60)
         assert len(await cluster.requests()) == 1
+        assert (await summaries(cluster))[1:] == ["1 pods cannot be placed; IncompletePlacement"]
 
     growing(body)
 
@@ -329,6 +337,7 @@ def test_a_request_without_capacity_is_unmet_until_its_time() -> None:
         await asyncio.sleep(30)
         assert story(request) == ["nodeRequested", "nodeRequestFailed"]
         assert request.status.unmet_until is not None
+        assert (request.status.unmet_until - request.status.events[-1].at).total_seconds() == 1000
         assert await cluster.claims() == []
         await cluster.no_faults()
         await asyncio.sleep(900)  # the catalogue has long forgotten the refusal
@@ -341,11 +350,17 @@ def test_a_request_without_capacity_is_unmet_until_its_time() -> None:
 
 
 def test_a_node_that_is_ready_makes_its_request_ready() -> None:
-    """In order: asked for, accepted, labelled, ready."""
+    """In order: asked for, accepted, labelled, and ready once the node is."""
 
     async def body(cluster: Growing) -> None:
-        await cluster.pool(SMALL)
+        taints = [{"key": "example.com/later", "effect": "NoSchedule"}]
+        await cluster.pool(growth_pool("default", {"name": "cax11", "max": 5}, template={"startupTaints": taints}))
         await add_pod(cluster, "web")
+        await asyncio.sleep(60)
+        request = await in_phase(cluster, "Provisioning")
+        assert story(request) == ["nodeRequested", "nodeProvisioned", "nodeLabelled"]
+        (node,) = await cluster.nodes()
+        await cluster.admin.patch(NODE, node.metadata.name, {"spec": {"taints": []}})
         request = await in_phase(cluster, "Ready")
         assert story(request) == ["nodeRequested", "nodeProvisioned", "nodeLabelled", "nodeReady"]
 
@@ -459,6 +474,7 @@ def test_at_its_time_a_node_is_looked_at_again() -> None:
         await add_pod(cluster, "tolerant", tolerations=[{"key": names.SCALE_DOWN_TAINT, "operator": "Exists"}])
         await asyncio.sleep(20)
         assert await cluster.removals() == []
+        assert len(await cluster.claims()) == 2
 
         async def one_is_left() -> bool:
             return len(await cluster.claims()) == 1 and not await cluster.removals()
@@ -479,21 +495,30 @@ def test_a_pending_removal_asks_the_cloud() -> None:
         removal = await removal_in_phase(cluster, "Deprovisioning")
         assert story(removal)[0] == "Deletion requested"
         await asyncio.sleep(30)
+        (removal,) = await cluster.removals()
+        assert (removal.status.phase, story(removal)) == ("Deprovisioning", ["Deletion requested", "Deletion accepted"])
         assert len(await cluster.claims()) == 1
 
     growing(body)
 
 
 def test_a_machine_that_is_gone_ends_its_removal() -> None:
-    """Claim, Node and request go."""
+    """Claim, Node and request go within seconds of the machine, and the claim not before it."""
 
     async def body(cluster: Growing) -> None:
         await empty_machine(cluster)
-
-        async def over() -> bool:
-            return not await cluster.claims() and not await cluster.removals() and not await cluster.nodes()
-
-        await cluster.until(over)
+        await removal_in_phase(cluster, "Deprovisioning")
+        for _ in range(600):
+            claims = [each for each in await cluster.claims() if each.metadata.deletion_timestamp is None]
+            machines = await cluster.admin.list(CONFIG_MAP, namespace=GROWTH_NAMESPACE, labels=names.KWOK_MACHINE_LABEL)
+            if not machines.items:
+                break
+            assert claims
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(10)
+        assert not await cluster.claims()
+        assert not await cluster.removals()
+        assert not await cluster.nodes()
 
     growing(body)
 
