@@ -42,7 +42,7 @@ FIELDS = (
         "podSeconds",
         "evictions",
     ),
-    *("scaleUps", "scaleDowns", "traceHash"),
+    *("scaleUps", "scaleDowns", "traceHash", "effectDigest"),
 )
 
 
@@ -114,6 +114,7 @@ def test_a_violation_ends_with_one_and_the_command_that_repeats_it(
         cost=0,
         currency="EUR",
         digest="0" * 32,
+        effects="0" * 32,
         faults={},
         violations=(),
     )

@@ -25,6 +25,7 @@ QUIET = Outcome(
     cost=0,
     currency="USD",
     digest="",
+    effects="",
     faults={},
     violations=(),
 )

@@ -322,6 +322,7 @@ def _print(summary: "Summary", extra: dict[str, object]) -> None:
         ("evictions", summary.evictions),
         ("violations", len(summary.violations)),
         ("trace", summary.digest),
+        ("effects", summary.effects),
     ]
     if "writePoints" in extra:
         rows.append(("write points visited", extra["writePoints"]))

@@ -56,7 +56,7 @@ def quiet() -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """All runs together. Peaks are medians over the runs; the hash is over the runs' hashes, in the order of seeds."""
+    """All runs together. Peaks are medians over the runs; a hash is over the runs' hashes, in the order of seeds."""
 
     seeds: int
     runs: int
@@ -74,6 +74,7 @@ class Summary:
     without_scaling: tuple[int, ...]
     """Seeds in which nothing was bought, or nothing given back."""
     digest: str
+    effects: str
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -94,6 +95,7 @@ class Summary:
             "scaleUps": self.scale_ups,
             "scaleDowns": self.scale_downs,
             "traceHash": self.digest,
+            "effectDigest": self.effects,
         }
 
 
@@ -103,10 +105,6 @@ def summed(outcomes: Iterable[Outcome]) -> Summary:
     faults: collections.Counter[str] = collections.Counter()
     for each in runs:
         faults.update(each.faults)
-    if len(runs) == 1:
-        digest = runs[0].digest
-    else:
-        digest = hashlib.blake2b("".join(each.digest for each in runs).encode(), digest_size=16).hexdigest()
     return Summary(
         seeds=len({each.seed for each in runs}),
         runs=len(runs),
@@ -122,5 +120,12 @@ def summed(outcomes: Iterable[Outcome]) -> Summary:
         scale_ups=sum(each.scale_ups for each in runs),
         scale_downs=sum(each.scale_downs for each in runs),
         without_scaling=tuple(each.seed for each in runs if not each.scale_ups or not each.scale_downs),
-        digest=digest,
+        digest=_digest([each.digest for each in runs]),
+        effects=_digest([each.effects for each in runs]),
     )
+
+
+def _digest(digests: Sequence[str]) -> str:
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.blake2b("".join(digests).encode(), digest_size=16).hexdigest()

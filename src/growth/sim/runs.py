@@ -58,11 +58,11 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
     with_it = company(order)
     traces = _traces(order)
     tally = Tally(prices_of(settings.catalogue), quanta=quanta_of(settings.catalogue))
-    kernels: list[Kernel] = []
+    worlds: list[World] = []
 
     async def main(kernel: Kernel) -> _Ended:
-        kernels.append(kernel)
         world = World(kernel, settings, seams=with_it.seams)
+        worlds.append(world)
         world.quiet_from = order.busy_seconds
         world.witness.listeners.append(tally)
         points = _Points(world, order.crash_after)
@@ -91,10 +91,11 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         totals, writes, violations = done.value.totals, done.value.writes, done.value.violations
         digest, steps, now = done.digest, done.steps, done.seconds
     except SimulationError as error:
-        (kernel,) = kernels
+        kernel = worlds[0].kernel
         digest, steps, now = kernel.trace.digest, kernel.steps, kernel.time()
         totals = tally.totals(now)
         violations = (Violation(seed=order.seed, invariant=STUCK, at=now, story=f"{type(error).__name__}: {error}"),)
+    (world,) = worlds
     return Outcome(
         seed=order.seed,
         crash_after=order.crash_after,
@@ -110,6 +111,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         cost=totals.cost,
         currency=settings.catalogue.currency,
         digest=digest,
+        effects=world.witness.effects.digest(now),
         faults=dict(with_it.counts),
         violations=(*with_it.violations, *violations),
     )

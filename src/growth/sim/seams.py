@@ -11,15 +11,16 @@ at the moment when it happens, before anybody else can act on it.
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from growth.api.kinds import Json
-from growth.kube.api import Api
+from growth.api.kinds import Json, Kind
+from growth.kube.api import Api, Page
 from growth.kube.memory import MemoryApi, MemoryServer
 from growth.kube.memory.store import Change
 from growth.kube.passing import PassingApi, Write
 from growth.operator.wiring import Role
 from growth.providers.contract import CloudProvider
+from growth.sim.effects import Effects
 from growth.sim.kernel import Kernel
 from growth.sim.network import GOOD, Faults
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from growth.sim.world.half import Half
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ class Witness:
     def __init__(self, kernel: Kernel, server: MemoryServer) -> None:
         self.listeners: list[Listener] = []
         self.steps = 0
+        self.effects = Effects()
         self._kernel = kernel
         self._server = server
         self._actor = NOBODY
@@ -130,16 +133,20 @@ class Witness:
         return _Witnessed(self, self._server, actor, user=user)
 
     def begin(self, actor: Actor, verb: str, asked: tuple[str, str, str]) -> None:
-        """A request is about to be performed, all at once."""
+        """A request that writes is about to be performed, all at once."""
+        self.note(actor, verb, asked)
         self._actor, self._verb, self._asked = actor, verb, asked
+
+    def note(self, actor: Actor, verb: str, asked: tuple[str, str, str]) -> None:
+        """A request has arrived that is an effect, if it is the autoscaler's."""
+        if actor.is_growth:
+            self.effects.request(self._kernel.time(), actor.process, verb, *asked)
 
     def end(self) -> None:
         self._actor, self._verb, self._asked = NOBODY, "", ("", "", "")
 
     def _changed(self, which: tuple[str, str], change: Change) -> None:
         self.steps += 1
-        if not self.listeners:
-            return
         step = Step(
             number=self.steps,
             at=self._kernel.time(),
@@ -153,6 +160,7 @@ class Witness:
             new=None if change.type == "DELETED" else change.stored.object,
             last=change.stored.object,
         )
+        self.effects.change(step)
         for listener in self.listeners:
             listener(step)
 
@@ -164,6 +172,19 @@ class _Witnessed(PassingApi):
         super().__init__(MemoryApi(server, user=user))
         self._witness = witness
         self._actor = actor
+
+    async def get(self, kind: Kind[T], name: str, *, namespace: str = "") -> T:
+        self._note_read("get", kind, namespace, name)
+        return await super().get(kind, name, namespace=namespace)
+
+    async def list(self, kind: Kind[T], *, namespace: str = "", **options: Any) -> Page[T]:
+        self._note_read("list", kind, namespace)
+        return await super().list(kind, namespace=namespace, **options)
+
+    def _note_read(self, verb: str, kind: Kind[Any], namespace: str, name: str = "") -> None:
+        """What a cloud's provider reads are calls of a cloud that keeps its machines in the cluster."""
+        if self._actor.role is Role.CLOUD:
+            self._witness.note(self._actor, verb, (kind.plural, namespace, name))
 
     async def _write(self, write: Write, send: Callable[[], Awaitable[R]]) -> R:
         namespace = write.namespace if write.kind.namespaced else ""

@@ -202,5 +202,8 @@ class Outcome:
     cost: int
     currency: str
     digest: str
+    """Of everything that happened, functions' names included."""
+    effects: str
+    """Of what was done to the outside (`growth.sim.effects`)."""
     faults: Mapping[str, int]
     violations: tuple[Violation, ...]

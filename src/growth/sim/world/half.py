@@ -149,9 +149,12 @@ class HalfTransport:
         network = self.network() if not self.own.dead else None
         if network is not None:
             network.serving = sent
+        status = 0
         try:
             answer, seconds = self.half.perform(request, self.actor)
+            status = answer.status
         finally:
+            self.half.ground.witness.effects.call(self._kernel.time(), self.own.name, request, status)
             if network is not None:
                 network.serving = None
         if seconds:
