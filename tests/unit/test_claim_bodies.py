@@ -16,7 +16,6 @@ from growth.controllers.provisioning.claims import (
     body,
     claim,
     claim_name,
-    dearest,
     expressed,
     short_list,
 )
@@ -43,6 +42,8 @@ def order(
         zone="test-zone-a",
         capacity_type="on-demand",
         price=50_000_000,
+        max_price=62_500_000,
+        lowest_max_price=50_000_000,
         instance_types=types,
         requirements=requirements or {names.CAPACITY_TYPE_LABEL: one_of("on-demand")},
         labels={},
@@ -132,20 +133,9 @@ def test_names_fit_where_names_of_nodes_must() -> None:
     assert "--" not in name
 
 
-def test_the_most_that_a_machine_can_cost() -> None:
-    """Of the places and terms that the claim leaves open."""
-    wanted = order().planned
-    kind = next(each for each in TYPES if each.name == "c-2x-amd64-linux")
-    on_demand = max(each.price or 0 for each in kind.offerings if each.capacity_type == "on-demand")
-    spot = max(each.price or 0 for each in kind.offerings if each.capacity_type == "spot")
-    view = PoolView(ref=POOL, instance_types=TYPES)
-    assert dearest(wanted, view) == on_demand
-    cheap = dataclasses.replace(wanted, price=1, requirements={names.CAPACITY_TYPE_LABEL: one_of("spot")})
-    assert dearest(cheap, view) == spot
-
-
 def test_a_price_that_the_cloud_does_not_know_is_no_bound_for_it() -> None:
     """With prices of people's own the claim lists the types that may be bought, and says no price."""
-    plain, repriced = order(), dataclasses.replace(order(), repriced=True)
+    plain = order()
+    repriced = dataclasses.replace(plain, planned=dataclasses.replace(plain.planned, repriced=True))
     assert names.MAX_PRICE_ANNOTATION in claim(plain, currency="USD").metadata.annotations
     assert names.MAX_PRICE_ANNOTATION not in claim(repriced, currency="USD").metadata.annotations

@@ -87,7 +87,7 @@ class Report:
         if claim.spare:
             chosen = f"it has room beyond its pods, which kube-scheduler spreads; {chosen}"
         if claim.next_best is None:
-            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods{self._reach and f'{self._reach} and'} within the limits"
+            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods{self._reach} and within the limits"
         name, cost = claim.next_best
         more = f"{name} at {print_hourly(self._money(cost))}"
         return f"{chosen} is the cheapest of {number} types that hold its pods{self._reach}; the next best is {more}"
@@ -95,7 +95,7 @@ class Report:
     @property
     def _reach(self) -> str:
         """How dear a type may be to be listed, in words."""
-        return f" within {self.plan.flexibility / 100:g} times its price" if self.plan.flexibility else ""
+        return f" within {self.plan.flexibility / 100:g} times its price"
 
     def _money(self, nano: int) -> Money:
         return Money(nano, self.plan.currency)

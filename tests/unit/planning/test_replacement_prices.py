@@ -60,7 +60,7 @@ def test_a_list_is_not_much_dearer_than_its_first_type() -> None:
     sold = [kind(f"k{at}", 4, "16Gi", price=0.1 + at / 100) for at in range(40)]
     bought = only(found(owned("a", *pods(4, "x")), sold=(MEDIUM, *sold))).replacements[0]
     assert bought.types == ("k0", "k1", "k2")
-    assert bought.max_price == EURO * 125 // 1000
+    assert bought.max_price == EURO * 12 // 100
     bought = only(found(owned("a", *pods(4, "x")), sold=(MEDIUM, *sold), options=AS_KARPENTER)).replacements[0]
     assert len(bought.types) == 30  # those below 0.4
 

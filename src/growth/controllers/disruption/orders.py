@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import msgspec
 
 from growth.api import moves as intents
-from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.cluster import replacing
 from growth.controllers.disruption.moving import Market
@@ -21,15 +20,11 @@ def ordered(
     name: str,
     pool: NodePool,
     market: Market,
-    sold: Sequence[InstanceType],
     replaces: Sequence[NodeClaim],
     intent: intents.Intent,
     now: dt.datetime,
 ) -> Order:
-    """`sold` is what the cloud sells, at its own prices."""
     view = market.views[replacement.planned.pool]
-    listed = set(replacement.types)
-    own = {kind.name: [each.price for each in kind.offerings] for kind in sold if kind.name in listed}
     order = Order(
         name=name,
         pool=pool,
@@ -38,11 +33,6 @@ def ordered(
         pods=replacement.planned.pods,
         types=replacement.types,
         max_price=replacement.max_price,
-        repriced=any(
-            own.get(kind.name) != [each.price for each in kind.offerings]
-            for kind in view.instance_types
-            if kind.name in listed
-        ),
         replaces=tuple(claim.metadata.name for claim in replaces),
         annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now)},
     )

@@ -194,8 +194,13 @@ class Spent:
 
 def spending(order: Order) -> Spending:
     """What a machine that is ordered costs."""
-    least = order.max_price if order.repriced else order.planned.price
-    return Spending(name=order.name, instance_type=order.planned.instance_type, least=least, most=order.max_price)
+    planned = order.planned
+    return Spending(
+        name=order.name,
+        instance_type=planned.instance_type,
+        least=planned.lowest_max_price,
+        most=order.max_price,
+    )
 
 
 def afforded(orders: Sequence[Order], spent: Spent) -> Booking:

@@ -42,8 +42,8 @@ _NEVER_REQUIRED: Final = frozenset({names.HOSTNAME_LABEL})
 class Order:
     """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for.
 
-    `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
-    no bound, and the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
+    Where the plan has prices of people's own making (NodeOverlays) the cloud, which knows its own only, is told no bound, and
+    the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
     their pods. `annotations` are written with the claim.
     """
 
@@ -54,7 +54,6 @@ class Order:
     pods: tuple[str, ...]
     types: tuple[str, ...]
     max_price: int
-    repriced: bool = False
     replaces: tuple[str, ...] = ()
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -65,44 +64,13 @@ def claim_name(pool: str, random: Random) -> str:
     return f"{pool[: _NAME - _RANDOM - 1].rstrip('-.')}-{ending}"
 
 
-def dearest(planned: PlannedClaim, view: PoolView) -> int:
-    """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
-    return max(planned.price, *(price for prices in _prices(planned, view).values() for price in prices))
-
-
-def affordable(planned: PlannedClaim, view: PoolView, *, percent: int) -> tuple[str, ...]:
-    """Of the planned types, in their order, those that cost at most so many percent of the planned price somewhere."""
-    most = planned.price * percent // 100
-    prices = _prices(planned, view)
-    return tuple(name for name in planned.instance_types if min(prices.get(name, ()), default=most + 1) <= most)
-
-
-def _prices(planned: PlannedClaim, view: PoolView) -> dict[str, list[int]]:
-    """By type, the prices of the offerings that the machine may be."""
-    listed = set(planned.instance_types)
-    asked = [
-        (planned.requirements[key], attribute)
-        for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
-        if key in planned.requirements
-    ]
-    return {
-        kind.name: [
-            offering.price
-            for offering in kind.offerings
-            if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
-        ]
-        for kind in view.instance_types
-        if kind.name in listed
-    }
-
-
 def claim(order: Order, *, currency: str) -> NodeClaim:
     """The claim as it is created."""
     template = order.pool.spec.template
     uses = template.spec.node_class_ref
     planned = order.planned
     relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"} if planned.min_values_relaxed else {}
-    bound = {} if order.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
+    bound = {} if planned.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
     return NodeClaim(
         metadata=ObjectMeta(
             name=order.name,
@@ -162,7 +130,7 @@ def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currenc
         planned=planned,
         pods=(),
         types=planned.instance_types,
-        max_price=planned.price,
+        max_price=planned.max_price,
     )
     size = len(msgspec.json.encode(body(claim(probe, currency=currency))))
     types = list(planned.instance_types)

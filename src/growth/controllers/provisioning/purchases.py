@@ -81,22 +81,20 @@ class Purchases:
         env, views = self._env, answer.views
         orders: list[Order] = []
         taken: set[str] = set()
-        async for slice_ in slices(list(zip(plan.claims, answer.bounds, strict=True))):
-            for planned, bounds in slice_:
+        async for slice_ in slices(list(zip(plan.claims, answer.types, strict=True))):
+            for planned, types in slice_:
                 pods = tuple(pod for pod in planned.pods if not vanished(pod, answer, env.state.pods.store))
                 if not pods:
                     continue
                 name = self.new_name(planned.pool.name, taken)
-                flexible = planned.price * env.settings.max_price_percent // 100
                 order = Order(
                     name=name,
                     pool=answer.pools[planned.pool.name],
                     view=views[planned.pool],
                     planned=planned,
                     pods=pods,
-                    types=bounds.types,
-                    max_price=bounds.dearest if bounds.repriced else min(flexible, bounds.dearest),
-                    repriced=bounds.repriced,
+                    types=types,
+                    max_price=planned.max_price,
                 )
                 orders.append(order)
         return orders
