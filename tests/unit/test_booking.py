@@ -50,6 +50,7 @@ def order(name: str, *types: str, price: int = 50, max_price: int = 60, least: i
         requirements={},
         labels={},
         requests={},
+        least_requests={},
         pods=("default/p",),
         next_best=None,
     )
@@ -189,6 +190,16 @@ def test_a_claim_whose_prices_the_cloud_does_not_know_must_fit_whole() -> None:
     assert capped(order_of_their_own, reserved=1, hourly=160) == (["x@60"], [])
     taken, refused = capped(order_of_their_own, reserved=1, hourly=155)
     assert (taken, len(refused)) == ([], 1)
+
+
+def test_a_claim_that_minvalues_make_dear_is_refused_and_not_bought_with_less_choice() -> None:
+    """Below the price at which `minValues` hold the cap lets nothing be bought, and the refusal says why."""
+    flexible = order("x", least=58)
+    assert capped(flexible, reserved=1, hourly=159) == (["x@59"], [])
+    taken, refused = capped(flexible, reserved=1, hourly=157)
+    assert taken == []
+    assert refused[0].startswith("the cluster's cap --max-hourly ")
+    assert refused[0].endswith("would be (minValues of NodePool default)")
 
 
 def test_a_price_that_is_not_known_is_the_dearest() -> None:

@@ -17,6 +17,7 @@ from growth.controllers.provisioning.claims import (
     claim,
     claim_name,
     expressed,
+    is_relaxed,
     short_list,
 )
 from growth.planning.plan import PlannedClaim
@@ -48,6 +49,7 @@ def order(
         requirements=requirements or {names.CAPACITY_TYPE_LABEL: one_of("on-demand")},
         labels={},
         requests={"cpu": 1000, "memory": 1 << 30, "pods": 1},
+        least_requests={"cpu": 1000, "memory": 1 << 30, "pods": 1},
         pods=("default/p",),
         next_best=None,
         min_values_relaxed=relaxed,
@@ -97,11 +99,18 @@ def test_the_name_of_a_node_is_never_required() -> None:
 def test_relaxed_min_values_are_lowered_to_what_is_listed() -> None:
     """And the claim says that they were."""
     needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=5)}
+    two = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=2)}
     made = claim(order(requirements=needs, relaxed=True), currency="USD")
     assert [each.min_values for each in made.spec.requirements] == [1]
     assert made.metadata.annotations[names.MIN_VALUES_RELAXED_ANNOTATION] == "true"
-    kept = claim(order(requirements=needs), currency="USD")
-    assert [each.min_values for each in kept.spec.requirements] == [5]
+    assert is_relaxed(made)
+    enough = claim(order(types=("c-2x-amd64-linux", "s-2x-amd64-linux"), requirements=two), currency="USD")
+    assert [each.min_values for each in enough.spec.requirements] == [2]
+    assert not is_relaxed(enough)
+    dear = dataclasses.replace(
+        order(types=("c-2x-amd64-linux", "s-2x-amd64-linux"), requirements=two), max_price=40_000_000
+    )
+    assert [each.min_values for each in claim(dear, currency="USD").spec.requirements] == [1]
 
 
 def test_relaxed_min_values_count_only_what_the_requirement_allows() -> None:

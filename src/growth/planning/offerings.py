@@ -210,6 +210,12 @@ class Shelf:
         """What DaemonSets take of the option."""
         return next(held for held, options in self._overheads if options >> index & 1)
 
+    def least_overhead(self, mask: int) -> Amounts:
+        """Of each resource what DaemonSets take of every option of the mask."""
+        parts = [held for held, options in self._overheads if options & mask]
+        least = {name: min(held.get(name, 0) for held in parts) for name in parts[0]}
+        return {name: amount for name, amount in least.items() if amount}
+
     def measure(self, resources: Sequence[str]) -> None:
         """Makes the tables of room for the resources, in their order."""
         alike = [

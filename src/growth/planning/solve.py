@@ -356,17 +356,19 @@ class Pass:
                     if state is not None and shelf.too_rigid(state, state.mask) is None:
                         group.know(shelf.values(group.key, state, state.mask))
 
-    def finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> tuple[PlannedClaim, int]:
-        """The claim, and the index of the option that is expected."""
+    def finished(
+        self, claim: Claim, ledger: Ledger, resources: Sequence[str], *, listed: Listing | None = None
+    ) -> tuple[PlannedClaim, int]:
+        """The claim, and the index of the option that is expected. `listed`: what it lists, where that is known already."""
         shelf, held, mask = claim.shelf, claim.hold, claim.mask
         if held is not None:
             dearest = shelf.cheapest(held.mask).price * self._options.flexibility // 100
             mask = ledger.listable(shelf, mask & up_to(shelf, dearest), held).mask
-        found = self._listed(shelf, claim.state, mask)
+        found = listed or self._listed(shelf, claim.state, mask)
         best = next(shelf.indices(found.mask))
         option = shelf.options[best]
-        listed = (shelf.options[index] for index in shelf.indices(found.mask))
-        other = next((each for each in listed if each.type is not option.type), None)
+        others = (shelf.options[index] for index in shelf.indices(found.mask))
+        other = next((each for each in others if each.type is not option.type), None)
         requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         planned = PlannedClaim(
             pool=shelf.pool.ref,
@@ -382,6 +384,7 @@ class Pass:
             repriced=found.repriced,
             min_values_relaxed=shelf.rigid(claim.state, found.mask) is not None,
             requests=add(requests, shelf.overhead(best)),
+            least_requests=add(requests, shelf.least_overhead(found.mask)),
             pods=tuple(claim.pods),
             next_best=None if other is None else (other.type.name, other.price),
             spare=claim.firm,

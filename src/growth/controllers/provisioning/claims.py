@@ -6,23 +6,25 @@ and the price that nobody may exceed for it.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from growth.api import names
-from growth.api.instance_types import InstanceType
+from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodeClaimSpec, NodePool, Requirement, ResourceRequests
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster import replacing
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
+from growth.planning.offerings import option_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
-from growth.planning.requirements import Requirements, key_of
+from growth.planning.requirements import Requirements
 from growth.ports import Random
+from growth.providers.choice import choices
 from growth.units.money import Money
 from growth.units.resources import quantities
 
@@ -65,11 +67,36 @@ def claim_name(pool: str, random: Random) -> str:
 
 
 def claim(order: Order, *, currency: str) -> NodeClaim:
-    """The claim as it is created."""
+    """The claim as it is created. `minValues` that cannot be launched within its price are lowered, and it says so."""
+    made = _claim(order, currency=currency)
+    lowered = dict(_lowered(order, made, currency=currency))
+    if not lowered:
+        return made
+    relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"}
+    return msgspec.structs.replace(
+        made,
+        metadata=msgspec.structs.replace(made.metadata, annotations={**made.metadata.annotations, **relaxed}),
+        spec=msgspec.structs.replace(
+            made.spec,
+            requirements=tuple(
+                msgspec.structs.replace(each, min_values=lowered[each.key] or None)
+                if each.min_values and each.key in lowered
+                else each
+                for each in made.spec.requirements
+            ),
+        ),
+    )
+
+
+def is_relaxed(made: NodeClaim) -> bool:
+    """Whether it has less to choose from than its pool's `minValues` ask for."""
+    return made.metadata.annotations.get(names.MIN_VALUES_RELAXED_ANNOTATION) == "true"
+
+
+def _claim(order: Order, *, currency: str) -> NodeClaim:
     template = order.pool.spec.template
     uses = template.spec.node_class_ref
     planned = order.planned
-    relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"} if planned.min_values_relaxed else {}
     bound = {} if planned.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
     return NodeClaim(
         metadata=ObjectMeta(
@@ -83,7 +110,6 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
             annotations={
                 **template.metadata.annotations,
                 **stamp(order.pool),
-                **relaxed,
                 **bound,
                 **replacing.named(order.replaces),
                 **order.annotations,
@@ -102,7 +128,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
         spec=NodeClaimSpec(
             node_class_ref=uses,
             requirements=tuple(_expressions(order)),
-            resources=ResourceRequests(requests={**quantities(planned.requests)}),
+            resources=ResourceRequests(requests={**quantities(planned.least_requests)}),
             taints=template.spec.taints,
             startup_taints=template.spec.startup_taints,
             expire_after=template.spec.expire_after,
@@ -160,12 +186,11 @@ def _of_cloud(key: str, view: PoolView) -> bool:
 def _expressions(order: Order) -> Iterator[Requirement]:
     needs: Requirements = order.planned.requirements
     listed = needs.get(names.INSTANCE_TYPE_LABEL)
-    lowered = _lowered(order) if order.planned.min_values_relaxed else {}
     for key, need in sorted(needs.items()):
         if key in _NEVER_REQUIRED or key == names.INSTANCE_TYPE_LABEL:
             continue
-        yield from _with_min_values(expressed(key, need), lowered.get(key, need.min_values))
-    most = lowered.get(names.INSTANCE_TYPE_LABEL, listed.min_values if listed is not None else 0)
+        yield from _with_min_values(expressed(key, need), need.min_values)
+    most = listed.min_values if listed is not None else 0
     yield Requirement(key=names.INSTANCE_TYPE_LABEL, operator="In", values=order.types, min_values=most or None)
 
 
@@ -193,25 +218,19 @@ def _with_min_values(found: Sequence[Requirement], min_values: int) -> Iterator[
         yield msgspec.structs.replace(each, min_values=wanted) if wanted else each
 
 
-def _lowered(order: Order) -> dict[str, int]:
-    """`minValues` as far as the listed types can meet them with values that the requirement allows."""
-    kinds = [kind for kind in order.view.instance_types if kind.name in set(order.types)]
-    return {
-        key: min(need.min_values, len(set(filter(need.allows, _values(key, kinds)))))
-        for key, need in order.planned.requirements.items()
-        if need.min_values
-    }
-
-
-def _values(key: str, kinds: Iterable[InstanceType]) -> Iterator[str]:
-    for kind in kinds:
-        if key == names.INSTANCE_TYPE_LABEL:
-            yield kind.name
-        yield from (value for raw, values in kind.labels.items() if key_of(raw) == key for value in values)
-        for offering in kind.offerings:
-            own: Mapping[str, tuple[str, ...]] = {
-                names.ZONE_LABEL: (offering.zone,),
-                names.CAPACITY_TYPE_LABEL: (offering.capacity_type,),
-                **offering.labels,
-            }
-            yield from own.get(key, ())
+def _lowered(order: Order, made: NodeClaim, *, currency: str) -> Iterator[tuple[str, int]]:
+    """The keys whose `minValues` what can be launched does not meet, each with the values that it has."""
+    asked = {key: need for key, need in order.planned.requirements.items() if need.min_values}
+    if not asked:
+        return
+    listed = set(order.types)
+    kinds = tuple(kind for kind in order.view.instance_types if kind.name in listed)
+    found = [
+        option_labels(each.type, each.offering)
+        for each in choices(made, Catalogue("", currency, kinds))
+        if each.offering.available
+    ]
+    for key, need in asked.items():
+        values = {value for labels in found for value in labels.get(key, ()) if need.allows(value)}
+        if len(values) < need.min_values:
+            yield key, len(values)

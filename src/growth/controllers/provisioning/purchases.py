@@ -11,7 +11,7 @@ from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, is_relaxed
 from growth.controllers.provisioning.freshness import buys_the_same, vanished
 from growth.controllers.provisioning.passes import Answer
 from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
@@ -172,7 +172,7 @@ class Purchases:
             stored = await self._looked_up(order, made, error)
         env.state.expect(stored)
         env.state.nominate(order.name, seconds=env.settings.nomination)
-        relaxed = str(order.planned.min_values_relaxed).lower()
+        relaxed = str(is_relaxed(made)).lower()
         pool = order.pool.metadata.name
         env.metrics.add(metrics.CREATED, reason=reason, nodepool=pool, min_values_relaxed=relaxed)
         _log.info(

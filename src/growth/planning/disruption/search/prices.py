@@ -262,14 +262,7 @@ def _bought(
         listed = bounded(shelf, draft.state, claim.hold.mask, left, price=listed.max_price)
     narrowed = Claim(shelf, len(context.resources), mask=listed.mask)
     narrowed.state, narrowed.used, narrowed.pods, narrowed.firm = draft.state, claim.used, claim.pods, claim.firm
-    planned, _ = planning.finished(narrowed, ledger, context.resources)
-    planned = dataclasses.replace(
-        planned,
-        instance_types=listed.types,
-        max_price=listed.max_price,
-        lowest_max_price=listed.lowest_max_price,
-        repriced=listed.repriced,
-    )
+    planned, _ = planning.finished(narrowed, ledger, context.resources, listed=listed)
     return Replacement(planned=planned, types=planned.instance_types, max_price=min(planned.max_price, limit))
 
 
