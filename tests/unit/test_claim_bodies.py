@@ -7,6 +7,7 @@ import pytest
 
 from growth.api import names
 from growth.api.decoding import convert
+from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import NodePool
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import PoolView
@@ -122,7 +123,7 @@ def test_relaxed_min_values_count_only_what_the_requirement_allows() -> None:
 
 
 def test_a_claim_stays_small_by_listing_fewer_types() -> None:
-    """The dearest are left out; with minValues all stay, because they are needed."""
+    """The dearest are left out, but for those that minValues need."""
     many = tuple(f"a-type-with-quite-a-long-name-as-some-clouds-have-them-{at:02}" for at in range(60))
     wanted = order(types=many)
     listed = short_list(wanted.planned, pool=wanted.pool, view=wanted.view, currency="USD")
@@ -130,9 +131,23 @@ def test_a_claim_stays_small_by_listing_fewer_types() -> None:
     assert 10 < len(listed) < 60
     small = dataclasses.replace(wanted, types=listed)
     assert len(msgspec.json.encode(body(claim(small, currency="USD")))) <= BODY_BYTES
-    needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=50)}
-    rigid = order(types=many, requirements=needs)
-    assert short_list(rigid.planned, pool=rigid.pool, view=rigid.view, currency="USD") == many
+    families = [kind_of(name, family="last" if at == 59 else "first") for at, name in enumerate(many)]
+    view = dataclasses.replace(wanted.view, instance_types=tuple(families))
+
+    def kept(key: str, least: int) -> tuple[str, ...]:
+        rigid = order(types=many, requirements={key: dataclasses.replace(ANY, min_values=least)})
+        return short_list(rigid.planned, pool=rigid.pool, view=view, currency="USD")
+
+    assert kept(names.INSTANCE_TYPE_LABEL, 50) == many[:50]
+    few = kept(names.KWOK_INSTANCE_FAMILY_LABEL, 2)
+    assert few == (*many[: len(few) - 1], many[59])
+    assert 10 < len(few) <= len(listed)
+
+
+def kind_of(name: str, *, family: str) -> InstanceType:
+    offering = Offering("test-zone-a", names.ON_DEMAND, 50_000_000)
+    room = {"cpu": 4000, "memory": 4 << 30, "pods": 110}
+    return InstanceType(name, {names.KWOK_INSTANCE_FAMILY_LABEL: (family,)}, room, (offering,))
 
 
 def test_names_fit_where_names_of_nodes_must() -> None:

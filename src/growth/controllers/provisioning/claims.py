@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from growth.api import names
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, Labels
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodeClaimSpec, NodePool, Requirement, ResourceRequests
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
@@ -146,9 +146,7 @@ def body(made: NodeClaim) -> Json:
 
 
 def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currency: str) -> tuple[str, ...]:
-    """As many of the types, cheapest first, as keep the claim small; all where `minValues` asks for many."""
-    if any(need.min_values for need in planned.requirements.values()):
-        return planned.instance_types
+    """The types that a claim of the planned machine lists, whatever its name."""
     probe = Order(
         name="x" * _NAME,
         pool=pool,
@@ -158,11 +156,27 @@ def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currenc
         types=planned.instance_types,
         max_price=planned.max_price,
     )
-    size = len(msgspec.json.encode(body(claim(probe, currency=currency))))
-    types = list(planned.instance_types)
-    while size > BODY_BYTES and len(types) > 1:
-        size -= len(types.pop()) + 3  # its quotes and comma
-    return tuple(types)
+    return shortened(probe, currency=currency).types
+
+
+def shortened(order: Order, *, currency: str) -> Order:
+    """With as many of its types, cheapest first, as keep the claim small; more where `minValues` needs them."""
+    made = claim(order, currency=currency)
+    size = len(msgspec.json.encode(body(made)))
+    if size <= BODY_BYTES:
+        return order
+    asked = {each.key: each.min_values for each in made.spec.requirements if each.min_values}
+    left = _launchable(order, made, currency=currency) if asked else []
+    types = list(order.types)
+    for name in reversed(order.types[1:]):
+        if size <= BODY_BYTES:
+            break
+        fewer = [labels for labels in left if name not in labels[names.INSTANCE_TYPE_LABEL]]
+        if all(len(_values(order, key, fewer)) >= number for key, number in asked.items()):
+            types.remove(name)
+            left = fewer
+            size -= len(name) + 3  # its quotes and comma
+    return dataclasses.replace(order, types=tuple(types))
 
 
 def _single_valued(order: Order) -> dict[str, str]:
@@ -219,18 +233,27 @@ def _with_min_values(found: Sequence[Requirement], min_values: int) -> Iterator[
 
 
 def _lowered(order: Order, made: NodeClaim, *, currency: str) -> Iterator[tuple[str, int]]:
-    """The keys whose `minValues` what can be launched does not meet, each with the values that it has."""
-    asked = {key: need for key, need in order.planned.requirements.items() if need.min_values}
-    if not asked:
-        return
+    """The keys whose `minValues` what can be launched does not meet, each with the number of values that it has.
+
+    What the plan found is so, unless a cap has lowered the price since.
+    """
+    planned = order.planned
+    asked = {key: need.min_values for key, need in planned.requirements.items() if need.min_values}
+    if asked and (planned.min_values_relaxed or order.max_price < planned.max_price):
+        found = _launchable(order, made, currency=currency)
+        numbers = {key: len(_values(order, key, found)) for key in asked}
+        yield from ((key, number) for key, number in numbers.items() if number < asked[key])
+
+
+def _launchable(order: Order, made: NodeClaim, *, currency: str) -> list[Labels]:
+    """What each offering that a cloud may launch for the claim says of its machine."""
     listed = set(order.types)
     kinds = tuple(kind for kind in order.view.instance_types if kind.name in listed)
-    found = [
-        option_labels(each.type, each.offering)
-        for each in choices(made, Catalogue("", currency, kinds))
-        if each.offering.available
-    ]
-    for key, need in asked.items():
-        values = {value for labels in found for value in labels.get(key, ()) if need.allows(value)}
-        if len(values) < need.min_values:
-            yield key, len(values)
+    found = choices(made, Catalogue("", currency, kinds))
+    return [option_labels(each.type, each.offering) for each in found if each.offering.available]
+
+
+def _values(order: Order, key: str, found: Sequence[Labels]) -> set[str]:
+    """The values of a label among what can be launched, of those that the plan allows."""
+    need = order.planned.requirements[key]
+    return {value for labels in found for value in labels.get(key, ()) if need.allows(value)}
