@@ -63,6 +63,21 @@ def test_a_claim_that_cannot_be_had_goes_at_once(error: CloudError, event: str, 
     on_stage(body)
 
 
+def test_a_purchase_that_goes_on_with_other_offerings_is_not_made_to_wait() -> None:
+    """Twenty attempts that each got further need twenty seconds, and the claim is not given up meanwhile."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        pool = await stage.add_pool()
+        stage.cloud.failures += [CreateError("the next are tried", reason="InsufficientCapacity", seconds=1.0)] * 20
+        await stage.add_claim(pool=pool)
+        await asyncio.sleep(30)
+        assert stage.cloud.calls["create"] == 21
+        assert told(await stage.claim())["Launched"] == "True"
+
+    on_stage(body)
+
+
 def test_after_a_stock_out_the_catalogue_is_read_at_once() -> None:
     """The next plan must not ask for what was just refused."""
 

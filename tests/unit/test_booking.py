@@ -37,17 +37,20 @@ OWN: Json = {names.NODE_POOL_LABEL: "default"}
 DEAREST = max(offering.price or 0 for kind in TYPES for offering in kind.offerings)
 
 
-def order(name: str, *types: str, price: int = 50, max_price: int = 60) -> Order:
+def order(name: str, *types: str, price: int = 50, max_price: int = 60, least: int = 0) -> Order:
     planned = PlannedClaim(
         pool=POOL,
         instance_type=types[0] if types else SMALL,
         zone="test-zone-a",
         capacity_type="on-demand",
         price=price,
+        max_price=max_price,
+        lowest_max_price=least or price,
         instance_types=types or (SMALL,),
         requirements={},
         labels={},
         requests={},
+        least_requests={},
         pods=("default/p",),
         next_best=None,
     )
@@ -183,10 +186,20 @@ def test_the_cap_of_money_lets_a_claim_cost_what_is_left() -> None:
 
 def test_a_claim_whose_prices_the_cloud_does_not_know_must_fit_whole() -> None:
     """It cannot be told what is left, so it is bought at the most that it may cost or not at all."""
-    order_of_their_own = dataclasses.replace(order("x"), repriced=True)
+    order_of_their_own = order("x", least=60)
     assert capped(order_of_their_own, reserved=1, hourly=160) == (["x@60"], [])
     taken, refused = capped(order_of_their_own, reserved=1, hourly=155)
     assert (taken, len(refused)) == ([], 1)
+
+
+def test_a_claim_that_minvalues_make_dear_is_refused_and_not_bought_with_less_choice() -> None:
+    """Below the price at which `minValues` hold the cap lets nothing be bought, and the refusal says why."""
+    flexible = order("x", least=58)
+    assert capped(flexible, reserved=1, hourly=159) == (["x@59"], [])
+    taken, refused = capped(flexible, reserved=1, hourly=157)
+    assert taken == []
+    assert refused[0].startswith("the cluster's cap --max-hourly ")
+    assert refused[0].endswith("would be (minValues of NodePool default)")
 
 
 def test_a_price_that_is_not_known_is_the_dearest() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from growth.api import names
 from growth.api.decoding import convert
+from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import NodePool
 from growth.api.pools import PoolRef
 from growth.cluster.snapshot import PoolView
@@ -16,8 +17,8 @@ from growth.controllers.provisioning.claims import (
     body,
     claim,
     claim_name,
-    dearest,
     expressed,
+    is_relaxed,
     short_list,
 )
 from growth.planning.plan import PlannedClaim
@@ -43,10 +44,13 @@ def order(
         zone="test-zone-a",
         capacity_type="on-demand",
         price=50_000_000,
+        max_price=62_500_000,
+        lowest_max_price=50_000_000,
         instance_types=types,
         requirements=requirements or {names.CAPACITY_TYPE_LABEL: one_of("on-demand")},
         labels={},
         requests={"cpu": 1000, "memory": 1 << 30, "pods": 1},
+        least_requests={"cpu": 1000, "memory": 1 << 30, "pods": 1},
         pods=("default/p",),
         next_best=None,
         min_values_relaxed=relaxed,
@@ -96,11 +100,18 @@ def test_the_name_of_a_node_is_never_required() -> None:
 def test_relaxed_min_values_are_lowered_to_what_is_listed() -> None:
     """And the claim says that they were."""
     needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=5)}
+    two = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=2)}
     made = claim(order(requirements=needs, relaxed=True), currency="USD")
     assert [each.min_values for each in made.spec.requirements] == [1]
     assert made.metadata.annotations[names.MIN_VALUES_RELAXED_ANNOTATION] == "true"
-    kept = claim(order(requirements=needs), currency="USD")
-    assert [each.min_values for each in kept.spec.requirements] == [5]
+    assert is_relaxed(made)
+    enough = claim(order(types=("c-2x-amd64-linux", "s-2x-amd64-linux"), requirements=two), currency="USD")
+    assert [each.min_values for each in enough.spec.requirements] == [2]
+    assert not is_relaxed(enough)
+    dear = dataclasses.replace(
+        order(types=("c-2x-amd64-linux", "s-2x-amd64-linux"), requirements=two), max_price=40_000_000
+    )
+    assert [each.min_values for each in claim(dear, currency="USD").spec.requirements] == [1]
 
 
 def test_relaxed_min_values_count_only_what_the_requirement_allows() -> None:
@@ -112,7 +123,7 @@ def test_relaxed_min_values_count_only_what_the_requirement_allows() -> None:
 
 
 def test_a_claim_stays_small_by_listing_fewer_types() -> None:
-    """The dearest are left out; with minValues all stay, because they are needed."""
+    """The dearest are left out, but for those that minValues need."""
     many = tuple(f"a-type-with-quite-a-long-name-as-some-clouds-have-them-{at:02}" for at in range(60))
     wanted = order(types=many)
     listed = short_list(wanted.planned, pool=wanted.pool, view=wanted.view, currency="USD")
@@ -120,9 +131,23 @@ def test_a_claim_stays_small_by_listing_fewer_types() -> None:
     assert 10 < len(listed) < 60
     small = dataclasses.replace(wanted, types=listed)
     assert len(msgspec.json.encode(body(claim(small, currency="USD")))) <= BODY_BYTES
-    needs = {names.INSTANCE_TYPE_LABEL: dataclasses.replace(ANY, min_values=50)}
-    rigid = order(types=many, requirements=needs)
-    assert short_list(rigid.planned, pool=rigid.pool, view=rigid.view, currency="USD") == many
+    families = [kind_of(name, family="last" if at == 59 else "first") for at, name in enumerate(many)]
+    view = dataclasses.replace(wanted.view, instance_types=tuple(families))
+
+    def kept(key: str, least: int) -> tuple[str, ...]:
+        rigid = order(types=many, requirements={key: dataclasses.replace(ANY, min_values=least)})
+        return short_list(rigid.planned, pool=rigid.pool, view=view, currency="USD")
+
+    assert kept(names.INSTANCE_TYPE_LABEL, 50) == many[:50]
+    few = kept(names.KWOK_INSTANCE_FAMILY_LABEL, 2)
+    assert few == (*many[: len(few) - 1], many[59])
+    assert 10 < len(few) <= len(listed)
+
+
+def kind_of(name: str, *, family: str) -> InstanceType:
+    offering = Offering("test-zone-a", names.ON_DEMAND, 50_000_000)
+    room = {"cpu": 4000, "memory": 4 << 30, "pods": 110}
+    return InstanceType(name, {names.KWOK_INSTANCE_FAMILY_LABEL: (family,)}, room, (offering,))
 
 
 def test_names_fit_where_names_of_nodes_must() -> None:
@@ -132,20 +157,9 @@ def test_names_fit_where_names_of_nodes_must() -> None:
     assert "--" not in name
 
 
-def test_the_most_that_a_machine_can_cost() -> None:
-    """Of the places and terms that the claim leaves open."""
-    wanted = order().planned
-    kind = next(each for each in TYPES if each.name == "c-2x-amd64-linux")
-    on_demand = max(each.price or 0 for each in kind.offerings if each.capacity_type == "on-demand")
-    spot = max(each.price or 0 for each in kind.offerings if each.capacity_type == "spot")
-    view = PoolView(ref=POOL, instance_types=TYPES)
-    assert dearest(wanted, view) == on_demand
-    cheap = dataclasses.replace(wanted, price=1, requirements={names.CAPACITY_TYPE_LABEL: one_of("spot")})
-    assert dearest(cheap, view) == spot
-
-
 def test_a_price_that_the_cloud_does_not_know_is_no_bound_for_it() -> None:
     """With prices of people's own the claim lists the types that may be bought, and says no price."""
-    plain, repriced = order(), dataclasses.replace(order(), repriced=True)
+    plain = order()
+    repriced = dataclasses.replace(plain, planned=dataclasses.replace(plain.planned, repriced=True))
     assert names.MAX_PRICE_ANNOTATION in claim(plain, currency="USD").metadata.annotations
     assert names.MAX_PRICE_ANNOTATION not in claim(repriced, currency="USD").metadata.annotations

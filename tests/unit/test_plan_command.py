@@ -69,6 +69,7 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
         "zone",
         "capacityType",
         "price",
+        "maxPrice",
         "instanceTypes",
         "requests",
         "pods",
@@ -77,6 +78,7 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
     assert claim["nodePool"] == "default"
     assert claim["instanceType"] == "c-4x-amd64-linux" == claim["instanceTypes"][0]
     assert claim["price"] == 0.108589935
+    assert claim["maxPrice"] == 0.134359738
     assert claim["requests"] == {"pods": "1", "cpu": "3", "memory": "128Mi"}
     assert claim["pods"] == ["default/bought"]
     assert found["existingNodes"] == [{"name": "n", "pods": ["default/fits"]}]
@@ -92,6 +94,7 @@ def test_the_json_has_the_documented_shape(asked: Asked) -> None:
         "pods": 3,
         "nodes": 1,
         "hourly": 0.108589935,
+        "maxHourly": 0.134359738,
         "currency": "USD",
         "objective": 0.108589935,
         "boundIgnores": [],
@@ -122,11 +125,14 @@ def test_why_names_the_offering_and_the_next_best_with_their_prices(asked: Asked
     )
 
 
-def test_first_fit_lists_every_type_and_has_no_bound(asked: Asked) -> None:
+def test_first_fit_lists_as_cost_does_and_has_no_bound(asked: Asked) -> None:
     """It plans as Karpenter does; without it the plan is made for the least cost."""
     assert asked.json(node_pool(), pod("p"))["summary"]["packer"] == "cost"
     found = asked.json(node_pool(), pod("p"), arguments=("--packer", "first-fit"))
-    assert "is the cheapest of 36 types that hold its pods; the next best is" in found["nodeClaims"][0]["why"]
+    assert (
+        "is the cheapest of 3 types that hold its pods within 1.25 times its price; the next best is"
+        in found["nodeClaims"][0]["why"]
+    )
     summary = found["summary"]
     assert summary["packer"] == "first-fit"
     assert [summary[field] for field in ("objective", "lowerBound", "rehearsed")] == [None, None, None]
@@ -299,7 +305,7 @@ def test_the_table_groups_what_is_equal(asked: Asked) -> None:
     )
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "3 growth.dev/default cx33 fsn1 on-demand €0.0136/h 3 the only type that holds them" in lines
+    assert "3 growth.dev/default cx33 fsn1 on-demand €0.0136/h €0.0136/h 3 the only type that holds them" in lines
     assert any(line.startswith("2 default/giant-0 growth.dev/default resources needs 99 cpu") for line in lines)
     assert "1 default/gated scheduling gates: example.com/quota" in lines
     assert any(
@@ -434,3 +440,24 @@ def test_no_traceback_reaches_a_person(tmp_path: pathlib.Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == f"growth: {path}: document 1 (Pod): metadata.name: expected str, got int\n"
+
+
+@pytest.mark.parametrize("packer", ["cost", "first-fit"])
+def test_the_worst_price_stands_beside_the_expected_one(asked: Asked, packer: str) -> None:
+    """What `minValues` may make a machine cost is said of each machine and in the sum, in both formats."""
+    pool = node_pool("default", need("node.kubernetes.io/instance-type", "Exists", minValues=10))
+    found = asked.json(pool, pod("p"), arguments=("--packer", packer))
+    (claim,) = found["nodeClaims"]
+    assert len(claim["instanceTypes"]) == 10
+    assert claim["maxPrice"] == found["summary"]["maxHourly"] > 4 * claim["price"]
+    assert "is the cheapest of 10 types that hold its pods for at most $0.2172/h, which minValues need;" in claim["why"]
+    code, out, _ = asked(pool, pod("p"), arguments=("--packer", packer))
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert any(
+        line.startswith("1 default c-1x-amd64-linux test-zone-a on-demand $0.0271/h $0.2172/h 1 ") for line in lines
+    )
+    assert any(line.startswith("At most $0.2172/h ($158.54/month), if the cheapest") for line in lines)
+    lowered = asked.json(pool, pod("p"), arguments=("--packer", packer, "--min-values-policy", "best-effort"))
+    assert lowered["nodeClaims"][0]["maxPrice"] < 1.25 * claim["price"]
+    assert lowered["nodeClaims"][0]["why"].startswith("minValues of the pool were lowered for it; ")

@@ -17,7 +17,7 @@ from growth.cluster.snapshot import Demand, Snapshot
 from growth.controllers.provisioning import passes
 from growth.controllers.provisioning.demand import Marked, Sorts
 from growth.controllers.provisioning.passes import Answer, Question, answered
-from growth.planning.plan import Filter, Plan
+from growth.planning.plan import Filter, Plan, PlannedClaim
 from growth.planning.solve import Options, solve
 from growth.providers.catalogues import builtin
 from tests.manifests import need, node_pool, pod
@@ -46,6 +46,11 @@ def asked(*pods: CachedPod, pools: Sequence[Json] = (), overlays: Sequence[NodeO
 
 def placed(answer: Answer) -> set[str]:
     return {pod for pod, _ in answer.plan.order} if answer.plan is not None else set()
+
+
+def bought(answer: Answer) -> tuple[PlannedClaim, ...]:
+    assert answer.plan is not None
+    return answer.plan.claims
 
 
 def test_nothing_waiting_is_no_plan() -> None:
@@ -111,18 +116,18 @@ def overlay(name: str, price: str, *types: str) -> NodeOverlay:
 
 def test_a_claim_lists_what_is_cheap_by_peoples_own_prices() -> None:
     """An overlay makes a large type nearly free: nothing else is listed, for the cloud would choose by its own prices."""
-    (plain,) = asked(waiting("a")).bounds
-    assert len(plain.types) > 1
+    (plain,) = bought(asked(waiting("a")))
+    assert len(plain.instance_types) > 1
     assert not plain.repriced
     answer = asked(waiting("a"), overlays=[overlay("sale", "0.001", "m-8x-amd64-linux")])
-    (found,) = answer.bounds
-    assert found.types == ("m-8x-amd64-linux",)
+    (found,) = bought(answer)
+    assert answer.types == (found.instance_types,) == (("m-8x-amd64-linux",),)
     assert found.repriced
-    assert found.dearest == 1_000_000
+    assert found.max_price == found.lowest_max_price == 1_000_000
 
 
 def test_an_overlay_elsewhere_leaves_the_cloud_its_bound() -> None:
     """Only a type that the claim could have listed makes its prices people's own."""
-    (found,) = asked(waiting("a"), overlays=[overlay("sale", "0.001", "no-such-type")]).bounds
+    (found,) = bought(asked(waiting("a"), overlays=[overlay("sale", "0.001", "no-such-type")]))
     assert not found.repriced
-    assert len(found.types) > 1
+    assert len(found.instance_types) > 1

@@ -40,12 +40,18 @@ class QuotaExceeded(CloudError):
 
 
 class CreateError(CloudError):
-    """The machine was not made. `reason` is one CamelCase word for the condition."""
+    """The machine was not made. `reason` is one CamelCase word for the condition.
 
-    def __init__(self, message: str, *, reason: str = "LaunchFailed", retryable: bool = True) -> None:
+    `seconds`: the next attempt comes after so long and goes on where this one ended; 0: later and later.
+    """
+
+    def __init__(
+        self, message: str, *, reason: str = "LaunchFailed", retryable: bool = True, seconds: float = 0.0
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.retryable = retryable
+        self.seconds = seconds
 
 
 class InvariantViolation(CloudError):

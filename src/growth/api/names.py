@@ -158,6 +158,7 @@ VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
+MIN_VALUES_RELAXED: Final = "MinValuesRelaxed"  # ours: a claim has less to choose from than minValues ask for
 REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
 # --- Conditions: pools of both APIs

@@ -41,6 +41,7 @@ class Report:
                 "pods": self.pods,
                 "nodes": len(plan.claims),
                 "hourly": plan.hourly / NANO,
+                "maxHourly": plan.max_hourly / NANO,
                 "currency": plan.currency,
                 "objective": _units(plan.objective),
                 "lowerBound": _units(plan.lower_bound),
@@ -71,6 +72,7 @@ class Report:
             "zone": claim.zone,
             "capacityType": claim.capacity_type,
             "price": claim.price / NANO,
+            "maxPrice": claim.max_price / NANO,
             "instanceTypes": list(claim.instance_types),
             "requests": quantities(claim.requests),
             "pods": list(claim.pods),
@@ -87,15 +89,16 @@ class Report:
         if claim.spare:
             chosen = f"it has room beyond its pods, which kube-scheduler spreads; {chosen}"
         if claim.next_best is None:
-            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods{self._reach and f'{self._reach} and'} within the limits"
+            return f"{chosen} is the only type of NodePool {claim.pool} that holds its pods{self._reach(claim)} and within the limits"
         name, cost = claim.next_best
         more = f"{name} at {print_hourly(self._money(cost))}"
-        return f"{chosen} is the cheapest of {number} types that hold its pods{self._reach}; the next best is {more}"
+        return f"{chosen} is the cheapest of {number} types that hold its pods{self._reach(claim)}; the next best is {more}"
 
-    @property
-    def _reach(self) -> str:
+    def _reach(self, claim: PlannedClaim) -> str:
         """How dear a type may be to be listed, in words."""
-        return f" within {self.plan.flexibility / 100:g} times its price" if self.plan.flexibility else ""
+        if claim.lowest_max_price * 100 > claim.price * self.plan.flexibility and not claim.repriced:
+            return f" for at most {print_hourly(self._money(claim.max_price))}, which minValues need"
+        return f" within {self.plan.flexibility / 100:g} times its price"
 
     def _money(self, nano: int) -> Money:
         return Money(nano, self.plan.currency)
@@ -106,7 +109,7 @@ class Report:
         """(title, headings, rows) of each table that has rows."""
         claims = list(self._claim_rows())
         if claims:
-            headings = ("count", "pool", "type", "zone", "terms", "price", "pods", "why")
+            headings = ("count", "pool", "type", "zone", "terms", "price", "at most", "pods", "why")
             yield "To buy", headings, claims
         if self.plan.filled:
             rows: list[tuple[object, ...]] = [(node.name, len(node.pods), node.pods[0]) for node in self.plan.filled]
@@ -121,11 +124,13 @@ class Report:
 
     def _claim_rows(self) -> Iterator[tuple[object, ...]]:
         """Equal machines on one row, dearest first."""
-        groups: dict[tuple[str, str, str, str, int], list[PlannedClaim]] = {}
+        groups: dict[tuple[str, str, str, str, int, int], list[PlannedClaim]] = {}
         for claim in self.plan.claims:
-            key = (str(claim.pool), claim.instance_type, claim.zone, claim.capacity_type, claim.price)
+            key = (str(claim.pool), claim.instance_type, claim.zone, claim.capacity_type, claim.price, claim.max_price)
             groups.setdefault(key, []).append(claim)
-        for (pool, kind, zone, terms, price), claims in sorted(groups.items(), key=lambda each: (-each[0][4], each[0])):
+        for (pool, kind, zone, terms, price, most), claims in sorted(
+            groups.items(), key=lambda each: (-each[0][4], each[0])
+        ):
             pods = sum(len(claim.pods) for claim in claims)
             yield (
                 len(claims),
@@ -134,6 +139,7 @@ class Report:
                 zone,
                 terms,
                 print_hourly(self._money(price)),
+                print_hourly(self._money(most)),
                 pods,
                 self._short_why(claims[0]),
             )
@@ -181,6 +187,12 @@ class Report:
             f" {print_hourly(hourly)} ({month}), {_count(len(plan.filled), 'existing node')} used."
         )
         lines = [f"{text} Packer {plan.packer}, {self.seconds:.2f} s."]
+        if plan.max_hourly > plan.hourly:
+            most = self._money(plan.max_hourly)
+            lines.append(
+                f"At most {print_hourly(most)} ({print_monthly(monthly(most, hours=self.hours_of_month))}), if the"
+                " cheapest of what the machines may be cannot be had."
+            )
         if plan.claims and plan.lower_bound:
             lines.append(self._distance(plan.lower_bound))
         if self.unpriced:

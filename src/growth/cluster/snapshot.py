@@ -29,11 +29,12 @@ class PoolView:
     `used` counts what exists, what is in flight and what is reserved, of every limited resource and of `nodes`.
     `type_max` and `priorities` are those of growth pools, by the type's name; a type missing there has no bound and
     priority 0. `problem` says why nothing can be bought here now (not ready, paused, …); empty when it can.
-    `order` breaks ties of weight: greater first.
+    `order` breaks ties of weight: greater first. `repriced` are the types whose prices here are not the cloud's own.
     """
 
     ref: PoolRef
     instance_types: tuple[InstanceType, ...]
+    repriced: frozenset[str] = frozenset()
     weight: int = 0
     requirements: tuple[Requirement, ...] = ()
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)

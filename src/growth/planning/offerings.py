@@ -171,7 +171,8 @@ class Assortment:
 class Shelf:
     """The options of one pool, or of one priority of it, compiled for one pass.
 
-    `reserve` books what DaemonSets take of options; `measure` takes it off and makes the tables of room.
+    `reserve` books what DaemonSets take of options; `measure` takes it off and makes the tables of room. `strict`: the pool
+    asks for `minValues`, and they must hold.
     """
 
     def __init__(
@@ -182,13 +183,12 @@ class Shelf:
         architecture: Constraint | None = None,
         strict_min_values: bool = True,
     ) -> None:
-        self._strict = strict_min_values
         self.pool = pool
         self.architecture = architecture
         self._sold = sold
         self.options = sold.options
         self.template = template_requirements(pool)
-        self._wants_flexibility = any(requirement.min_values for requirement in self.template.values())
+        self.strict = strict_min_values and any(requirement.min_values for requirement in self.template.values())
         self._everything = (1 << len(self.options)) - 1
         self._masks: dict[tuple[str, Requirement], int] = {}
         self._rooms: list[tuple[list[int], list[int]]] = []
@@ -209,6 +209,12 @@ class Shelf:
     def overhead(self, index: int) -> Amounts:
         """What DaemonSets take of the option."""
         return next(held for held, options in self._overheads if options >> index & 1)
+
+    def least_overhead(self, mask: int) -> Amounts:
+        """Of each resource what DaemonSets take of every option of the mask."""
+        parts = [held for held, options in self._overheads if options & mask]
+        least = {name: min(held.get(name, 0) for held in parts) for name in parts[0]}
+        return {name: amount for name, amount in least.items() if amount}
 
     def measure(self, resources: Sequence[str]) -> None:
         """Makes the tables of room for the resources, in their order."""
@@ -336,7 +342,7 @@ class Shelf:
 
     def too_rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """Like `rigid`, but None where `minValues` are wishes."""
-        return self.rigid(state, mask) if self._strict and self._wants_flexibility else None
+        return self.rigid(state, mask) if self.strict else None
 
     def rigid(self, state: State, mask: int) -> tuple[str, int, int] | None:
         """A requirement whose `minValues` the options no longer meet: (label, values left, values needed)."""
@@ -355,6 +361,21 @@ class Shelf:
             known = sum(1 for value, options in by_value.items() if options & mask and requirement.allows(value))
             self._flexible[key, requirement, mask] = known
         return known
+
+    def last_needed(self, state: State, mask: int) -> int:
+        """The index up to which the options of the mask must be had for `minValues` of every key; the last where all of them
+        are too few.
+        """
+        found = (mask & -mask).bit_length() - 1
+        for key, requirement in state.requirements.items():
+            if requirement.min_values:
+                by_value = self._sold.by_value(key) or {}
+                having = (options & mask for value, options in by_value.items() if requirement.allows(value))
+                first = sorted((options & -options).bit_length() - 1 for options in having if options)
+                if len(first) < requirement.min_values:
+                    return mask.bit_length() - 1
+                found = max(found, first[requirement.min_values - 1])
+        return found
 
     def cheapest(self, mask: int) -> Option:
         """The cheapest option of a mask that is not empty."""

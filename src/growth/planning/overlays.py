@@ -7,7 +7,7 @@ a whole where one of its offerings matches.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
@@ -50,12 +50,23 @@ def overlaid(snapshot: Snapshot, overlays: Iterable[NodeOverlay]) -> tuple[Snaps
     # Prices and overlays change rarely, and every pass asks again.
     laid = _RECENT.find(asked) or _RECENT.keep(asked, _lay(asked))
     pools = tuple(
-        pool if types is pool.instance_types else dataclasses.replace(pool, instance_types=types)
+        pool
+        if types is pool.instance_types
+        else dataclasses.replace(pool, instance_types=types, repriced=_repriced(pool.instance_types, types))
         for pool, types in zip(snapshot.pools, laid.types, strict=True)
     )
     known = {pool.ref: by_name(pool.instance_types) for pool in pools}
     changed = dataclasses.replace(snapshot, pools=pools, nodes=tuple(_priced(node, known) for node in snapshot.nodes))
     return changed, laid.problems
+
+
+def _repriced(before: Sequence[InstanceType], after: Sequence[InstanceType]) -> frozenset[str]:
+    """The types that cost something else than the cloud says."""
+    return frozenset(
+        new.name
+        for old, new in zip(before, after, strict=True)
+        if [each.price for each in old.offerings] != [each.price for each in new.offerings]
+    )
 
 
 def _priced(node: NodeView, known: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:

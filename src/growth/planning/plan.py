@@ -39,9 +39,12 @@ class Reason:
 class PlannedClaim:
     """One machine to buy. `price` and what stands beside it are of the offering that is expected: the cheapest.
 
-    `instance_types` are all that would do, cheapest first; `requirements` what the machine was narrowed to, and `labels`
-    what it will carry. `requests` include DaemonSets. `next_best` is the cheapest
-    offering of another type, with its price. `spare`: it is larger than its pods need, because kube-scheduler spreads
+    `instance_types` are what its claim lists, cheapest first, and `max_price` is what the claim may cost at most: so many
+    offerings cost no more that `minValues` hold among them, unless they are relaxed. Below `lowest_max_price` they would not.
+    `repriced`: overlays changed prices of some of the types, so that the cloud can be told no bound. `requirements` what the
+    machine was narrowed to, and `labels` what it will carry. `requests` include the DaemonSets of the expected type, and `least_requests`
+    of each resource the least that DaemonSets take of one of the types: all of them have room for so much. `next_best` is the cheapest offering
+    of another type, with its price. `spare`: it is larger than its pods need, because kube-scheduler spreads
     pods where a plan packs them.
     """
 
@@ -50,12 +53,16 @@ class PlannedClaim:
     zone: str
     capacity_type: str
     price: int
+    max_price: int
+    lowest_max_price: int
     instance_types: tuple[str, ...]
     requirements: Requirements
     labels: Mapping[str, str]
     requests: Amounts
+    least_requests: Amounts
     pods: tuple[str, ...]
     next_best: tuple[str, int] | None
+    repriced: bool = False
     min_values_relaxed: bool = False
     spare: bool = False
 
@@ -84,7 +91,7 @@ class Plan:
     we do, `rehearsed` what they cost with those that its rehearsal adds (None where there was none). `objective` is
     `planned` and the cost of a node for each machine; no plan for these pods has an objective below `lower_bound` (None
     where that is not known), and `bound_ignores` are the rules that the bound leaves out. `flexibility` is how dear the
-    types may be that a claim lists, in percent of its price; 0: as dear as they are. `told`: kube-scheduler fills the
+    types may be that a claim lists, in percent of its price, unless `minValues` needs dearer ones. `told`: kube-scheduler fills the
     machines so only if the pods of each claim are nominated for its machine.
     """
 
@@ -97,14 +104,19 @@ class Plan:
     order: tuple[tuple[str, str | int], ...]
     steps: int
     planned: int
+    flexibility: int
     rehearsed: int | None = None
     objective: int | None = None
     lower_bound: int | None = None
     bound_ignores: tuple[str, ...] = ()
-    flexibility: int = 0
     told: bool = False
 
     @property
     def hourly(self) -> int:
         """What the planned machines cost an hour, in billionths of the currency."""
         return sum(claim.price for claim in self.claims)
+
+    @property
+    def max_hourly(self) -> int:
+        """What they cost at most, whichever of their offerings are launched."""
+        return sum(claim.max_price for claim in self.claims)

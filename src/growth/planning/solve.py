@@ -1,6 +1,5 @@
 """The seam: `solve(snapshot, demands) -> Plan`. Compiles, packs, finishes, explains; pure, and equal input gives an equal plan."""
 
-import bisect
 import dataclasses
 import functools
 import itertools
@@ -20,6 +19,7 @@ from growth.planning.drawn import AfterDrawings, Drawn
 from growth.planning.existing import Existing
 from growth.planning.firstfit import FirstFit
 from growth.planning.ledger import Ledger
+from growth.planning.listing import Listing, listing, up_to
 from growth.planning.offerings import (
     Assortment,
     Constraint,
@@ -41,8 +41,6 @@ from growth.planning.topology import Rule
 from growth.planning.trials import Trial
 from growth.units.resources import add
 
-# Types that a claim lists; more only where `minValues` needs them, because a claim is to stay small.
-MAX_TYPES = 60
 # Attempts of one pass: about two minutes of work on a slow core. A pass of 20,000 random pods takes a few million.
 BUDGET = 200_000_000
 # What a claim lists may cost so many percent of what is expected: a stock-out falls through to the next, within reason.
@@ -55,9 +53,9 @@ Packer = Literal["first-fit", "cost"]
 class Options:
     """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them.
 
-    The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
+    A claim lists offerings up to `flexibility` percent of its price. The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
     `rehearse` False believes that kube-scheduler packs as we do; with `nominate` pods may be told their machines where it does
-    not; a claim lists offerings up to `flexibility` percent of its price.
+    not.
     """
 
     respect_preferences: bool = True
@@ -109,7 +107,7 @@ class Pass:
         # Karpenter's pools by weight, ties by name from the end of the alphabet, as it does; growth pools after them.
         by_name = sorted(snapshot.pools, key=lambda pool: pool.ref.name, reverse=True)
         self._pools = sorted(by_name, key=lambda pool: (pool.ref.group != names.KARPENTER, -pool.weight))
-        self._lists: dict[tuple[Shelf, State, int], tuple[int, tuple[str, ...], tuple[str, int] | None]] = {}
+        self._lists: dict[tuple[Shelf, State, int], Listing] = {}
 
     def run(self) -> Plan:
         context = self.compiled(Existing)
@@ -181,7 +179,6 @@ class Pass:
         return dataclasses.replace(
             plan,
             packer="cost",
-            flexibility=self._options.flexibility,
             rehearsed=plan.hourly if stage is not None and found.searched else None,
             told=found.told,
             objective=found.planned + self._options.node_cost * found.machines,
@@ -273,6 +270,7 @@ class Pass:
             order=packed.order,
             steps=packed.steps,
             planned=planned,
+            flexibility=self._options.flexibility,
         )
 
     def _daemon_drafts(self) -> list[tuple[Draft, list[str]]]:
@@ -358,67 +356,46 @@ class Pass:
                     if state is not None and shelf.too_rigid(state, state.mask) is None:
                         group.know(shelf.values(group.key, state, state.mask))
 
-    def finished(self, claim: Claim, ledger: Ledger, resources: Sequence[str]) -> tuple[PlannedClaim, int]:
-        """The claim, and the index of the option that is expected."""
-        shelf = claim.shelf
-        held = claim.hold
-        if held is None:
-            best, types, next_best = self._listed(shelf, claim.state, claim.mask)
-        else:
-            listed = ledger.listable(shelf, claim.mask & self._within_reach(shelf, claim.mask), held)
-            best, types, next_best = self._listed(shelf, claim.state, listed.mask)
-        requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
+    def finished(
+        self, claim: Claim, ledger: Ledger, resources: Sequence[str], *, listed: Listing | None = None
+    ) -> tuple[PlannedClaim, int]:
+        """The claim, and the index of the option that is expected. `listed`: what it lists, where that is known already."""
+        shelf, held, mask = claim.shelf, claim.hold, claim.mask
+        if held is not None:
+            dearest = shelf.cheapest(held.mask).price * self._options.flexibility // 100
+            mask = ledger.listable(shelf, mask & up_to(shelf, dearest), held).mask
+        found = listed or self._listed(shelf, claim.state, mask)
+        best = next(shelf.indices(found.mask))
         option = shelf.options[best]
+        others = (shelf.options[index] for index in shelf.indices(found.mask))
+        other = next((each for each in others if each.type is not option.type), None)
+        requests = {name: used for name, used in zip(resources, claim.used, strict=True) if used}
         planned = PlannedClaim(
             pool=shelf.pool.ref,
             instance_type=option.type.name,
             zone=option.offering.zone,
             capacity_type=option.offering.capacity_type,
             price=option.price,
-            instance_types=types,
+            max_price=found.max_price,
+            lowest_max_price=found.lowest_max_price,
+            instance_types=found.types,
             requirements=claim.state.requirements,
             labels=claim_labels(claim.state.requirements, option),
-            min_values_relaxed=shelf.rigid(claim.state, claim.mask) is not None,
+            repriced=found.repriced,
+            min_values_relaxed=shelf.rigid(claim.state, found.mask) is not None,
             requests=add(requests, shelf.overhead(best)),
+            least_requests=add(requests, shelf.least_overhead(found.mask)),
             pods=tuple(claim.pods),
-            next_best=next_best,
+            next_best=None if other is None else (other.type.name, other.price),
             spare=claim.firm,
         )
         return planned, best
 
-    def _within_reach(self, shelf: Shelf, mask: int) -> int:
-        """The options that a claim of the mask may list by their price."""
-        if self._options.packer == "first-fit":
-            return -1
-        most = shelf.cheapest(mask).price * self._options.flexibility // 100
-        return (1 << bisect.bisect_right(shelf.options, most, key=lambda option: option.price)) - 1
-
-    def _listed(self, shelf: Shelf, state: State, mask: int) -> tuple[int, tuple[str, ...], tuple[str, int] | None]:
-        """The cheapest option (its index), the types by name, cheapest first, and the next best type with its price.
-
-        At most `MAX_TYPES`, and for the packer `cost` within its flexibility, unless `minValues` asks for more.
-        """
+    def _listed(self, shelf: Shelf, state: State, mask: int) -> Listing:
         known = self._lists.get((shelf, state, mask))
-        if known is not None:
-            return known
-        types: dict[str, int] = {}
-        best = -1
-        taken = 0
-        reach = self._within_reach(shelf, mask)
-        for index in shelf.indices(mask):
-            option = shelf.options[index]
-            if best < 0:
-                best = index
-            if option.type.name not in types:
-                enough = len(types) >= MAX_TYPES or not reach >> index & 1
-                if enough and shelf.too_rigid(state, taken) is None:
-                    break
-                types[option.type.name] = option.price
-            taken |= 1 << index
-        second = list(types.items())[1:2]
-        result = (best, tuple(types), second[0] if second else None)
-        self._lists[shelf, state, mask] = result
-        return result
+        if known is None:
+            known = self._lists[shelf, state, mask] = listing(shelf, state, mask, percent=self._options.flexibility)
+        return known
 
 
 def offered(pool: PoolView, *, unavailable: bool = False) -> Assortment:

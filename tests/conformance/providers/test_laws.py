@@ -19,15 +19,19 @@ from growth.api.clouds import (
 )
 from growth.api.instance_types import Catalogue
 from growth.api.karpenter import NodeClaim
+from growth.controllers.settings import ControllerSettings
 from growth.kube.errors import GateClosed
 from growth.providers.contract import CloudProvider
 from growth.sim.ports import SimRandom
+from growth.units.money import Money
 from tests.conformance.providers.stages import STAGES, THEIRS, Closed, Stage, claim, need, on
 
 Body = Callable[[Stage], Awaitable[None]]
 
 # Longer than any cloud here remembers a refusal.
 RECOVERED_SECONDS = 700.0
+# So long a claim may take to get its machine, unless it is told otherwise.
+LAUNCH_TTL = ControllerSettings().launch_ttl
 
 
 @pytest.fixture(params=sorted(STAGES))
@@ -237,6 +241,27 @@ def test_out_of_stock_falls_through_and_comes_back(cloud: str) -> None:
         assert offerings(await provider.catalogue(), cheap)[stage.zone]
         assert (await provider.create(claim(stage, "two"))).instance_type == cheap
         assert await stage.held() == ["uid-of-one", "uid-of-two"]
+
+    on(cloud, body)
+
+
+def test_nine_types_without_stock_fall_through_to_the_tenth(cloud: str) -> None:
+    """One claim gets past all of them by its own retries, before it would be given up, and is no dearer than it may be."""
+
+    async def body(stage: Stage) -> None:
+        provider = stage.provider()
+        known = await provider.catalogue()
+        sold = {
+            kind.name: min(each.price for each in kind.offerings if each.price is not None)
+            for kind in known.of_classes.get("default", known.types)
+            if any(each.available and each.price is not None for each in kind.offerings)
+        }
+        ten = sorted(sold, key=lambda name: (sold[name], name))[:10]
+        await stage.sell_out(*ten[:9])
+        most = {names.MAX_PRICE_ANNOTATION: Money(sold[ten[9]], known.currency).exact}
+        wanted = claim(stage, "one", need(names.INSTANCE_TYPE_LABEL, *sold), annotations=most)
+        assert (await until_made(provider, wanted, within=LAUNCH_TTL)).instance_type == ten[9]
+        assert await stage.held() == ["uid-of-one"]
 
     on(cloud, body)
 

@@ -66,6 +66,8 @@ CPU = names.KWOK_INSTANCE_CPU_LABEL
 DRIVER = "csi.example.com"
 EURO = 1_000_000_000
 SHAPES = Shapes()
+# A claim lists whatever would do, at any price.
+AT_ANY_PRICE = Options(flexibility=1_000_000)
 
 
 # -- pods ---------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 
 from growth.planning.plan import Filter
-from tests.unit.planning.builders import LARGE, MEDIUM, SMALL, kind, node, plan, pod, pods, pool
+from tests.unit.planning.builders import AT_ANY_PRICE, LARGE, MEDIUM, SMALL, kind, node, plan, pod, pods, pool
 
 
 def test_no_more_nodes_than_the_limit() -> None:
@@ -39,7 +39,7 @@ def test_existing_nodes_are_filled_at_the_limit() -> None:
 @pytest.mark.parametrize(("cpu", "bought"), [("4", ("small", "medium")), ("2", ("small",)), ("1", ())])
 def test_a_limit_on_cores_filters_types(cpu: str, bought: tuple[str, ...]) -> None:
     """Only types whose capacity is within what is left are listed."""
-    made = plan(pool(limits={"cpu": cpu}), pod())
+    made = plan(pool(limits={"cpu": cpu}), pod(), options=AT_ANY_PRICE)
     assert (made.claim.instance_types if made.claims else ()) == bought
 
 

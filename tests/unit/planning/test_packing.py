@@ -4,9 +4,11 @@ import pytest
 
 from growth.api.pods import Container, PodSpec, ResourceRequirements
 from growth.api.requests import requests_of
+from growth.planning.listing import MAX_TYPES
 from growth.planning.plan import Filter
-from growth.planning.solve import MAX_TYPES, Options
+from growth.planning.solve import Options
 from tests.unit.planning.builders import (
+    AT_ANY_PRICE,
     EURO,
     LARGE,
     MEDIUM,
@@ -30,7 +32,7 @@ def test_the_cheapest_type_that_fits_is_expected() -> None:
 
 def test_every_type_that_fits_is_listed_cheapest_first() -> None:
     """A claim names all types that would do, so that a stock-out falls through to the next."""
-    assert plan(pool(), pod(cpu="3")).claim.instance_types == ("medium", "large")
+    assert plan(pool(), pod(cpu="3"), options=AT_ANY_PRICE).claim.instance_types == ("medium", "large")
 
 
 def test_price_decides_not_size() -> None:
@@ -47,7 +49,7 @@ def test_equal_prices_are_ordered_by_name() -> None:
 
 def test_the_next_best_is_told() -> None:
     """A claim says which other type would be bought, and at what price."""
-    assert plan(pool(), pod()).claim.next_best == ("medium", round(0.4 * EURO))
+    assert plan(pool(), pod(), options=AT_ANY_PRICE).claim.next_best == ("medium", round(0.4 * EURO))
 
 
 def test_without_an_alternative_there_is_no_next_best() -> None:
@@ -196,17 +198,18 @@ def test_a_quantity_that_cannot_be_read_is_told() -> None:
 def test_a_claim_lists_at_most_sixty_types() -> None:
     """A claim stays small: the sixty cheapest of a hundred."""
     many = [kind(f"t{at:03}", 4, price=1 + at / 100) for at in range(100)]
-    made = plan(pool("default", *many), pod())
+    made = plan(pool("default", *many), pod(), options=AT_ANY_PRICE)
     assert len(made.claim.instance_types) == MAX_TYPES == 60
     assert made.claim.instance_types[0] == "t000"
 
 
 def test_a_claim_lists_more_where_min_values_needs_them() -> None:
-    """The bound on types gives way to `minValues`."""
+    """The bound on types gives way to `minValues`; where it need not, the dearest types go that no key needs."""
     many = [kind(f"t{at:03}", 4, price=1 + at / 100, family=f"f{at // 10}") for at in range(100)]
-    wanted = need("karpenter.kwok.sh/instance-family", "Exists", least=8)
-    made = plan(pool("default", *many, needs=[wanted]), pod())
-    assert len(made.claim.instance_types) == 71
+    made = plan(pool("default", *many, needs=[need(TYPE, "Exists", least=71)]), pod())
+    assert made.claim.instance_types == tuple(f"t{at:03}" for at in range(71))
+    made = plan(pool("default", *many, needs=[need("karpenter.kwok.sh/instance-family", "Exists", least=8)]), pod())
+    assert made.claim.instance_types == (*(f"t{at:03}" for at in range(58)), "t060", "t070")
 
 
 def test_a_type_in_several_places_is_listed_once() -> None:

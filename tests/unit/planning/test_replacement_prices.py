@@ -7,7 +7,7 @@ import pytest
 from growth.api import names
 from growth.api.instance_types import InstanceType
 from growth.planning.solve import Options
-from tests.unit.planning.builders import EURO, FAMILY, LARGE, MEDIUM, TYPE, kind, need, offering, pods
+from tests.unit.planning.builders import EURO, FAMILY, LARGE, MEDIUM, TERMS, TYPE, kind, need, offering, pods
 from tests.unit.planning.searching import FREELY, found, gone, only, owned
 
 GATE = dataclasses.replace(FREELY, spot_to_spot=True)
@@ -60,7 +60,7 @@ def test_a_list_is_not_much_dearer_than_its_first_type() -> None:
     sold = [kind(f"k{at}", 4, "16Gi", price=0.1 + at / 100) for at in range(40)]
     bought = only(found(owned("a", *pods(4, "x")), sold=(MEDIUM, *sold))).replacements[0]
     assert bought.types == ("k0", "k1", "k2")
-    assert bought.max_price == EURO * 125 // 1000
+    assert bought.max_price == EURO * 12 // 100
     bought = only(found(owned("a", *pods(4, "x")), sold=(MEDIUM, *sold), options=AS_KARPENTER)).replacements[0]
     assert len(bought.types) == 30  # those below 0.4
 
@@ -126,6 +126,19 @@ def test_min_values_hold_after_prices_were_compared(packer: str) -> None:
     assert "minValues" in made.kept[0].message
     bought = only(found(node, sold=sold, needs=[need(TYPE, "Exists", least=2)], options=way)).replacements[0]
     assert bought.types == ("k0", "k1")
+
+
+@BOTH
+def test_what_costs_more_than_what_goes_is_no_choice(packer: str) -> None:
+    """A type that comes by its reservation counts on demand too, unless that costs more than what goes."""
+    reserved = offering("a", 0.0, names.RESERVED, reservation="r", places=2)
+    asked = [need(TERMS, "Exists", least=2)]
+    way = dataclasses.replace(FREELY, planning=Options(packer=packer))  # type: ignore[arg-type]
+    for on_demand, moves in ((0.3, 1), (0.9, 0)):
+        sold = kind("r", 4, "16Gi", offerings=(reserved, offering("a", on_demand)))
+        made = found(owned("a", *pods(4, "x"), of=MEDIUM), sold=(MEDIUM, sold), needs=asked, options=way)
+        assert len(made.moves) == moves
+    assert "minValues" in made.kept[0].message
 
 
 def test_min_values_hold_for_each_machine_of_a_move() -> None:

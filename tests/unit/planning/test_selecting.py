@@ -6,6 +6,7 @@ from growth.api import names
 from growth.planning.plan import Filter
 from tests.unit.planning.builders import (
     ARCH,
+    AT_ANY_PRICE,
     CPU,
     FAMILY,
     LARGE,
@@ -131,7 +132,7 @@ def test_every_operator_of_a_pool_filters_types(
     operator: str, values: tuple[str, ...], bought: tuple[str, ...]
 ) -> None:
     """Each of the eight operators leaves exactly the types that it admits."""
-    made = plan(pool(needs=[need(CPU, operator, *values)]), pod(cpu="500m"))
+    made = plan(pool(needs=[need(CPU, operator, *values)]), pod(cpu="500m"), options=AT_ANY_PRICE)
     assert (made.claim.instance_types if made.claims else ()) == bought
 
 
@@ -148,7 +149,7 @@ def test_every_operator_of_a_pool_filters_types(
 )
 def test_every_operator_of_a_pod_filters_types(operator: str, values: tuple[str, ...], bought: tuple[str, ...]) -> None:
     """Each operator of node affinity leaves exactly the types that it admits."""
-    made = plan(pool(), pod(cpu="500m", affinity=on_nodes([expression(CPU, operator, *values)])))
+    made = plan(pool(), pod(cpu="500m", affinity=on_nodes([expression(CPU, operator, *values)])), options=AT_ANY_PRICE)
     assert (made.claim.instance_types if made.claims else ()) == bought
 
 

@@ -5,6 +5,7 @@ import collections
 from growth.api import names
 from growth.planning.plan import Filter
 from tests.unit.planning.builders import (
+    AT_ANY_PRICE,
     HOST,
     LARGE,
     TERMS,
@@ -257,7 +258,7 @@ def test_a_machine_settled_by_its_size_counts_as_what_it_is() -> None:
 def test_a_filter_that_everything_meets_narrows_nothing() -> None:
     """A spread of pods that ask only that a label exists leaves the machine open to all its values."""
     wish = on_nodes([expression("karpenter.kwok.sh/instance-cpu", "Exists")])
-    made = plan(pool(), pod(labels=WEB, affinity=wish, spread=[spread(HOST, app="web")]))
+    made = plan(pool(), pod(labels=WEB, affinity=wish, spread=[spread(HOST, app="web")]), options=AT_ANY_PRICE)
     assert len(made.claim.instance_types) == 3
 
 

@@ -196,14 +196,12 @@ class Execution:
             if pool is None:
                 raise GaveUp(f"NodePool {one.planned.pool} is gone", failed=True)
             pools[one.planned.pool] = pool
-        catalogue = env.state.catalogue
         orders = [
             ordered(
                 one,
                 name=name,
                 pool=pools[one.planned.pool],
                 market=market,
-                sold=catalogue.types if catalogue is not None else (),
                 replaces=going,
                 intent=intent,
                 now=env.clock.now(),

@@ -1,17 +1,13 @@
 """A replacement as it is ordered. Pure."""
 
-import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
-import msgspec
-
 from growth.api import moves as intents
-from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.cluster import replacing
 from growth.controllers.disruption.moving import Market
-from growth.controllers.provisioning.claims import BODY_BYTES, Order, body, claim
+from growth.controllers.provisioning.claims import Order, shortened
 from growth.planning.disruption.model import Replacement
 
 
@@ -21,15 +17,11 @@ def ordered(
     name: str,
     pool: NodePool,
     market: Market,
-    sold: Sequence[InstanceType],
     replaces: Sequence[NodeClaim],
     intent: intents.Intent,
     now: dt.datetime,
 ) -> Order:
-    """`sold` is what the cloud sells, at its own prices."""
     view = market.views[replacement.planned.pool]
-    listed = set(replacement.types)
-    own = {kind.name: [each.price for each in kind.offerings] for kind in sold if kind.name in listed}
     order = Order(
         name=name,
         pool=pool,
@@ -38,23 +30,7 @@ def ordered(
         pods=replacement.planned.pods,
         types=replacement.types,
         max_price=replacement.max_price,
-        repriced=any(
-            own.get(kind.name) != [each.price for each in kind.offerings]
-            for kind in view.instance_types
-            if kind.name in listed
-        ),
         replaces=tuple(claim.metadata.name for claim in replaces),
         annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now)},
     )
-    return _short(order, currency=market.currency)
-
-
-def _short(order: Order, *, currency: str) -> Order:
-    """With as many of its types, cheapest first, as keep the claim small; all where `minValues` asks for many."""
-    if any(need.min_values for need in order.planned.requirements.values()):
-        return order
-    size = len(msgspec.json.encode(body(claim(order, currency=currency))))
-    types = list(order.types)
-    while size > BODY_BYTES and len(types) > 1:
-        size -= len(types.pop()) + 3  # its quotes and comma
-    return dataclasses.replace(order, types=tuple(types))
+    return shortened(order, currency=market.currency)

@@ -20,7 +20,6 @@ from growth.controllers.growth.purchases import Asking, Requesting
 from growth.controllers.growth.releasing import Releasing
 from growth.controllers.growth.sparing import Sparing
 from growth.controllers.ownership import pool_of
-from growth.controllers.provisioning.claims import dearest
 from growth.kube.errors import NotFound
 from growth.planning.disruption.continuous import of_growth
 
@@ -45,7 +44,6 @@ class GrowthMoves:
 
     def wanted(self, running: Running) -> list[Asking]:
         """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone."""
-        assert running.market is not None
         going = [target.claim for target in running.targets.values()]
         annotations = {
             **named([claim.metadata.name for claim in going]),
@@ -65,7 +63,7 @@ class GrowthMoves:
                     pods=each.planned.pods,
                     requirements=needs_of(each.planned, pool),
                     planned=each.planned,
-                    price=dearest(each.planned, running.market.views[each.planned.pool]),
+                    price=each.planned.max_price,
                     annotations=annotations,
                 )
             )

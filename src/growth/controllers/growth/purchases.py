@@ -68,10 +68,10 @@ class Requesting:
         self._env = env
         self._reserving = reserving
 
-    def wanted(self, planned: Sequence[PlannedClaim], prices: Sequence[int], answer: Answer) -> list[Asking]:
-        """What of a plan is still wanted, with names. `prices` are the most that each can cost."""
+    def wanted(self, planned: Sequence[PlannedClaim], answer: Answer) -> list[Asking]:
+        """What of a plan is still wanted, with names."""
         found: list[Asking] = []
-        for each, price in zip(planned, prices, strict=True):
+        for each in planned:
             pods = tuple(pod for pod in each.pods if not vanished(pod, answer, self._env.state.pods.store))
             if pods:
                 pool = answer.growth_pools[each.pool.name]
@@ -83,7 +83,7 @@ class Requesting:
                         pods=pods,
                         requirements=needs_of(each, pool),
                         planned=each,
-                        price=price,
+                        price=each.max_price,
                     )
                 )
         return found

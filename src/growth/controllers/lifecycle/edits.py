@@ -48,7 +48,7 @@ def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:
     }
 
 
-def tell_launched(draft: Json, machine: CloudMachine, *, now: dt.datetime) -> None:
+def tell_launched(draft: Json, claim: NodeClaim, machine: CloudMachine, *, now: dt.datetime) -> None:
     """The status of a claim that has its machine and no Node yet."""
     status = draft.setdefault("status", {})
     status["providerID"] = machine.provider_id
@@ -58,8 +58,19 @@ def tell_launched(draft: Json, machine: CloudMachine, *, now: dt.datetime) -> No
         if held:
             status[field] = quantities(held)
     set_condition(draft, names.LAUNCHED, status=TRUE, now=now)
+    if claim.metadata.annotations.get(names.MIN_VALUES_RELAXED_ANNOTATION) == TRUE.lower():
+        reason, message = names.MIN_VALUES_RELAXED, _relaxed(claim)
+        set_condition(draft, names.MIN_VALUES_RELAXED, status=TRUE, reason=reason, message=message, now=now)
     for condition in (names.REGISTERED, names.INITIALIZED):
         tell_obstacle(draft, condition, NOT_REGISTERED, now=now)
+
+
+def _relaxed(claim: NodeClaim) -> str:
+    """What the claim had to choose from, where its pool asks for more."""
+    had = ", ".join(f"{each.min_values} of {each.key}" for each in claim.spec.requirements if each.min_values)
+    most = claim.metadata.annotations.get(names.MAX_PRICE_ANNOTATION)
+    within = f" within {names.MAX_PRICE_ANNOTATION} {most}" if most else ""
+    return f"minValues of its NodePool could not be met{within}; values to choose from: {had or 'none'}"
 
 
 def tell_obstacle(draft: Json, condition: str, obstacle: Obstacle, *, now: dt.datetime) -> None:

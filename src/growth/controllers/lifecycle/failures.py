@@ -6,7 +6,8 @@
 |                      | False                  | as below, where it allows nothing that is known to be sold  |
 | NodeClassNotReady    | False                  | the claim goes; the more in a row in a pool, the later      |
 | CreateError, final   | False, its reason      | the claim goes; the more in a row in a pool, the later      |
-| CreateError          | Unknown, its reason    | tried again, later and later, until the launch TTL          |
+| CreateError          | Unknown, its reason    | tried again, later and later, until the launch TTL; at      |
+|                      |                        | once where the next attempt goes on with other offerings    |
 | QuotaExceeded        | Unknown, QuotaExceeded | tried again every minute until the launch TTL               |
 | InvariantViolation   | False                  | tried again every five minutes, for ever: people must look  |
 | anything else        | Unknown, LaunchFailed  | tried again, later and later, until the launch TTL          |
@@ -43,7 +44,7 @@ _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?", re.ASCII)
 class Then(enum.Enum):
     END = "the claim goes now, if its offerings can be left out of plans"
     END_LATER = "the claim goes, after a while if the pool's last claim went so too"
-    RETRY = "try again, later and later"
+    RETRY = "try again, later and later, or after `seconds` where that is known"
     RETRY_SLOWLY = "try again after `seconds`"
 
 
@@ -86,10 +87,10 @@ def failure_of(error: CloudError) -> Failure:
                 status=UNKNOWN,
                 seconds=QUOTA_SECONDS,
             )
-        case CreateError(reason=reason, retryable=retryable):
+        case CreateError(reason=reason, retryable=retryable, seconds=seconds):
             reason = reason if _REASON.fullmatch(reason) else names.LAUNCH_FAILED
             if retryable:
-                return Failure(then=Then.RETRY, reason=reason, message=message, status=UNKNOWN)
+                return Failure(then=Then.RETRY, reason=reason, message=message, status=UNKNOWN, seconds=seconds)
             return Failure(then=Then.END_LATER, reason=reason, message=message, status=FALSE, word="launch_failed")
         case _:
             return Failure(then=Then.RETRY, reason=names.LAUNCH_FAILED, message=message, status=UNKNOWN)

@@ -86,7 +86,7 @@ class Launcher:
         labelled = await self._claims.change(claim, label, known=known)
         now = self._env.clock.now()
         launched = await self._claims.change_status(
-            claim, lambda draft: edits.tell_launched(draft, machine, now=now), known=labelled
+            claim, lambda draft: edits.tell_launched(draft, claim, machine, now=now), known=labelled
         )
         self._memory.wrote(claim, launched)
 

@@ -175,12 +175,15 @@ MAX_HOURLY: Final = "--max-hourly"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """A machine that is to be bought: at least and at most what it costs an hour, in billionths."""
+    """A machine that is to be bought: at least and at most what it costs an hour, in billionths. `why` is for what reason
+    it may cost at least so much, where that is more than is expected.
+    """
 
     name: str
     instance_type: str
     least: int
     most: int
+    why: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -194,8 +197,16 @@ class Spent:
 
 def spending(order: Order) -> Spending:
     """What a machine that is ordered costs."""
-    least = order.max_price if order.repriced else order.planned.price
-    return Spending(name=order.name, instance_type=order.planned.instance_type, least=least, most=order.max_price)
+    planned, why = order.planned, ""
+    if planned.lowest_max_price > planned.price:
+        why = "its prices are set by a NodeOverlay" if planned.repriced else f"minValues of NodePool {planned.pool}"
+    return Spending(
+        name=order.name,
+        instance_type=planned.instance_type,
+        least=planned.lowest_max_price,
+        most=order.max_price,
+        why=why,
+    )
 
 
 def afforded(orders: Sequence[Order], spent: Spent) -> Booking:
@@ -224,8 +235,9 @@ def book_caps(
 ) -> Spent:
     """Books machines within the caps, in their order. `claims` are all of the cluster's, and fresh.
 
-    A machine is booked at the most that it may cost. Where that is more than is left but its planned price is not, the
-    claim may cost what is left and no more; one whose prices the cloud does not know cannot be told so, and waits.
+    A machine is booked at the most that it may cost. Where that is more than is left but the least that it must be
+    allowed to cost is not, the claim may cost what is left and no more. That least is its planned price; what `minValues`
+    needs, under Strict; all of it where the cloud does not know the prices and cannot be told.
     """
     prices = Prices(pools, types, currency)
     existing = {each.metadata.name for each in claims}
@@ -247,6 +259,7 @@ def book_caps(
             if each.least > left:
                 cap, spent, more = (Money(amount, currency) for amount in (caps.hourly, hourly, each.least))
                 told = f"{spent}/h is spent or promised, and another {more}/h would be"
+                told += f" ({each.why})" if each.why else ""
                 refused[each.name] = f"the cluster's cap {MAX_HOURLY} {cap} is reached: {told}"
                 continue
             price = min(price, left)

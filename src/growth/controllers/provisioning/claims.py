@@ -6,23 +6,25 @@ and the price that nobody may exceed for it.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from growth.api import names
-from growth.api.instance_types import InstanceType
+from growth.api.instance_types import Catalogue, Labels
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodeClaimSpec, NodePool, Requirement, ResourceRequests
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster import replacing
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
+from growth.planning.offerings import option_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
-from growth.planning.requirements import Requirements, key_of
+from growth.planning.requirements import Requirements
 from growth.ports import Random
+from growth.providers.choice import choices
 from growth.units.money import Money
 from growth.units.resources import quantities
 
@@ -42,8 +44,8 @@ _NEVER_REQUIRED: Final = frozenset({names.HOSTNAME_LABEL})
 class Order:
     """A planned machine with everything that its claim will say. `pods` are those that it is still wanted for.
 
-    `repriced` orders have prices of people's own making (NodeOverlays). The cloud knows its own prices only: it is told
-    no bound, and the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
+    Where the plan has prices of people's own making (NodeOverlays) the cloud, which knows its own only, is told no bound, and
+    the claim lists no type that is too dear. `replaces` names the claims that go once this machine can take
     their pods. `annotations` are written with the claim.
     """
 
@@ -54,7 +56,6 @@ class Order:
     pods: tuple[str, ...]
     types: tuple[str, ...]
     max_price: int
-    repriced: bool = False
     replaces: tuple[str, ...] = ()
     annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -65,44 +66,38 @@ def claim_name(pool: str, random: Random) -> str:
     return f"{pool[: _NAME - _RANDOM - 1].rstrip('-.')}-{ending}"
 
 
-def dearest(planned: PlannedClaim, view: PoolView) -> int:
-    """The most that the machine can cost, whichever of its offerings is bought; never below the planned price."""
-    return max(planned.price, *(price for prices in _prices(planned, view).values() for price in prices))
-
-
-def affordable(planned: PlannedClaim, view: PoolView, *, percent: int) -> tuple[str, ...]:
-    """Of the planned types, in their order, those that cost at most so many percent of the planned price somewhere."""
-    most = planned.price * percent // 100
-    prices = _prices(planned, view)
-    return tuple(name for name in planned.instance_types if min(prices.get(name, ()), default=most + 1) <= most)
-
-
-def _prices(planned: PlannedClaim, view: PoolView) -> dict[str, list[int]]:
-    """By type, the prices of the offerings that the machine may be."""
-    listed = set(planned.instance_types)
-    asked = [
-        (planned.requirements[key], attribute)
-        for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
-        if key in planned.requirements
-    ]
-    return {
-        kind.name: [
-            offering.price
-            for offering in kind.offerings
-            if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
-        ]
-        for kind in view.instance_types
-        if kind.name in listed
-    }
-
-
 def claim(order: Order, *, currency: str) -> NodeClaim:
-    """The claim as it is created."""
+    """The claim as it is created. `minValues` that cannot be launched within its price are lowered, and it says so."""
+    made = _claim(order, currency=currency)
+    lowered = dict(_lowered(order, made, currency=currency))
+    if not lowered:
+        return made
+    relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"}
+    return msgspec.structs.replace(
+        made,
+        metadata=msgspec.structs.replace(made.metadata, annotations={**made.metadata.annotations, **relaxed}),
+        spec=msgspec.structs.replace(
+            made.spec,
+            requirements=tuple(
+                msgspec.structs.replace(each, min_values=lowered[each.key] or None)
+                if each.min_values and each.key in lowered
+                else each
+                for each in made.spec.requirements
+            ),
+        ),
+    )
+
+
+def is_relaxed(made: NodeClaim) -> bool:
+    """Whether it has less to choose from than its pool's `minValues` ask for."""
+    return made.metadata.annotations.get(names.MIN_VALUES_RELAXED_ANNOTATION) == "true"
+
+
+def _claim(order: Order, *, currency: str) -> NodeClaim:
     template = order.pool.spec.template
     uses = template.spec.node_class_ref
     planned = order.planned
-    relaxed = {names.MIN_VALUES_RELAXED_ANNOTATION: "true"} if planned.min_values_relaxed else {}
-    bound = {} if order.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
+    bound = {} if planned.repriced else {names.MAX_PRICE_ANNOTATION: Money(order.max_price, currency).exact}
     return NodeClaim(
         metadata=ObjectMeta(
             name=order.name,
@@ -115,7 +110,6 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
             annotations={
                 **template.metadata.annotations,
                 **stamp(order.pool),
-                **relaxed,
                 **bound,
                 **replacing.named(order.replaces),
                 **order.annotations,
@@ -134,7 +128,7 @@ def claim(order: Order, *, currency: str) -> NodeClaim:
         spec=NodeClaimSpec(
             node_class_ref=uses,
             requirements=tuple(_expressions(order)),
-            resources=ResourceRequests(requests={**quantities(planned.requests)}),
+            resources=ResourceRequests(requests={**quantities(planned.least_requests)}),
             taints=template.spec.taints,
             startup_taints=template.spec.startup_taints,
             expire_after=template.spec.expire_after,
@@ -152,9 +146,7 @@ def body(made: NodeClaim) -> Json:
 
 
 def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currency: str) -> tuple[str, ...]:
-    """As many of the types, cheapest first, as keep the claim small; all where `minValues` asks for many."""
-    if any(need.min_values for need in planned.requirements.values()):
-        return planned.instance_types
+    """The types that a claim of the planned machine lists, whatever its name."""
     probe = Order(
         name="x" * _NAME,
         pool=pool,
@@ -162,13 +154,29 @@ def short_list(planned: PlannedClaim, *, pool: NodePool, view: PoolView, currenc
         planned=planned,
         pods=(),
         types=planned.instance_types,
-        max_price=planned.price,
+        max_price=planned.max_price,
     )
-    size = len(msgspec.json.encode(body(claim(probe, currency=currency))))
-    types = list(planned.instance_types)
-    while size > BODY_BYTES and len(types) > 1:
-        size -= len(types.pop()) + 3  # its quotes and comma
-    return tuple(types)
+    return shortened(probe, currency=currency).types
+
+
+def shortened(order: Order, *, currency: str) -> Order:
+    """With as many of its types, cheapest first, as keep the claim small; more where `minValues` needs them."""
+    made = claim(order, currency=currency)
+    size = len(msgspec.json.encode(body(made)))
+    if size <= BODY_BYTES:
+        return order
+    asked = {each.key: each.min_values for each in made.spec.requirements if each.min_values}
+    left = _launchable(order, made, currency=currency) if asked else []
+    types = list(order.types)
+    for name in reversed(order.types[1:]):
+        if size <= BODY_BYTES:
+            break
+        fewer = [labels for labels in left if name not in labels[names.INSTANCE_TYPE_LABEL]]
+        if all(len(_values(order, key, fewer)) >= number for key, number in asked.items()):
+            types.remove(name)
+            left = fewer
+            size -= len(name) + 3  # its quotes and comma
+    return dataclasses.replace(order, types=tuple(types))
 
 
 def _single_valued(order: Order) -> dict[str, str]:
@@ -192,12 +200,11 @@ def _of_cloud(key: str, view: PoolView) -> bool:
 def _expressions(order: Order) -> Iterator[Requirement]:
     needs: Requirements = order.planned.requirements
     listed = needs.get(names.INSTANCE_TYPE_LABEL)
-    lowered = _lowered(order) if order.planned.min_values_relaxed else {}
     for key, need in sorted(needs.items()):
         if key in _NEVER_REQUIRED or key == names.INSTANCE_TYPE_LABEL:
             continue
-        yield from _with_min_values(expressed(key, need), lowered.get(key, need.min_values))
-    most = lowered.get(names.INSTANCE_TYPE_LABEL, listed.min_values if listed is not None else 0)
+        yield from _with_min_values(expressed(key, need), need.min_values)
+    most = listed.min_values if listed is not None else 0
     yield Requirement(key=names.INSTANCE_TYPE_LABEL, operator="In", values=order.types, min_values=most or None)
 
 
@@ -225,25 +232,28 @@ def _with_min_values(found: Sequence[Requirement], min_values: int) -> Iterator[
         yield msgspec.structs.replace(each, min_values=wanted) if wanted else each
 
 
-def _lowered(order: Order) -> dict[str, int]:
-    """`minValues` as far as the listed types can meet them with values that the requirement allows."""
-    kinds = [kind for kind in order.view.instance_types if kind.name in set(order.types)]
-    return {
-        key: min(need.min_values, len(set(filter(need.allows, _values(key, kinds)))))
-        for key, need in order.planned.requirements.items()
-        if need.min_values
-    }
+def _lowered(order: Order, made: NodeClaim, *, currency: str) -> Iterator[tuple[str, int]]:
+    """The keys whose `minValues` what can be launched does not meet, each with the number of values that it has.
+
+    What the plan found is so, unless a cap has lowered the price since.
+    """
+    planned = order.planned
+    asked = {key: need.min_values for key, need in planned.requirements.items() if need.min_values}
+    if asked and (planned.min_values_relaxed or order.max_price < planned.max_price):
+        found = _launchable(order, made, currency=currency)
+        numbers = {key: len(_values(order, key, found)) for key in asked}
+        yield from ((key, number) for key, number in numbers.items() if number < asked[key])
 
 
-def _values(key: str, kinds: Iterable[InstanceType]) -> Iterator[str]:
-    for kind in kinds:
-        if key == names.INSTANCE_TYPE_LABEL:
-            yield kind.name
-        yield from (value for raw, values in kind.labels.items() if key_of(raw) == key for value in values)
-        for offering in kind.offerings:
-            own: Mapping[str, tuple[str, ...]] = {
-                names.ZONE_LABEL: (offering.zone,),
-                names.CAPACITY_TYPE_LABEL: (offering.capacity_type,),
-                **offering.labels,
-            }
-            yield from own.get(key, ())
+def _launchable(order: Order, made: NodeClaim, *, currency: str) -> list[Labels]:
+    """What each offering that a cloud may launch for the claim says of its machine."""
+    listed = set(order.types)
+    kinds = tuple(kind for kind in order.view.instance_types if kind.name in listed)
+    found = choices(made, Catalogue("", currency, kinds))
+    return [option_labels(each.type, each.offering) for each in found if each.offering.available]
+
+
+def _values(order: Order, key: str, found: Sequence[Labels]) -> set[str]:
+    """The values of a label among what can be launched, of those that the plan allows."""
+    need = order.planned.requirements[key]
+    return {value for labels in found for value in labels.get(key, ()) if need.allows(value)}

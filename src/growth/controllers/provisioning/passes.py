@@ -13,7 +13,7 @@ from growth.cluster.assemble import Picture, composed
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot
 from growth.cluster.wanting import key_of
-from growth.controllers.provisioning.claims import affordable, dearest, short_list
+from growth.controllers.provisioning.claims import short_list
 from growth.controllers.provisioning.demand import Marked, ripe
 from growth.planning import occupants
 from growth.planning.offerings import template_requirements
@@ -49,23 +49,11 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What a planned machine can cost at most, and the types that its claim lists: as many as keep the claim small.
-
-    `repriced` where an overlay has changed the price of one of them.
-    """
-
-    dearest: int
-    types: tuple[str, ...]
-    repriced: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """`plan` is None where nothing wanted a place. `pods` are the real ones that were planned for, by key.
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
-    count. `snapshot` is what was planned on, overlays laid. `bounds` are of the plan's claims, in their order.
+    count. `snapshot` is what was planned on, overlays laid. `types` are those that the plan's claims list, in their order.
     """
 
     plan: Plan | None
@@ -76,7 +64,7 @@ class Answer:
     soonest: float | None = None
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
-    bounds: tuple[Bounds, ...] = ()
+    types: tuple[tuple[str, ...], ...] = ()
     growth_pools: Mapping[str, GrowthPool] = dataclasses.field(default_factory=dict)
     note: str = ""  # what else people should know of how the plan was made
 
@@ -108,7 +96,6 @@ def answered(question: Question) -> Answer:
             without_scale_down(node) if node.name in question.spared else node for node in assembled.snapshot.nodes
         ),
     )
-    listed = snapshot
     snapshot, problems = overlaid(snapshot, picture.overlays)
     away = question.held | _staying(question)
     demands = (*(each for each in assembled.demands if each.key not in away), *question.virtual)
@@ -122,7 +109,7 @@ def answered(question: Question) -> Answer:
             leaving={key_of(pod) for each in picture.counted.values() for pod in each.moving},
             virtual={each.key for each in question.virtual},
         )
-    bounds = bounds_of(plan, listed, snapshot, pools, percent=question.options.flexibility) if plan is not None else ()
+    types = types_of(plan, snapshot, pools) if plan is not None else ()
     return Answer(
         plan=plan,
         snapshot=snapshot,
@@ -132,7 +119,7 @@ def answered(question: Question) -> Answer:
         soonest=soonest,
         warnings=assembled.warnings,
         overlay_problems=problems,
-        bounds=bounds,
+        types=types,
         growth_pools=growth_pools,
     )
 
@@ -198,47 +185,21 @@ def _broken(snapshot: Snapshot, demands: Sequence[Demand], options: Options) -> 
     return broken
 
 
-def bounds_of(
-    plan: Plan, listed: Snapshot, snapshot: Snapshot, pools: Mapping[str, NodePool], *, percent: int
-) -> tuple[Bounds, ...]:
-    """What each planned machine may be and cost; most share it with many others. `listed` has the cloud's own prices."""
+def types_of(plan: Plan, snapshot: Snapshot, pools: Mapping[str, NodePool]) -> tuple[tuple[str, ...], ...]:
+    """The types that each planned machine's claim lists; most share them with many others."""
     views = {pool.ref: pool for pool in snapshot.pools}
-    touched = {pool.ref: _repriced(pool, views[pool.ref]) for pool in listed.pools}
-    known: dict[object, Bounds] = {}
-    found: list[Bounds] = []
+    known: dict[object, tuple[str, ...]] = {}
+    found: list[tuple[str, ...]] = []
     for each in plan.claims:
-        key = (each.pool, each.price, each.instance_types, id(each.requirements))
+        key = (each.pool, each.max_price, each.instance_types, id(each.requirements))
         if key not in known:
-            view = views[each.pool]
-            if each.pool.group == names.GROWTH:  # a request names one type, whatever it costs where it is had
-                known[key] = Bounds(dearest=dearest(each, view), types=(each.instance_type,))
-                found.append(known[key])
-                continue
-            pool = pools[each.pool.name]
-            repriced = not touched[each.pool].isdisjoint(each.instance_types)
-            flexible = any(need.min_values for need in each.requirements.values())
-            machine = each
-            if repriced and not flexible:
-                machine = dataclasses.replace(each, instance_types=affordable(each, view, percent=percent))
-            known[key] = Bounds(
-                dearest=dearest(machine, view),
-                types=short_list(machine, pool=pool, view=view, currency=plan.currency),
-                repriced=repriced,
-            )
+            if each.pool.group == names.GROWTH:  # a request names one type
+                known[key] = (each.instance_type,)
+            else:
+                pool, view = pools[each.pool.name], views[each.pool]
+                known[key] = short_list(each, pool=pool, view=view, currency=plan.currency)
         found.append(known[key])
     return tuple(found)
-
-
-def _repriced(before: PoolView, after: PoolView) -> Set[str]:
-    """The types that cost something else than the cloud says."""
-    if before.instance_types is after.instance_types:
-        return frozenset()
-    listed = {kind.name: [offering.price for offering in kind.offerings] for kind in before.instance_types}
-    return {
-        kind.name
-        for kind in after.instance_types
-        if [offering.price for offering in kind.offerings] != listed.get(kind.name)
-    }
 
 
 def judged(

@@ -389,15 +389,14 @@ class Provisioner:
 
     async def _wanted(self, plan: Plan, answer: Answer) -> tuple[list[Order], list[Asking]]:
         """What of the plan is still wanted: claims of Karpenter's pools, and requests of ours."""
-        pairs = list(zip(plan.claims, answer.bounds, strict=True))
-        ours = [(claim, bounds) for claim, bounds in pairs if claim.pool.group == names.GROWTH]
-        theirs = [(claim, bounds) for claim, bounds in pairs if claim.pool.group != names.GROWTH]
+        pairs = list(zip(plan.claims, answer.types, strict=True))
+        ours = [claim for claim, _ in pairs if claim.pool.group == names.GROWTH]
+        theirs = [(claim, types) for claim, types in pairs if claim.pool.group != names.GROWTH]
         orders = await self._purchases.orders(
             dataclasses.replace(plan, claims=tuple(claim for claim, _ in theirs)),
-            dataclasses.replace(answer, bounds=tuple(bounds for _, bounds in theirs)),
+            dataclasses.replace(answer, types=tuple(types for _, types in theirs)),
         )
-        prices = [bounds.dearest for _, bounds in ours]
-        return orders, self._requesting.wanted([claim for claim, _ in ours], prices, answer)
+        return orders, self._requesting.wanted(ours, answer)
 
     # Telling.
 

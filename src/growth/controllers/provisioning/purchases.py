@@ -11,7 +11,7 @@ from growth.cluster.snapshot import PoolView
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning import metrics, story
 from growth.controllers.provisioning.booking import UnknownUsage
-from growth.controllers.provisioning.claims import Order, body, claim, claim_name
+from growth.controllers.provisioning.claims import Order, body, claim, claim_name, is_relaxed
 from growth.controllers.provisioning.freshness import buys_the_same, vanished
 from growth.controllers.provisioning.passes import Answer
 from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
@@ -81,22 +81,20 @@ class Purchases:
         env, views = self._env, answer.views
         orders: list[Order] = []
         taken: set[str] = set()
-        async for slice_ in slices(list(zip(plan.claims, answer.bounds, strict=True))):
-            for planned, bounds in slice_:
+        async for slice_ in slices(list(zip(plan.claims, answer.types, strict=True))):
+            for planned, types in slice_:
                 pods = tuple(pod for pod in planned.pods if not vanished(pod, answer, env.state.pods.store))
                 if not pods:
                     continue
                 name = self.new_name(planned.pool.name, taken)
-                flexible = planned.price * env.settings.max_price_percent // 100
                 order = Order(
                     name=name,
                     pool=answer.pools[planned.pool.name],
                     view=views[planned.pool],
                     planned=planned,
                     pods=pods,
-                    types=bounds.types,
-                    max_price=bounds.dearest if bounds.repriced else min(flexible, bounds.dearest),
-                    repriced=bounds.repriced,
+                    types=types,
+                    max_price=planned.max_price,
                 )
                 orders.append(order)
         return orders
@@ -174,7 +172,7 @@ class Purchases:
             stored = await self._looked_up(order, made, error)
         env.state.expect(stored)
         env.state.nominate(order.name, seconds=env.settings.nomination)
-        relaxed = str(order.planned.min_values_relaxed).lower()
+        relaxed = str(is_relaxed(made)).lower()
         pool = order.pool.metadata.name
         env.metrics.add(metrics.CREATED, reason=reason, nodepool=pool, min_values_relaxed=relaxed)
         _log.info(

@@ -7,7 +7,7 @@ from growth.api.pools import PoolRef
 from growth.cluster.assemble import Picture
 from growth.cluster.snapshot import PoolView
 from growth.controllers.provisioning.claims import Order
-from growth.controllers.provisioning.passes import Bounds, bounds_of
+from growth.controllers.provisioning.passes import types_of
 from growth.planning.disruption.static import sold
 from growth.planning.plan import PlannedClaim
 from growth.planning.solve import Options
@@ -20,22 +20,18 @@ class Offer:
     pool: NodePool
     view: PoolView
     planned: PlannedClaim
-    bounds: Bounds
+    types: tuple[str, ...]
     currency: str
-    percent: int
 
     def order(self, name: str, *, replaces: tuple[str, ...] = ()) -> Order:
-        flexible = self.planned.price * self.percent // 100
-        dearest = self.bounds.dearest
         return Order(
             name=name,
             pool=self.pool,
             view=self.view,
             planned=self.planned,
             pods=(),
-            types=self.bounds.types,
-            max_price=dearest if self.bounds.repriced else min(flexible, dearest),
-            repriced=self.bounds.repriced,
+            types=self.types,
+            max_price=self.planned.max_price,
             replaces=replaces,
         )
 
@@ -46,13 +42,12 @@ def offered(picture: Picture, pool: NodePool, options: Options) -> Offer | str:
     if isinstance(found, str):
         return found
     plan, snapshot = found.plan, found.snapshot
-    (bounds,) = bounds_of(plan, found.listed, snapshot, {pool.metadata.name: pool}, percent=options.flexibility)
+    (types,) = types_of(plan, snapshot, {pool.metadata.name: pool})
     views = {each.ref: each for each in snapshot.pools}
     return Offer(
         pool=pool,
         view=views[PoolRef.karpenter(pool.metadata.name)],
         planned=plan.claims[0],
-        bounds=bounds,
+        types=types,
         currency=snapshot.currency,
-        percent=options.flexibility,
     )

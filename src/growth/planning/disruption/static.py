@@ -110,12 +110,9 @@ def _beside(found: Standing, drifted: Sequence[NodeClaim], limit: int) -> tuple[
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sold:
-    """A plan with the one machine that can be bought now, any number of times, and what it was made of; `listed` is without
-    overlays.
-    """
+    """A plan with the one machine that can be bought now, any number of times, and what it was made of."""
 
     plan: Plan
-    listed: Snapshot
     snapshot: Snapshot
 
 
@@ -146,4 +143,4 @@ def sold(picture: Picture, pool: NodePool, options: Options) -> Sold | str:
     plan = solve(snapshot, (Demand(_KEY, Shapes().keep(anything).shape),), options)
     if not plan.claims:
         return "; ".join(reason.message for each in plan.unplaced for reason in each.reasons) or "nothing can be bought"
-    return Sold(plan, listed, snapshot)
+    return Sold(plan, snapshot)

@@ -37,11 +37,8 @@ def lowered(
     planned: Callable[[Set[str], Sequence[Demand]], Plan],
     pods: Mapping[str, Sequence[CachedPod]],
     prices: Mapping[str, int | None],
-    flexibility: int,
 ) -> Lowering:
-    """`planned` makes the plan without some nodes, with these pods beside those that wait. `pods` and `prices` are by node;
-    `flexibility` is how dear the types may be that a claim lists, in percent.
-    """
+    """`planned` makes the plan without some nodes, with these pods beside those that wait. `pods` and `prices` are by node."""
     moves: list[Move] = []
     hopeless = {each.pod for each in plan.unplaced}
     gone: set[str] = set()
@@ -60,7 +57,7 @@ def lowered(
                 nodes=tuple(nodes),
                 pools=(str(pool),),
                 replacements=tuple(
-                    Replacement(planned=each, types=each.instance_types, max_price=each.price * flexibility // 100)
+                    Replacement(planned=each, types=each.instance_types, max_price=each.max_price)
                     for each in _added(before, plan, unsettled)
                 ),
                 savings=None if None in paid else sum(price or 0 for price in paid) - more,

@@ -29,7 +29,6 @@ def renewed(
     situation: Situation,
     *,
     sold: Callable[[], Sold | str],
-    flexibility: int,
     priced: bool,
 ) -> Renewed:
     """Of one pool. `sold` says what it buys; `priced`: what has no known price stays."""
@@ -58,7 +57,7 @@ def renewed(
     machine = sold() if going else ""
     if isinstance(machine, Sold):
         planned = machine.plan.claims[0]
-        moves = tuple(_move(owned[claim.metadata.name], planned, flexibility) for claim in going)
+        moves = tuple(_move(owned[claim.metadata.name], planned) for claim in going)
     else:
         moves = ()
     gone = {name for move in moves for name in move.nodes}
@@ -83,14 +82,12 @@ def _held(nodes: list[OwnedNode], situation: Situation, *, priced: bool) -> Iter
             yield found
 
 
-def _move(node: OwnedNode, planned: PlannedClaim, flexibility: int) -> Move:
+def _move(node: OwnedNode, planned: PlannedClaim) -> Move:
     return Move(
         reason=names.DRIFTED_REASON,
         nodes=(node.name,),
         pools=(node.pool,),
-        replacements=(
-            Replacement(planned=planned, types=planned.instance_types, max_price=planned.price * flexibility // 100),
-        ),
+        replacements=(Replacement(planned=planned, types=planned.instance_types, max_price=planned.max_price),),
         savings=None if node.price is None else node.price - planned.price,
         evictions=sum(map(occupants.reschedulable, node.pods)),
     )

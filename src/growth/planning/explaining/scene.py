@@ -199,7 +199,6 @@ class Scene:
                 standing(pool, *self._claims_of(PoolRef.karpenter(name))),
                 situation,
                 sold=functools.partial(sold, self.picture, pool, self.planning),
-                flexibility=self.planning.flexibility,
                 priced=self.deciding.priced,
             )
             for name, pool in self._static.items()
@@ -278,7 +277,6 @@ class Scene:
             planned=self._planned_without,
             pods=self.pods_on,
             prices={node.name: node.price for node in self.snapshot.nodes},
-            flexibility=self.planning.flexibility,
         )
 
     def too_many(self, pool: NodePool | GrowthPool) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ _log = logger("hetzner")
 
 # So many offerings a purchase tries; what is left is tried with the next.
 MOST_OFFERINGS: Final = 8
+NEXT_SECONDS: Final = 1.0
 # How often a purchase looks for a seat in another placement group.
 MOST_GROUPS: Final = 3
 
@@ -113,6 +114,7 @@ class Buying:
             raise CreateError(
                 f"the {tried} cheapest offerings of claim {name} cannot be had now: the next are tried soon",
                 reason="InsufficientCapacity",
+                seconds=NEXT_SECONDS,
             )
         raise none_left(claim, options)
 

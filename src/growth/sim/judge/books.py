@@ -134,6 +134,8 @@ def _types(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str, planne
         ]
         if not possible:
             yield Complaint("types", where, f"lists {name}, which would not hold its pods")
+        elif min(possible) > claim.max_price:
+            yield Complaint("types", where, f"lists {name}, which is dearer than the claim may be")
         else:
             prices.append(min(possible))
     unbounded = (
@@ -194,6 +196,7 @@ def _min_values(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str) -
         for name in claim.instance_types
         if name in kinds
         for offering, _ in holding(stage, claim, kinds[name])
+        if _payable(claim, offering)
     ]
     for key, needed in wanted.items():
         about = [each for each in pool.requirements if names.NORMALISED_LABELS.get(each.key, each.key) == key]
@@ -201,6 +204,11 @@ def _min_values(stage: Stage, pool: PoolView, claim: PlannedClaim, where: str) -
         fine = {value for value in values if all(holds_too(each, {key: value}) for each in about)}
         if len(fine) < needed:
             yield Complaint("minValues", where, f"{key} has {len(fine)} values, {needed} are asked for")
+
+
+def _payable(claim: PlannedClaim, offering: Offering) -> bool:
+    """Whether the cloud may launch the claim so: it is told no bound where the prices are people's own."""
+    return offering.price is not None and (claim.repriced or offering.price <= claim.max_price)
 
 
 def _limits(pool: PoolView, claims: list[PlannedClaim]) -> Iterator[Complaint]:

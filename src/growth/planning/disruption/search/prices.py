@@ -23,8 +23,9 @@ from growth.planning.disruption.model import OwnedNode, Replacement
 from growth.planning.disruption.search.nodes import Nodes
 from growth.planning.disruption.search.options import SearchOptions
 from growth.planning.ledger import Ledger
+from growth.planning.listing import Listing, bounded, dearest, lowest_price, of_types, shortened, up_to
 from growth.planning.offerings import Shelf, State
-from growth.planning.solve import MAX_TYPES, Context, Pass
+from growth.planning.solve import Context, Pass
 
 # So many types must be cheaper before one spot node replaces another, and so many are listed then.
 SPOT_TO_SPOT_TYPES: Final = 15
@@ -75,10 +76,9 @@ def replacements(
         if options.planning.packer == "cost":
             flexible = min(limit, draft.cheapest * options.planning.flexibility // 100)
         cheaper = _cheaper(draft, limit, gone)
-        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, flexible)
+        listed = cheaper if isinstance(cheaper, Refusal) else _listed(draft, cheaper, flexible, limit)
         if isinstance(listed, Refusal):
             return listed
-        limit = max(flexible, *(draft.prices[name] for name in listed))
         replacement = _bought(
             claim,
             draft,
@@ -212,35 +212,37 @@ def _nothing_cheaper(drafts: Sequence[_Draft]) -> Refusal:
     return Refusal(_GIVEN_UP if any(draft.barred for draft in drafts) else _TOO_DEAR)
 
 
-def _listed(draft: _Draft, cheaper: Sequence[str], flexible: int) -> list[str] | Refusal:
+def _listed(draft: _Draft, cheaper: Sequence[str], flexible: int, limit: int) -> Listing | Refusal:
     """Of the cheaper types those that the claim lists: few and not much dearer than the cheapest, but as many as
-    `minValues` and the rule of spot ask for.
+    `minValues` and the rule of spot ask for, and none that would cost more than the limit.
     """
-    most = draft.least if draft.least > 1 else MAX_TYPES
-    if draft.shelf.pool.ref.group == names.GROWTH:
-        return [cheaper[0]]  # a NodeRequest asks for one type
-    listed: list[str] = []
-    taken = 0
-    for name in cheaper:
-        enough = len(listed) >= most or (len(listed) >= draft.least and draft.prices[name] > flexible)
-        if enough and _flexible(draft, taken):
-            break
-        listed.append(name)
-        taken |= draft.mask & draft.shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
-    if not _flexible(draft, taken):
-        key, left, needed = draft.shelf.too_rigid(draft.state, taken) or ("", 0, 0)
+    shelf, state = draft.shelf, draft.state
+    if shelf.pool.ref.group == names.GROWTH:
+        return bounded(shelf, state, draft.mask, cheaper[:1], price=limit)
+    if not shelf.pool.repriced.isdisjoint(cheaper):  # the cloud is told no bound
+        cheaper = [name for name in cheaper if dearest([name], state.requirements, shelf.pool) <= limit]
+        if not cheaper:
+            return _nothing_cheaper([draft])
+    sold = draft.mask & of_types(shelf, cheaper) & up_to(shelf, limit)
+    rigid = shelf.too_rigid(state, sold)
+    if rigid is not None:
+        key, left, needed = rigid
         return Refusal(f"Filtering by price: minValues {needed} of {key} is not met by the {left} that are cheaper")
-    return listed
-
-
-def _flexible(draft: _Draft, mask: int) -> bool:
-    return draft.shelf.too_rigid(draft.state, mask) is None
+    first = cheaper[: draft.least]
+    price = max(lowest_price(shelf, state, sold), *(draft.prices[name] for name in first))
+    if draft.least == 1:
+        price = max(price, flexible)
+    elif shelf.too_rigid(state, sold & up_to(shelf, price) & of_types(shelf, first)) is None:
+        return bounded(shelf, state, sold, first, price=price)
+    sold &= up_to(shelf, price)
+    types = [name for name in cheaper if sold & of_types(shelf, [name])]
+    return bounded(shelf, state, sold, shortened(shelf, state, sold, types), price=price)
 
 
 def _bought(
     claim: Claim,
     draft: _Draft,
-    listed: Sequence[str],
+    listed: Listing,
     *,
     limit: int,
     ledger: Ledger,
@@ -248,25 +250,20 @@ def _bought(
     context: Context[Nodes],
 ) -> Replacement | Refusal:
     shelf = draft.shelf
-    mask = 0
-    for name in listed:
-        mask |= draft.mask & shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
     if claim.hold is not None:
-        hold = ledger.within(shelf, draft.state, mask, claim.hold)
+        hold = ledger.within(shelf, draft.state, listed.mask, claim.hold)
         if hold is None:
             return Refusal(_BEYOND_LIMITS)
         ledger.take(claim.hold, hold)
-        claim.hold = ledger.listable(shelf, mask, hold)
-        mask = claim.hold.mask
-        left = [name for name in listed if mask & shelf.options_with(names.INSTANCE_TYPE_LABEL, name)]
-        if len(left) < min(draft.least, len(listed)):
+        claim.hold = ledger.listable(shelf, listed.mask, hold)
+        left = [name for name in listed.types if claim.hold.mask & of_types(shelf, [name])]
+        if len(left) < min(draft.least, len(listed.types)):
             return Refusal(_too_few(len(left)))
-        listed = left
-    narrowed = Claim(shelf, len(context.resources), mask=mask)
+        listed = bounded(shelf, draft.state, claim.hold.mask, left, price=listed.max_price)
+    narrowed = Claim(shelf, len(context.resources), mask=listed.mask)
     narrowed.state, narrowed.used, narrowed.pods, narrowed.firm = draft.state, claim.used, claim.pods, claim.firm
-    planned, _ = planning.finished(narrowed, ledger, context.resources)
-    types = tuple(listed)
-    return Replacement(planned=dataclasses.replace(planned, instance_types=types), types=types, max_price=limit)
+    planned, _ = planning.finished(narrowed, ledger, context.resources, listed=listed)
+    return Replacement(planned=planned, types=planned.instance_types, max_price=min(planned.max_price, limit))
 
 
 def _too_few(cheaper: int) -> str:

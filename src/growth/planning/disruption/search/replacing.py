@@ -40,7 +40,7 @@ def replaced(
     else:
         order = trial.order
     evictions = sum(len(ground.evicted[at]) for at in going)
-    return _move(nodes, bought, order, options=options, reason=reason, evictions=evictions)
+    return _move(nodes, bought, order, reason=reason, evictions=evictions)
 
 
 def _move(
@@ -48,7 +48,6 @@ def _move(
     bought: Sequence[PlannedClaim],
     order: Sequence[tuple[str, str | int]],
     *,
-    options: SearchOptions,
     reason: str,
     evictions: int,
 ) -> Move:
@@ -58,12 +57,7 @@ def _move(
         nodes=tuple(node.name for node in nodes),
         pools=tuple(dict.fromkeys(node.pool for node in nodes)),
         replacements=tuple(
-            Replacement(
-                planned=each,
-                types=each.instance_types,
-                max_price=each.price * options.planning.flexibility // 100,
-            )
-            for each in bought
+            Replacement(planned=each, types=each.instance_types, max_price=each.max_price) for each in bought
         ),
         savings=sum(paid) - sum(each.price for each in bought) if len(paid) == len(nodes) else None,
         evictions=evictions,
