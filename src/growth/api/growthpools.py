@@ -130,14 +130,28 @@ class ServerTypeStatus(Struct, frozen=True):
     ready: Annotated[int, Schema("Nodes of the type that can take pods.", format="int32")] = 0
     in_flight: Annotated[int, Schema("Machines of the type on their way.", format="int32")] = 0
     unmet_until: Annotated[
-        dt.datetime | None, Schema("Until when the type is not asked for, because the cloud had none.")
+        dt.datetime | None,
+        Schema("Until when the type is not asked for anywhere, because every location of the node class had none."),
     ] = None
+
+
+class UnmetOffering(Struct, frozen=True):
+    type: Annotated[str, Schema("The type, in lower case.")]
+    location: Annotated[str, Schema("Where the cloud refused it.")]
+    until: Annotated[dt.datetime, Schema("Until when the pool does not ask for it there.")]
+    capacity_type: Annotated[
+        str, Schema("The capacity type that was refused; without it every one that the location sells.")
+    ] = ""
 
 
 class GrowthPoolStatus(Struct, frozen=True):
     nodes: Annotated[int, Schema("Machines of the pool, those on their way included.", format="int32")] = 0
     server_types: Annotated[
         tuple[ServerTypeStatus, ...], Schema("Type by type.", list_type="map", list_map_keys=("name",))
+    ] = ()
+    unmet_offerings: Annotated[
+        tuple[UnmetOffering, ...],
+        Schema("Types that the cloud refused, location by location; plans leave these out.", list_type="atomic"),
     ] = ()
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
 
