@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 
 from growth.api import names
-from growth.api.karpenter import LABEL_VALUE, MANY, Duration, NodeClassReference, Requirement, Taints
+from growth.api.karpenter import LABEL_VALUE, MANY, Budget, Duration, NodeClassReference, Requirement, Taints
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Struct
 from growth.api.schema import Rule, Schema
@@ -30,6 +30,9 @@ EMPTY: Final = "Empty"
 NOT_READY: Final = "NotReady"
 UNDERUTILIZED: Final = "Underutilized"
 OVER_LIMIT: Final = "OverLimit"
+DRIFTED: Final = names.DRIFTED_REASON
+# Reasons of moves: pods are asked to leave, and what replaces is up before.
+MOVED: Final = frozenset({UNDERUTILIZED, DRIFTED})
 
 
 class ServerType(Struct, frozen=True):
@@ -85,6 +88,22 @@ class GrowthPoolTemplate(Struct, frozen=True):
     ] = ()
 
 
+class GrowthPoolDisruption(Struct, frozen=True):
+    schema: ClassVar = Schema(
+        "How many nodes may be replaced or moved at a time. Scale-down of empty nodes is not bounded."
+    )
+
+    budgets: Annotated[
+        tuple[Budget, ...],
+        Schema(
+            "The smallest of the active budgets counts.",
+            max_items=50,
+            list_type="atomic",
+            default=[{"nodes": "10%"}],
+        ),
+    ] = (Budget(),)
+
+
 class GrowthPoolLimits(Struct, frozen=True):
     nodes: Annotated[int | None, Schema("At most this many nodes over all types.", format="int32", minimum=0)] = None
 
@@ -122,6 +141,7 @@ class GrowthPoolSpec(Struct, frozen=True):
     scale_down_after: Annotated[
         Duration, Schema("How long a node must have been empty before it is removed.", default="10m")
     ] = "10m"
+    disruption: GrowthPoolDisruption = GrowthPoolDisruption()
     limits: Annotated[GrowthPoolLimits, Schema("Limits over all types.")] = GrowthPoolLimits()
 
 
@@ -234,7 +254,9 @@ class NodeRemovalRequestSpec(Struct, frozen=True):
         ),
     )
 
-    reason: Annotated[str, Schema("Why the machine is to go.", enum=(EMPTY, NOT_READY, UNDERUTILIZED, OVER_LIMIT))]
+    reason: Annotated[
+        str, Schema("Why the machine is to go.", enum=(EMPTY, NOT_READY, UNDERUTILIZED, OVER_LIMIT, DRIFTED))
+    ]
     node_name: Annotated[str | None, Schema("The Node, where the machine has registered one.", min_length=1)] = None
     node_claim_name: Annotated[str | None, Schema("The NodeClaim that owns the machine.", min_length=1)] = None
 

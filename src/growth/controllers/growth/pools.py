@@ -17,6 +17,7 @@ from growth.controllers.growth.claims import node_class_of, request_name
 from growth.controllers.growth.purchases import Asking, Requesting
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.stamping import stamp
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict
 from growth.kube.informer import Informer
@@ -100,6 +101,7 @@ class GrowthPools:
             if quiet > 0 and not short:
                 return min(LOOK_SECONDS, quiet)
             facts = self._facts(pool)
+            await stamp(env, pool, facts.claims)
             again = await self._keep_warm(pool, facts) if short else LOOK_SECONDS
             left = await self._tell(pool, facts)
             return min(LOOK_SECONDS, again, left, self._lapse(pool))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from growth.api import names
+from growth.api.conditions import find
 from growth.api.decoding import convert
 from growth.api.edits import add_owner
 from growth.api.events import WARNING, regarding
@@ -309,10 +310,18 @@ class NodeRequests:
         env.state.expect(stored)
         env.state.nominate(stored.metadata.name, seconds=env.settings.nomination)
         ref = str(PoolRef.growth(pool.metadata.name))
-        reason = UNDERUTILIZED.lower() if replaces(stored) else PROVISIONED
+        reason = self._moved_for(stored) or PROVISIONED
         env.metrics.add(metrics.CREATED, reason=reason, nodepool=ref, min_values_relaxed="false")
         _log.info("created nodeclaim", NodeClaim=stored.metadata.name, instance_types=kind.name)
         return None
+
+    def _moved_for(self, claim: NodeClaim) -> str:
+        """Why those go in whose place it comes, as the metric names it; empty where it comes for no move."""
+        store = self._env.state.claims.store
+        going = (found for name in replaces(claim) if (found := store.get(name)) is not None)
+        told = (find(each.status.conditions, names.DISRUPTION_REASON) for each in going)
+        reasons = [each.reason.lower() for each in told if each is not None and each.reason]
+        return reasons[0] if reasons else UNDERUTILIZED.lower() if replaces(claim) else ""
 
     def _sold(self, request: NodeRequest) -> tuple[InstanceType | None, str]:
         """The type that is asked for, or why there is none; neither while nobody knows what is sold."""
