@@ -166,7 +166,8 @@ def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> 
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     if is_true(machine.claim.status.conditions, names.INSTANCE_TERMINATING):
         return kept(words.LEAVING, "the cloud is ending its machine", waits=True)
-    if _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT):
+    going = _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT)
+    if going and not _drift(machine):  # one that has drifted need not wait for its time
         return kept(words.GROWTH_POOL, f"NodePool {pool} scales it down: it is empty", waits=True)
     return None
 
