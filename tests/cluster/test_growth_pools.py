@@ -194,3 +194,57 @@ def test_a_cloud_that_refuses_is_given_up(cluster: Autoscaled) -> None:
     node = cluster.desk.get(f"{desk.NODES}/{removal['spec']['nodeName']}")
     assert "growth.dev/scale-down" in {each["key"] for each in node["spec"]["taints"]}
     assert "RemovalFailed" in cluster.kubectl("get", "nrem")
+
+
+DRIFTING: Json = {
+    "apiVersion": "growth.dev/v1alpha1",
+    "kind": "NodePool",
+    "metadata": {"name": "drifting"},
+    "spec": {
+        "serverTypes": [{"name": "CAX11", "min": 2, "max": 10}],
+        "disruption": {"budgets": [{"nodes": "1"}]},
+        "scaleDownAfter": "10m",
+    },
+}
+MACHINES = 5
+LEAST = 2
+
+
+def _nodes(cluster: Autoscaled, pool: str) -> list[Json]:
+    return [
+        each for each in cluster.desk.items(desk.NODES) if each["metadata"]["labels"].get("growth.dev/pool") == pool
+    ]
+
+
+def _is_ready(node: Json) -> bool:
+    told = (condition(node, "Ready") or {}).get("status")
+    return told == "True" and node["metadata"].get("deletionTimestamp") is None
+
+
+def test_a_changed_template_replaces_every_machine_and_keeps_the_minimum_ready(cluster: Autoscaled) -> None:
+    """Five machines, `min: 2`, a budget of one: all are replaced through removals of the reason Drifted, never fewer than two ready."""
+    cluster.desk.create(POOLS, DRIFTING)
+    deploy(cluster, "holds", MACHINES, cpu="1500m", selector={"growth.dev/pool": "drifting"})
+    cluster.wait_running("holds", MACHINES)
+    cluster.until(lambda: types(cluster, "drifting") == ["cax11"] * MACHINES, "five machines, one a pod")
+    before = {each["metadata"]["uid"] for each in _nodes(cluster, "drifting")}
+    cluster.desk.merge(f"{POOLS}/drifting", {"spec": {"template": {"labels": {"team": "b"}}}})
+    least, most = MACHINES, 0
+    reasons: set[str] = set()
+
+    def is_replaced() -> bool:
+        nonlocal least, most
+        removals = [each for each in cluster.desk.items(REMOVALS) if each["metadata"]["name"].startswith("drifting-")]
+        nodes = _nodes(cluster, "drifting")
+        least = min(least, sum(map(_is_ready, nodes)))
+        most = max(most, len(removals))
+        reasons.update(each["spec"]["reason"] for each in removals)
+        return before.isdisjoint(each["metadata"]["uid"] for each in nodes) and not removals
+
+    cluster.until(is_replaced, "all machines are replaced", seconds=300)
+    assert least >= LEAST
+    assert most == 1
+    assert reasons == {"Drifted"}
+    assert {each["metadata"]["labels"].get("team") for each in _nodes(cluster, "drifting")} == {"b"}
+    cluster.wait_running("holds", MACHINES)
+    assert types(cluster, "drifting") == ["cax11"] * MACHINES

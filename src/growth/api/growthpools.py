@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 import msgspec
 
 from growth.api import names
-from growth.api.karpenter import LABEL_VALUE, MANY, Duration, NodeClassReference, Requirement, Taints
+from growth.api.karpenter import LABEL_VALUE, MANY, Budget, Duration, NodeClassReference, Requirement, Taints
 from growth.api.kinds import Kind
 from growth.api.meta import CONDITIONS, Condition, ObjectMeta, Struct
 from growth.api.schema import Rule, Schema
@@ -30,6 +30,9 @@ EMPTY: Final = "Empty"
 NOT_READY: Final = "NotReady"
 UNDERUTILIZED: Final = "Underutilized"
 OVER_LIMIT: Final = "OverLimit"
+DRIFTED: Final = names.DRIFTED_REASON
+# Reasons of moves: pods are asked to leave, and what replaces is up before.
+MOVED: Final = frozenset({UNDERUTILIZED, DRIFTED})
 
 
 class ServerType(Struct, frozen=True):
@@ -85,6 +88,22 @@ class GrowthPoolTemplate(Struct, frozen=True):
     ] = ()
 
 
+class GrowthPoolDisruption(Struct, frozen=True):
+    schema: ClassVar = Schema(
+        "How many nodes may be replaced or moved at a time. Scale-down of empty nodes is not bounded."
+    )
+
+    budgets: Annotated[
+        tuple[Budget, ...],
+        Schema(
+            "The smallest of the active budgets counts.",
+            max_items=50,
+            list_type="atomic",
+            default=[{"nodes": "10%"}],
+        ),
+    ] = (Budget(),)
+
+
 class GrowthPoolLimits(Struct, frozen=True):
     nodes: Annotated[int | None, Schema("At most this many nodes over all types.", format="int32", minimum=0)] = None
 
@@ -122,6 +141,7 @@ class GrowthPoolSpec(Struct, frozen=True):
     scale_down_after: Annotated[
         Duration, Schema("How long a node must have been empty before it is removed.", default="10m")
     ] = "10m"
+    disruption: GrowthPoolDisruption = GrowthPoolDisruption()
     limits: Annotated[GrowthPoolLimits, Schema("Limits over all types.")] = GrowthPoolLimits()
 
 
@@ -130,14 +150,28 @@ class ServerTypeStatus(Struct, frozen=True):
     ready: Annotated[int, Schema("Nodes of the type that can take pods.", format="int32")] = 0
     in_flight: Annotated[int, Schema("Machines of the type on their way.", format="int32")] = 0
     unmet_until: Annotated[
-        dt.datetime | None, Schema("Until when the type is not asked for, because the cloud had none.")
+        dt.datetime | None,
+        Schema("Until when the type is not asked for anywhere, because every location of the node class had none."),
     ] = None
+
+
+class UnmetOffering(Struct, frozen=True):
+    type: Annotated[str, Schema("The type, in lower case.")]
+    location: Annotated[str, Schema("Where the cloud refused it.")]
+    until: Annotated[dt.datetime, Schema("Until when the pool does not ask for it there.")]
+    capacity_type: Annotated[
+        str, Schema("The capacity type that was refused; without it every one that the location sells.")
+    ] = ""
 
 
 class GrowthPoolStatus(Struct, frozen=True):
     nodes: Annotated[int, Schema("Machines of the pool, those on their way included.", format="int32")] = 0
     server_types: Annotated[
         tuple[ServerTypeStatus, ...], Schema("Type by type.", list_type="map", list_map_keys=("name",))
+    ] = ()
+    unmet_offerings: Annotated[
+        tuple[UnmetOffering, ...],
+        Schema("Types that the cloud refused, location by location; plans leave these out.", list_type="atomic"),
     ] = ()
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
 
@@ -220,7 +254,9 @@ class NodeRemovalRequestSpec(Struct, frozen=True):
         ),
     )
 
-    reason: Annotated[str, Schema("Why the machine is to go.", enum=(EMPTY, NOT_READY, UNDERUTILIZED, OVER_LIMIT))]
+    reason: Annotated[
+        str, Schema("Why the machine is to go.", enum=(EMPTY, NOT_READY, UNDERUTILIZED, OVER_LIMIT, DRIFTED))
+    ]
     node_name: Annotated[str | None, Schema("The Node, where the machine has registered one.", min_length=1)] = None
     node_claim_name: Annotated[str | None, Schema("The NodeClaim that owns the machine.", min_length=1)] = None
 

@@ -169,6 +169,7 @@ NO_LONGER_ORDERABLE: Final = "NoLongerOrderable"
 # --- Conditions: pools of growth.dev
 
 ONE_ARCHITECTURE: Final = "OneArchitecture"
+DRIFT_BLOCKED: Final = "DriftBlocked"  # of growth pools: drifted machines stay, because their replacements have no room
 
 # --- Conditions: NodeClaim
 

@@ -1,12 +1,22 @@
-"""NodeRequests as everybody counts them: machines in flight all the same, and types that the cloud had none of."""
+"""NodeRequests as everybody counts them: machines in flight all the same, and offerings that the cloud refused."""
 
+import dataclasses
 import datetime as dt
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from growth.api import names
-from growth.api.growthpools import DEPROVISIONING, PENDING, PROVISIONING, UNMET, GrowthPool, NodeRequest
+from growth.api.growthpools import (
+    DEPROVISIONING,
+    PENDING,
+    PROVISIONING,
+    UNMET,
+    GrowthPool,
+    NodeRequest,
+    UnmetOffering,
+)
+from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference, Requirement
 from growth.api.meta import ObjectMeta
 
@@ -87,3 +97,47 @@ def unmet_types(requests: Iterable[NodeRequest], now: dt.datetime) -> dict[str, 
         if request.status.phase == UNMET and until is not None and until > now:
             found.setdefault(request.spec.pool, set()).add(server_type(request).lower())
     return found
+
+
+def for_sale(kind: InstanceType) -> tuple[Offering, ...]:
+    """The offerings that have a price."""
+    return tuple(each for each in kind.offerings if each.price is not None)
+
+
+def unmet_until(kind: InstanceType, offering: Offering, unmet: Iterable[UnmetOffering]) -> dt.datetime | None:
+    """Until when the pool does not ask for the offering of the type; None where the cloud has not refused it."""
+    found = (
+        each.until
+        for each in unmet
+        if (each.type, each.location) == (kind.name.lower(), offering.zone)
+        and each.capacity_type in {"", offering.capacity_type}
+    )
+    return max(found, default=None)
+
+
+def unmet_everywhere_until(kind: InstanceType, unmet: Collection[UnmetOffering]) -> dt.datetime | None:
+    """Until when the pool asks for the type nowhere; None where the cloud has not refused every offering."""
+    found = [unmet_until(kind, offering, unmet) for offering in for_sale(kind)]
+    known = [each for each in found if each is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def without_unmet(kind: InstanceType, unmet: Iterable[UnmetOffering]) -> InstanceType:
+    """The type with every offering that the cloud refused marked as unavailable."""
+    own = [each for each in unmet if each.type == kind.name.lower()]
+    if not own:
+        return kind
+    offerings = (
+        each if unmet_until(kind, each, own) is None else dataclasses.replace(each, available=False)
+        for each in kind.offerings
+    )
+    return dataclasses.replace(kind, offerings=tuple(offerings))
+
+
+def refused_offerings(kind: InstanceType, refused: Collection[Offering], until: dt.datetime) -> Iterator[UnmetOffering]:
+    """One entry a location, or one a capacity type where the location sells more of them than were refused."""
+    for zone in sorted({each.zone for each in refused}):
+        sold = {each.capacity_type for each in for_sale(kind) if each.zone == zone}
+        terms = {each.capacity_type for each in refused if each.zone == zone}
+        for term in [""] if terms >= sold else sorted(terms):
+            yield UnmetOffering(type=kind.name.lower(), location=zone, until=until, capacity_type=term)

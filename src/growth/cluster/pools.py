@@ -13,6 +13,7 @@ from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation, ReservationError, ReservedName
 from growth.cluster.machines import Machine
+from growth.cluster.node_requests import without_unmet
 from growth.cluster.pricing import by_name, type_of
 from growth.cluster.snapshot import NODES, PoolView
 from growth.units.errors import QuantityError
@@ -41,7 +42,7 @@ NodeClasses = Mapping[NodeClassReference, NodeClassView]
 class Market:
     """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time.
 
-    `unmet` are the server types of each growth pool that the cloud had none of, in lower case. `given_up` are reserved names
+    `unmet` are the server types of each growth pool that the cloud had none of anywhere, in lower case. `given_up` are reserved names
     that nobody will create any more; None: those that are old by the time that they carry.
     """
 
@@ -186,6 +187,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         for each in pool.status.server_types
         if each.unmet_until is not None and each.unmet_until > market.now
     }
+    refused = [each for each in pool.status.unmet_offerings if each.until > market.now]
     sold: list[InstanceType] = []
     warnings: list[str] = []
     most: dict[str, int] = {}
@@ -195,7 +197,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         if kind is None:
             warnings.append(f"NodePool {ref}: server type {asked.name} {_not_sold(asked.name, market.catalogue)}")
             continue
-        sold.append(_without_stock(kind) if kind.name.lower() in unmet else kind)
+        sold.append(_without_stock(kind) if kind.name.lower() in unmet else without_unmet(kind, refused))
         most[kind.name] = asked.max
         priorities[kind.name] = asked.priority
     if not sold and not problem:

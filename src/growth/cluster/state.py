@@ -14,7 +14,7 @@ from growth.api import names
 from growth.api.buffers import CAPACITY_BUFFER
 from growth.api.core import NAMESPACE
 from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NODE_REQUEST, GrowthPool
-from growth.api.instance_types import Catalogue
+from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Kind
 from growth.api.nodeclasses import HETZNER_NODE_CLASS
@@ -31,7 +31,7 @@ from growth.cluster.counting import Counted
 from growth.cluster.daemons import newer, newest_pods, owner_key, sample
 from growth.cluster.machines import Machine, types_of
 from growth.cluster.node_requests import claim_name, claims_to_come
-from growth.cluster.pools import NodeClassView
+from growth.cluster.pools import Market, NodeClassView
 from growth.cluster.promises import Promises
 from growth.cluster.reserved_names import ReservedNames
 from growth.cluster.shapes import CachedPod, PodShape, Shapes
@@ -245,7 +245,7 @@ class State:
             pools=tuple(self.pools.store),
             growth_pools=tuple(self.growth_pools.store),
             node_requests=tuple(self.node_requests.store),
-            node_classes=self._classes(),
+            node_classes=self.classes(),
             overlays=tuple(self.overlays.store),
             daemons=self._samples(),
             volumes=self._volumes,
@@ -277,7 +277,13 @@ class State:
             self._attachments = Attachments(self._volumes, self.attachments.store)
         return self._attachments
 
-    def _classes(self) -> dict[NodeClassReference, NodeClassView]:
+    def types_for(self, uses: NodeClassReference | None, now: dt.datetime) -> tuple[InstanceType, ...]:
+        """What machines of a node class can be, where they can be bought. A catalogue must be known."""
+        assert self._catalogue is not None, "what the cloud sells is not known yet"
+        return Market(self._catalogue, self.classes(), now).types_for(uses)
+
+    def classes(self) -> dict[NodeClassReference, NodeClassView]:
+        """What matters of every node class that is known."""
         return {
             NodeClassReference(group=kind.group, kind=kind.kind, name=each.metadata.name): NodeClassView(
                 conditions=each.status.conditions,

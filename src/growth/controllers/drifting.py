@@ -11,16 +11,19 @@ from typing import Any
 from growth.api import names
 from growth.api.conditions import TRUE, find, is_true
 from growth.api.edits import remove_condition, set_condition
+from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodePool
 from growth.api.kinds import Json
 from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
-from growth.controllers.ownership import serves
+from growth.controllers.growth.claims import node_class_of
+from growth.controllers.ownership import pool_of, serves
 from growth.controllers.reconciler import Reconciler
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound
+from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
-from growth.planning.disruption.drift import drifted
+from growth.planning.disruption.drift import drifted, drifted_in_growth
 from growth.telemetry.logs import logger
 
 _log = logger("nodeclaim.disruption")
@@ -44,13 +47,15 @@ class Drifting:
         state = env.state
         state.claims.subscribe(self._on_claim)
         state.pools.subscribe(self._on_pool)
+        state.growth_pools.subscribe(self._on_growth_pool)
         for informer in state.node_classes.values():
             informer.subscribe(self._on_class)
 
     async def run(self) -> None:
         """Works until cancelled, or until the gate is closed."""
         state = self._env.state
-        for informer in (state.claims, state.pools):
+        informers: tuple[Informer[Any, Any], ...] = (state.claims, state.pools, state.growth_pools)
+        for informer in informers:
             await informer.wait_synced()
         await self._reconciler.run()
 
@@ -66,6 +71,12 @@ class Drifting:
         if isinstance(news, Changed) and news.old.spec == news.new.spec:
             return  # its status, or who has reserved what
         for claim in self._env.state.claims.store.find("pool", news.key[1]):
+            self._reconciler.add(claim.metadata.name)
+
+    def _on_growth_pool(self, news: Change[GrowthPool]) -> None:
+        if isinstance(news, Changed) and news.old.spec == news.new.spec:
+            return
+        for claim in self._env.state.claims.store.find("growth pool", news.key[1]):
             self._reconciler.add(claim.metadata.name)
 
     def _on_class(self, news: Change[Any]) -> None:
@@ -84,7 +95,7 @@ class Drifting:
         claim = env.state.claims.store.get(name)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return None
-        pool = env.state.pools.store.get(claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
+        pool = self._pool_of(claim)
         if pool is None or not serves(env.provider, claim.spec.node_class_ref):
             return None
         reason = await self._reason(claim, pool)
@@ -92,13 +103,24 @@ class Drifting:
             await self._tell(claim, pool, reason)
         return env.settings.drift_period if is_true(claim.status.conditions, names.LAUNCHED) else None
 
-    async def _reason(self, claim: NodeClaim, pool: NodePool) -> str:
+    def _pool_of(self, claim: NodeClaim) -> NodePool | GrowthPool | None:
+        ref, state = pool_of(claim), self._env.state
+        if ref is None:
+            return None
+        return (state.growth_pools if ref.group == names.GROWTH else state.pools).store.get(ref.name)
+
+    async def _reason(self, claim: NodeClaim, pool: NodePool | GrowthPool) -> str:
         """How the machine differs; what can be told without the cloud is not asked there."""
         env, catalogue = self._env, self._env.state.catalogue
         if not is_true(claim.status.conditions, names.LAUNCHED):
             return ""
         types = by_name(catalogue.types) if catalogue is not None else {}
-        return drifted(claim, pool, types, env.clock.now()) or await self._ask(claim)
+        now = env.clock.now()
+        if isinstance(pool, GrowthPool):
+            told = drifted_in_growth(claim, pool, types, now, uses=node_class_of(pool, env.provider))
+        else:
+            told = drifted(claim, pool, types, now)
+        return told or await self._ask(claim)
 
     async def _ask(self, claim: NodeClaim) -> str:
         """What the cloud says, asked once in a period."""
@@ -109,12 +131,12 @@ class Drifting:
             known = self._answers[uid] = _Answer(await env.provider.is_drifted(claim), now)
         return known.reason
 
-    async def _tell(self, claim: NodeClaim, pool: NodePool, reason: str) -> None:
+    async def _tell(self, claim: NodeClaim, pool: NodePool | GrowthPool, reason: str) -> None:
         env = self._env
         if reason in {names.NODE_POOL_DRIFTED, names.REQUIREMENTS_DRIFTED}:
             # A claim may have been made from a pool that is newer than the one in the cache.
             try:
-                fresh = await env.api.get(NODE_POOL, pool.metadata.name)
+                fresh = await self._fresh(pool)
             except NotFound:
                 return
             if fresh.spec != pool.spec:
@@ -136,6 +158,12 @@ class Drifting:
         _log.info(
             "told whether a machine has drifted", NodeClaim=claim.metadata.name, drifted=bool(reason), reason=reason
         )
+
+    async def _fresh(self, pool: NodePool | GrowthPool) -> NodePool | GrowthPool:
+        name = pool.metadata.name
+        if isinstance(pool, GrowthPool):
+            return await self._env.api.get(GROWTH_POOL, name)
+        return await self._env.api.get(NODE_POOL, name)
 
 
 def _told(claim: NodeClaim) -> str:

@@ -14,6 +14,7 @@ from growth.api.reservations import RELEASE
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import metrics
 from growth.controllers.disruption.discouraging import Discouraging
+from growth.controllers.disruption.drift_blocking import DriftBlocking, blocked
 from growth.controllers.disruption.executing import Execution
 from growth.controllers.disruption.looking import Looking
 from growth.controllers.disruption.lulls import Lulls
@@ -70,6 +71,8 @@ class Disruption:
         )
         self._mending = Mending(env, self._moves, returning)
         self._discouraging = Discouraging(env)
+        self._drift_blocking = DriftBlocking(env)
+        self._drift_blocked: dict[str, str] | None = None  # by growth pool, as the last decision says
         self._next: frozenset[str] | None = None  # who is the next to go, by the last decision
         self._wake = asyncio.Event()
         self._seen: tuple[int, int] | None = (
@@ -119,6 +122,8 @@ class Disruption:
             await self._lulls.write(self._moves.nodes())
             if self._next is not None:
                 await self._discouraging.write(self._next, taking=self._moves.destinations())
+            if self._drift_blocked is not None:
+                await self._drift_blocking.write(self._drift_blocked)
         if not self._is_due():
             return env.settings.disruption_poll
         answer = await self._answer()
@@ -164,6 +169,7 @@ class Disruption:
         self._seen, self._decided_at, self._turns = seen, began, answer.decided.turns
         self._due = self._waits_until(answer, began)
         self._next = answer.decided.next
+        self._drift_blocked = blocked(answer)
         self._report.decided(answer, seconds=env.clock.monotonic() - began)
         return answer
 

@@ -305,7 +305,7 @@ class Execution:
         self._leave(running)
         store = self._env.state.pods.store
         leaving = {name: self._memory.leaving(looked.pods, store) for name, looked in fresh.items()}
-        released = await self._growth.release(fresh, until=running.sure_until)
+        released = await self._growth.release(fresh, reason=running.move.reason, until=running.sure_until)
         stays = tuple(name for name in fresh if name not in released)
         why = "its pool needs it for the minimum of its type, or what was seen of it is too old"
         if not released:

@@ -8,7 +8,7 @@ from typing import Final
 
 from growth.api import names
 from growth.api.events import NORMAL, regarding
-from growth.api.growthpools import CONTINUOUS, GROWTH_POOL
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.meta import ObjectReference
 from growth.api.nodes import NODE
@@ -188,8 +188,9 @@ class Report:
             env.events.event(regarding(kind, meta), names.DISRUPTION_TERMINATING, message, type=NORMAL)
         pool = env.state.pools.store.get(fresh.claim.metadata.labels.get(names.NODE_POOL_LABEL, ""))
         policy = pool.spec.disruption.consolidation_policy if pool is not None else ""
-        if names.POOL_LABEL in fresh.claim.metadata.labels:
-            policy = CONTINUOUS
+        growth_pool = env.state.growth_pools.store.get(fresh.claim.metadata.labels.get(names.POOL_LABEL, ""))
+        if growth_pool is not None:
+            policy = growth_pool.spec.optimise
         pods = sum(map(occupants.reschedulable, fresh.pods))
         disrupted.count_disrupted(env.metrics, fresh.claim, reason=reason.lower(), pods=pods, policy=policy)
 

@@ -7,7 +7,7 @@ asked for is a machine like any other: pods are moved to it, or it is empty and 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, PENDING, UNDERUTILIZED
+from growth.api.growthpools import GROWTH_POOL, NODE_REQUEST, PENDING
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.pools import PoolRef
 from growth.cluster.node_requests import claim_name
@@ -97,7 +97,7 @@ class GrowthMoves:
             if not claim.status.provider_id:
                 await api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
 
-    async def release(self, fresh: Mapping[str, Fresh], *, until: float) -> tuple[str, ...]:
+    async def release(self, fresh: Mapping[str, Fresh], *, reason: str, until: float) -> tuple[str, ...]:
         """Asks for the removal of the nodes until then (monotonic); those of which it is asked for.
 
         The others are needed for a minimum, or it took too long.
@@ -109,6 +109,6 @@ class GrowthMoves:
             by_pool.setdefault(pool, {})[looked.claim.metadata.name] = node
         released: list[str] = []
         for pool, nodes in by_pool.items():
-            done = await self._releasing.release(pool.name, tuple(nodes), reason=UNDERUTILIZED, until=until)
+            done = await self._releasing.release(pool.name, tuple(nodes), reason=reason, until=until)
             released += [nodes[claim] for claim in done]
         return tuple(released)

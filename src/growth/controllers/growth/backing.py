@@ -17,6 +17,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.growth.matching import resting_with
 from growth.controllers.growth.resting import ANY, Resting, Rhythm
 from growth.controllers.ownership import marked_paused
+from growth.controllers.provisioning.freshness import unmet
 from growth.controllers.reconciler import Reconciler
 from growth.kube.errors import NotFound
 from growth.kube.store import Change, Changed, Deleted, Key
@@ -106,6 +107,10 @@ class BackOffs:
 
     def _on_growth_pool(self, news: Change[GrowthPool]) -> None:
         if isinstance(news, Changed) and _same(news.old, news.new):
+            lapsed = {type_ for type_, _, _ in unmet(news.old) - unmet(news.new)}
+            for type_ in sorted(lapsed):
+                if self._resting.recovers(news.key[1], type_):
+                    self._trigger("an unmet offering may be had again")
             return
         self._pools.clear()
         if self._env.state.growth_pools.synced:  # else they are listed for the first time, and nothing changed

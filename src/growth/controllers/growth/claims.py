@@ -24,6 +24,7 @@ from growth.api.growthpools import (
 from growth.api.karpenter import NEVER, NodeClaim, NodeClaimSpec, NodeClassReference, Requirement
 from growth.api.kinds import Json
 from growth.api.meta import ObjectMeta, OwnerReference
+from growth.cluster import hashes
 from growth.cluster.node_requests import claim_name, server_type
 from growth.cluster.pools import DEFAULT_CLASS
 from growth.controllers.provisioning.claims import expressed
@@ -111,6 +112,7 @@ def claim_body(request: NodeRequest, pool: GrowthPool, uses: NodeClassReference,
                     if key in {names.REPLACES_ANNOTATION, names.GIVEN_UP_ANNOTATION}
                 },
                 names.NODE_REQUEST_ANNOTATION: request.metadata.uid,
+                **hashes.stamp(pool),
             },
             finalizers=(names.TERMINATION_FINALIZER,),
             owner_references=(owned_by(pool),),

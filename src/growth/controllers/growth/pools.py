@@ -17,6 +17,7 @@ from growth.controllers.growth.claims import node_class_of, request_name
 from growth.controllers.growth.purchases import Asking, Requesting
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.stamping import stamp
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict
 from growth.kube.informer import Informer
@@ -100,9 +101,10 @@ class GrowthPools:
             if quiet > 0 and not short:
                 return min(LOOK_SECONDS, quiet)
             facts = self._facts(pool)
+            await stamp(env, pool, facts.claims)
             again = await self._keep_warm(pool, facts) if short else LOOK_SECONDS
             left = await self._tell(pool, facts)
-            return min(LOOK_SECONDS, again, left)
+            return min(LOOK_SECONDS, again, left, self._lapse(pool))
 
     def _is_short(self, pool: GrowthPool) -> bool:
         """Whether there are fewer claims of a type than its `min`."""
@@ -110,6 +112,12 @@ class GrowthPools:
         return any(
             each.min > claims.count("growth type", f"{name}/{each.name.lower()}") for each in pool.spec.server_types
         )
+
+    def _lapse(self, pool: GrowthPool) -> float:
+        """In how many seconds the first of the offerings that the cloud refused may be asked for again."""
+        now = self._env.clock.now()
+        coming = ((each.until - now).total_seconds() for each in pool.status.unmet_offerings if each.until > now)
+        return min(coming, default=LOOK_SECONDS)
 
     def _quiet(self, name: str) -> float:
         """For how many seconds the pool's status is not written again."""
@@ -120,6 +128,7 @@ class GrowthPools:
         assert env.state.catalogue is not None
         return status.Facts(
             catalogue=env.state.catalogue,
+            types=by_name(env.state.types_for(pool.spec.node_class_ref, env.clock.now())),
             claims=env.state.claims.store.find("growth pool", name),
             requests=env.state.node_requests.store.find("pool", name),
             node_class=self._class_of(pool),
@@ -166,7 +175,7 @@ class GrowthPools:
             return LOOK_SECONDS
         sold = by_name(facts.catalogue.types)
         count = Count(name, claims=facts.claims, requests=facts.requests)
-        short = status.unmet(facts.requests)
+        short = status.unmet(pool, facts, now=env.clock.now())
         wanted: list[Asking] = []
         for each in pool.spec.server_types:
             kind = sold.get(each.name.lower())

@@ -2,10 +2,12 @@
 
     Pending ──► Provisioning ──► Ready ──► (forgotten after readyTTL)
        │              └──► Deprovisioning ──► a NodeRemovalRequest, and forgotten
-       └──► Unmet ──► (claim ended, forgotten after unmetTTL)
+       ├──► Unmet ──► (claim ended, forgotten after unmetTTL)
+       └──► (refused where its pods can be, not elsewhere: written in the pool, claim ended, forgotten)
 
 The request mirrors its claim: launched is `Provisioning`, registered the event `nodeLabelled`, initialised `Ready`. Only a
-cloud that has none of the type makes it `Unmet`; whatever else fails is told, and tried again. Where the two differ the
+cloud that refused the type in every location makes it `Unmet`. A request that allows some locations only, all of which were
+refused, ends: the pool keeps what was refused. Whatever else fails is told, and tried again. Where the two differ the
 claim is right: `Unmet` beside a claim that was not refused for want of the type is `Pending` again, and no claim ends by it.
 """
 
@@ -20,7 +22,6 @@ from growth.api.growthpools import (
     PENDING,
     PROVISIONING,
     READY,
-    UNMET,
     NodeRequest,
     StoryEvent,
 )
@@ -75,6 +76,13 @@ class Ask:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Refused:
+    """The cloud has none of what the claim allows: write into the pool what that is, then end claim or request by it."""
+
+    failed: StoryEvent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class EndClaim:
     """Delete the claim: the cloud has no machine for it."""
 
@@ -91,7 +99,7 @@ class Forget:
     why: str = ""
 
 
-Step: TypeAlias = Nothing | Wait | Tell | Ask | EndClaim | AskForRemoval | Forget
+Step: TypeAlias = Nothing | Wait | Tell | Ask | Refused | EndClaim | AskForRemoval | Forget
 
 
 def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
@@ -100,7 +108,7 @@ def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime
         return Nothing()
     match request.status.phase:
         case "" | "Pending":
-            return _pending(request, claim, now=now, patience=patience)
+            return _pending(request, claim, now=now)
         case "Provisioning":
             return _provisioning(request, claim, now=now, patience=patience)
         case "Ready":
@@ -119,7 +127,7 @@ def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime
             return Nothing()  # a phase of a newer version of us
 
 
-def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
+def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime) -> Step:
     if claim is not None and _going(claim):
         return Nothing()  # when it is gone there is another
     if request.status.phase == "" or not request.status.node_claim_name:
@@ -134,7 +142,7 @@ def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime,
         return Nothing()
     failed = StoryEvent(at=now, name=NODE_REQUEST_FAILED, reason=told.message or told.reason)
     if _out_of_stock(claim):
-        return Tell(phase=UNMET, events=(failed,), unmet_until=now + dt.timedelta(seconds=patience.unmet_ttl))
+        return Refused(failed)
     return Nothing() if _told(request, failed) else Tell(phase=PENDING, events=(failed,))
 
 

@@ -16,10 +16,10 @@ from growth.api.events import NORMAL, WARNING, regarding
 from growth.api.growthpools import (
     DEPROVISIONING,
     EMPTY,
+    MOVED,
     NODE_REMOVAL_REQUEST,
     PENDING,
     REMOVAL_FAILED,
-    UNDERUTILIZED,
     NodeRemovalRequest,
     StoryEvent,
 )
@@ -257,7 +257,7 @@ class Removals:
         event = StoryEvent(at=env.clock.now(), name=removing.DELETION_ACCEPTED)
         await stories.write(env.api, NODE_REMOVAL_REQUEST, written, phase=DEPROVISIONING, events=(event,))
         _log.info("the cloud takes a machine down", NodeClaim=claim.metadata.name, reason=request.spec.reason)
-        if number == 1 and request.spec.reason != UNDERUTILIZED:  # a move is counted when it is made
+        if number == 1 and request.spec.reason not in MOVED:  # a move is counted when it is made
             count_disrupted(env.metrics, claim, reason=request.spec.reason.lower(), policy="WhenEmpty")
         await self._tell_terminating(fresh)
         return SOON_SECONDS

@@ -20,9 +20,9 @@ from growth.api.growthpools import (
     COULD_NOT_REMOVE,
     DEPROVISIONING,
     EMPTY,
+    MOVED,
     PENDING,
     REMOVAL_FAILED,
-    UNDERUTILIZED,
     NodeRemovalRequest,
     StoryEvent,
 )
@@ -193,7 +193,7 @@ def _unaccepted(
             return Cancel(f"the taint {names.SCALE_DOWN_TAINT} was taken off, so that pods may be on their way")
         if scene.wanted:
             return Cancel("pods are about to come")
-    if request.spec.reason == UNDERUTILIZED and not marked and scene.node is not None and not tainted(scene.node):
+    if request.spec.reason in MOVED and not marked and scene.node is not None and not tainted(scene.node):
         # Who asked for it may have stood still meanwhile, and another leader took the move back.
         return Cancel(f"the taint {names.DISRUPTED_TAINT} was taken off: its move is not made")
     if scene.paused:

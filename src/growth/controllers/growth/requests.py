@@ -5,9 +5,14 @@ derived from the request's, so that nothing is asked for twice, whenever the pro
 """
 
 import asyncio
+import contextlib
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
 from typing import Any, Final
 
 from growth.api import names
+from growth.api.conditions import find
 from growth.api.decoding import convert
 from growth.api.edits import add_owner
 from growth.api.events import WARNING, regarding
@@ -22,16 +27,25 @@ from growth.api.growthpools import (
     GrowthPool,
     NodeRequest,
     StoryEvent,
+    UnmetOffering,
 )
-from growth.api.instance_types import InstanceType
-from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.instance_types import InstanceType, Offering
+from growth.api.karpenter import NODE_CLAIM, NodeClaim, NodeClaimSpec
 from growth.api.kinds import Json
 from growth.api.pools import PoolRef
-from growth.cluster.node_requests import claim_name, cloud_of, server_type
+from growth.cluster.node_requests import (
+    claim_name,
+    cloud_of,
+    for_sale,
+    refused_offerings,
+    server_type,
+    unmet_everywhere_until,
+    unmet_until,
+)
 from growth.cluster.pricing import by_name
 from growth.cluster.replacing import replaces
 from growth.controllers.environment import Environment
-from growth.controllers.growth import progress, stories
+from growth.controllers.growth import progress, status, stories
 from growth.controllers.growth.booking import Wanted
 from growth.controllers.growth.claims import claim_body, fulfils, node_class_of, owned_by, removal_body
 from growth.controllers.growth.reserving import GrowthReserving
@@ -45,8 +59,9 @@ from growth.kube.changes import change
 from growth.kube.errors import AlreadyExists, Conflict, NotFound, OutcomeUnknown, ServerError
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
+from growth.providers.choice import choices
 from growth.telemetry.logs import about, logger
-from growth.units import print_time
+from growth.units import UnitError, print_time
 
 _log = logger("noderequest")
 
@@ -142,6 +157,9 @@ class NodeRequests:
                 )
             case progress.Ask():
                 return await self._ask(raw, request)
+            case progress.Refused(failed):
+                assert claim is not None
+                return await self._refused(raw, request, claim, failed)
             case progress.EndClaim():
                 assert claim is not None
                 await self._delete_claim(claim)
@@ -172,6 +190,81 @@ class NodeRequests:
                 f" {print_time(step.unmet_until) if step.unmet_until else 'later'}",
             )
 
+    async def _refused(self, raw: Json, request: NodeRequest, claim: NodeClaim, failed: StoryEvent) -> float | None:
+        """The cloud has none of what the claim allows. That is written into the pool before anything else: whichever process
+        plans next leaves out what was refused, and nothing else of the type.
+        """
+        env, now = self._env, self._env.clock.now()
+        if env.state.catalogue is None:
+            return SOON_SECONDS
+        until = now + dt.timedelta(seconds=env.settings.unmet_ttl)
+        pool = env.state.growth_pools.store.get(request.spec.pool)
+        kind = by_name(env.state.types_for(claim.spec.node_class_ref, now)).get(server_type(request).lower())
+        if pool is None or kind is None or not for_sale(kind):
+            await self._unmet(raw, request, failed, until)
+            return None
+        refused = self._allowed(claim, kind)
+        if not refused:  # the pool would not learn what to leave out
+            return await self._failed(raw, request, failed.reason)
+        known = await self._remember(pool, tuple(refused_offerings(kind, refused, until)), now=now)
+        everywhere = unmet_everywhere_until(kind, known)
+        if everywhere is not None:
+            await self._unmet(raw, request, failed, everywhere)
+        else:
+            await self._delete_claim(claim)
+            await self._end_refused(request, refused, failed.reason)
+        return None
+
+    async def _unmet(self, raw: Json, request: NodeRequest, failed: StoryEvent, until: dt.datetime) -> None:
+        await self._tell(raw, request, progress.Tell(phase=UNMET, events=(failed,), unmet_until=until))
+
+    async def _end_refused(self, request: NodeRequest, refused: Sequence[Offering], why: str) -> None:
+        """The pool knows what was refused; the type may be had elsewhere, so that the request is not `Unmet`."""
+        await self._forget(request, "")
+        where = ", ".join(sorted({each.zone for each in refused}))
+        self._complain(request, names.UNMET, f"{request.spec.target_offering} cannot be had in {where} now: {why}")
+
+    def _allowed(self, claim: NodeClaim, kind: InstanceType) -> tuple[Offering, ...]:
+        """The offerings of the type that the claim allows."""
+        assert self._env.state.catalogue is not None
+        with contextlib.suppress(UnitError):
+            found = choices(claim, dataclasses.replace(self._env.state.catalogue, types=(kind,)))
+            return tuple(each.offering for each in found)
+        return ()
+
+    async def _is_refused(self, request: NodeRequest, pool: GrowthPool) -> bool:
+        """Ends a request that allows some locations only, of which the pool knows that the cloud refused them: the process that
+        ended its claim died then, or it was asked for beside others.
+        """
+        env, now = self._env, self._env.clock.now()
+        known = [each for each in pool.status.unmet_offerings if each.until > now]
+        uses = node_class_of(pool, env.provider)
+        kind = by_name(env.state.types_for(uses, now)).get(server_type(request).lower()) if known else None
+        if kind is None or unmet_everywhere_until(kind, known) is not None:
+            return False
+        asked = NodeClaim(spec=NodeClaimSpec(node_class_ref=uses, requirements=request.spec.requirements))
+        allowed = self._allowed(asked, kind)
+        if not allowed or any(unmet_until(kind, each, known) is None for each in allowed):
+            return False
+        await self._end_refused(request, allowed, "the cloud refused it a moment ago")
+        return True
+
+    async def _remember(
+        self, pool: GrowthPool, refused: tuple[UnmetOffering, ...], *, now: dt.datetime
+    ) -> tuple[UnmetOffering, ...]:
+        """What the pool's status says from now on of offerings that cannot be had."""
+
+        def edit(draft: Json) -> None:
+            if draft["metadata"]["uid"] != pool.metadata.uid:
+                raise Conflict(f"another pool is called {pool.metadata.name} by now")
+            status.remember(draft, refused, now=now)
+
+        try:
+            told = await change(self._env.api, GROWTH_POOL, pool.metadata.name, edit, subresource="status")
+        except NotFound:
+            return refused
+        return convert(told, GrowthPool).status.unmet_offerings or refused
+
     # The claim.
 
     async def _ask(self, raw: Json, request: NodeRequest) -> float | None:
@@ -184,6 +277,8 @@ class NodeRequests:
             return await self._failed(raw, request, why) if why else SOON_SECONDS
         if why_paused(env, PoolRef.growth(pool.metadata.name)) or env.settings.observe:
             return OBSTACLE_SECONDS
+        if await self._is_refused(request, pool):
+            return None
         if all(owner.uid != pool.metadata.uid for owner in request.metadata.owner_references):
             await self._adopt(request, pool)
             return None
@@ -215,10 +310,18 @@ class NodeRequests:
         env.state.expect(stored)
         env.state.nominate(stored.metadata.name, seconds=env.settings.nomination)
         ref = str(PoolRef.growth(pool.metadata.name))
-        reason = UNDERUTILIZED.lower() if replaces(stored) else PROVISIONED
+        reason = self._moved_for(stored) or PROVISIONED
         env.metrics.add(metrics.CREATED, reason=reason, nodepool=ref, min_values_relaxed="false")
         _log.info("created nodeclaim", NodeClaim=stored.metadata.name, instance_types=kind.name)
         return None
+
+    def _moved_for(self, claim: NodeClaim) -> str:
+        """Why those go in whose place it comes, as the metric names it; empty where it comes for no move."""
+        store = self._env.state.claims.store
+        going = (found for name in replaces(claim) if (found := store.get(name)) is not None)
+        told = (find(each.status.conditions, names.DISRUPTION_REASON) for each in going)
+        reasons = [each.reason.lower() for each in told if each is not None and each.reason]
+        return reasons[0] if reasons else UNDERUTILIZED.lower() if replaces(claim) else ""
 
     def _sold(self, request: NodeRequest) -> tuple[InstanceType | None, str]:
         """The type that is asked for, or why there is none; neither while nobody knows what is sold."""

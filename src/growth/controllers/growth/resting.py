@@ -161,10 +161,10 @@ class Resting:
     # What brings pods back. Each says whether there was anybody.
 
     def recovers(self, pool: str, type_: str) -> bool:
-        """The time of an unmet type is over: a probe may say whether it can be had."""
+        """The time of an unmet type is over, somewhere: a probe may say whether it can be had. What was tried before says nothing."""
         if not any(self._rests[key].pool == pool for key in self._out):
             return False
-        self._recovering.setdefault((pool, type_), set())
+        self._recovering[pool, type_] = set()
         return True
 
     def had(self, pool: str) -> list[CachedPod]:

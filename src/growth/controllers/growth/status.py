@@ -2,7 +2,7 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -10,15 +10,15 @@ import msgspec
 from growth.api import names
 from growth.api.conditions import FALSE, TRUE, UNKNOWN, find, is_true, set_ready
 from growth.api.edits import remove_condition, set_condition
-from growth.api.growthpools import UNMET, GrowthPool, NodeRequest, ServerType
+from growth.api.growthpools import UNMET, GrowthPool, NodeRequest, ServerType, UnmetOffering
 from growth.api.instance_types import Catalogue, InstanceType
 from growth.api.karpenter import NodeClaim, NodeClassReference
 from growth.api.kinds import Json
 from growth.api.meta import Condition
 from growth.cluster.machines import types_of
-from growth.cluster.node_requests import COUNTED, claim_name, server_type
+from growth.cluster.node_requests import COUNTED, claim_name, server_type, unmet_everywhere_until
 from growth.cluster.pricing import by_name
-from growth.units import print_time
+from growth.units import parse_time, print_time
 
 UNKNOWN_SERVER_TYPE: Final = "UnknownServerType"
 SEVERAL_ARCHITECTURES: Final = "SeveralArchitectures"
@@ -43,9 +43,13 @@ class Class:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything that the status is made of. `paused` is why nothing happens to the pool; empty when it may."""
+    """Everything that the status is made of. `paused` is why nothing happens to the pool; empty when it may.
+
+    `types` are those that machines of the pool's node class can be, by name in lower case.
+    """
 
     catalogue: Catalogue
+    types: Mapping[str, InstanceType]
     claims: tuple[NodeClaim, ...]
     requests: tuple[NodeRequest, ...]
     node_class: Class
@@ -68,7 +72,7 @@ def raw(pool: GrowthPool) -> Json:
     return draft
 
 
-def lines(pool: GrowthPool, facts: Facts) -> list[Line]:
+def lines(pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> list[Line]:
     """Type by type, in the order of the spec."""
     there = {claim.metadata.name for claim in facts.claims}
     ready: dict[str, int] = {}
@@ -83,22 +87,57 @@ def lines(pool: GrowthPool, facts: Facts) -> list[Line]:
         if request.status.phase in COUNTED and claim_name(request.metadata.name) not in there:
             name = server_type(request).lower()
             coming[name] = coming.get(name, 0) + 1
-    until = unmet(facts.requests)
+    until = unmet(pool, facts, now=now)
     return [
         Line(name, ready.get(name, 0), coming.get(name, 0), until.get(name))
         for name in dict.fromkeys(each.name.lower() for each in pool.spec.server_types)
     ]
 
 
-def unmet(requests: Iterable[NodeRequest]) -> dict[str, dt.datetime]:
-    """Until when nobody asks for a type, by its name in lower case."""
+def unmet(pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> dict[str, dt.datetime]:
+    """Until when nobody asks for a type anywhere, by its name in lower case."""
     found: dict[str, dt.datetime] = {}
-    for request in requests:
+    for request in facts.requests:
         until = request.status.unmet_until
         if request.status.phase == UNMET and until is not None:
             name = server_type(request).lower()
             found[name] = max(until, found.get(name, until))
+    refused = [each for each in pool.status.unmet_offerings if each.until > now]
+    for name in {each.type for each in refused} & facts.types.keys() - found.keys():
+        everywhere = unmet_everywhere_until(facts.types[name], refused)
+        if everywhere is not None:
+            found[name] = everywhere
     return found
+
+
+def remember(draft: Json, refused: Iterable[UnmetOffering], *, now: dt.datetime) -> None:
+    """Adds what the cloud refused to what the draft says. An entry whose time is not over is not prolonged."""
+    listed = _unmet_now(draft, now=now)
+    there = {_offering(each) for each in listed}
+    for each in refused:
+        entry: Json = {"type": each.type, "location": each.location, "until": print_time(each.until)}
+        if each.capacity_type:
+            entry["capacityType"] = each.capacity_type
+        if not {_offering(entry), (each.type, each.location, "")} & there:
+            listed.append(entry)
+    _write_unmet(draft, listed)
+
+
+def _unmet_now(draft: Json, *, now: dt.datetime) -> list[Json]:
+    listed = (draft.get("status") or {}).get("unmetOfferings") or []
+    return [each for each in listed if parse_time(each["until"]) > now]
+
+
+def _offering(entry: Json) -> tuple[str, str, str]:
+    return entry["type"], entry["location"], entry.get("capacityType") or ""
+
+
+def _write_unmet(draft: Json, listed: list[Json]) -> None:
+    status = draft.setdefault("status", {})
+    if listed:
+        status["unmetOfferings"] = sorted(listed, key=_offering)
+    else:
+        status.pop("unmetOfferings", None)
 
 
 def tell(draft: Json, pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> None:
@@ -108,9 +147,10 @@ def tell(draft: Json, pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> No
     there |= {claim_name(each.metadata.name) for each in facts.requests if each.status.phase in COUNTED}
     if status.get("nodes", 0) != len(there):
         status["nodes"] = len(there)
-    told = [_shown(line) for line in lines(pool, facts)]
+    told = [_shown(line) for line in lines(pool, facts, now=now)]
     if _known(status.get("serverTypes")) != told:
         status["serverTypes"] = told
+    _write_unmet(draft, _unmet_now(draft, now=now))
     _tell_validation(draft, pool, now=now)
     _tell_types(draft, pool, facts.catalogue, now=now)
     _tell_class(draft, facts.node_class, now=now)

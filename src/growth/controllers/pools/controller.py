@@ -1,18 +1,15 @@
 """Keeps the status and the hash of every NodePool that our provider serves."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, Final
 
 from growth.api import names
 from growth.api.conditions import TRUE, UNKNOWN, find
-from growth.api.edits import set_annotations
 from growth.api.events import WARNING, regarding
-from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim, NodeClassReference, NodePool
+from growth.api.karpenter import NODE_POOL, NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Json
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
-from growth.cluster import hashes
 from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth, Verdict
 from growth.controllers.ownership import serves, why_paused
@@ -24,8 +21,9 @@ from growth.controllers.pools.validation import problems
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.sizing import decide as sizing
 from growth.controllers.slicing import slices
+from growth.controllers.stamping import stamp
 from growth.kube.changes import change, difference
-from growth.kube.errors import Conflict, NotFound
+from growth.kube.errors import Conflict
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
@@ -42,7 +40,6 @@ UNSERVED_SECONDS: Final = 60.0
 # A type that a pool names may end while nothing else happens to the pool.
 ENDED_SECONDS: Final = 300.0
 NODE_CLASS_UNKNOWN: Final = "NodeClassUnknown"
-_PAGE: Final = 500
 
 
 class Pools:
@@ -120,7 +117,7 @@ class Pools:
             left = self._written.get(name, -QUIET_SECONDS) + QUIET_SECONDS - self._env.clock.monotonic()
             if left > 0:
                 return left
-            await self._stamp(pool)
+            await stamp(self._env, pool, self._env.state.claims.store.find("pool", name))
             await self._tell(pool)
             return self._complain_of_choice(pool)
 
@@ -186,55 +183,6 @@ class Pools:
         if told is not None and told.status != UNKNOWN:
             self._health.assume(ref, Verdict(told.status == TRUE, told.reason, told.message))
         return self._health.verdict(ref)
-
-    # Hashes.
-
-    async def _stamp(self, pool: NodePool) -> None:
-        """Claims first: a crash between leaves the pool with the old version, and all of it is done again."""
-        wanted = hashes.stamp(pool)
-        name, annotations = pool.metadata.name, pool.metadata.annotations
-        taken_over = annotations.get(names.NODE_POOL_HASH_VERSION_ANNOTATION) != hashes.VERSION
-        claims: Sequence[NodeClaim] = self._env.state.claims.store.find("pool", name)
-        if taken_over and annotations.get(names.NODE_POOL_HASH_ANNOTATION) is not None:
-            claims = await self._claims_of(name)
-            _log.info("taking over the pool's hash", version=hashes.VERSION, claims=len(claims))
-        for claim in claims:
-            if claim.metadata.annotations.get(names.NODE_POOL_HASH_VERSION_ANNOTATION) != hashes.VERSION:
-                await self._stamp_claim(claim, wanted)
-        if any(annotations.get(key) != value for key, value in wanted.items()):
-
-            def edit(draft: Json) -> None:
-                _must_be(draft, pool)
-                set_annotations(draft, wanted)
-
-            await change(self._env.api, NODE_POOL, name, edit)
-
-    async def _stamp_claim(self, claim: NodeClaim, wanted: dict[str, str]) -> None:
-        """A claim that drifted under its old hash keeps it: it drifted, and is not to be forgotten."""
-        drifted = find(claim.status.conditions, names.DRIFTED) is not None
-        version = {names.NODE_POOL_HASH_VERSION_ANNOTATION: hashes.VERSION}
-
-        def edit(draft: Json) -> None:
-            _must_be(draft, claim)
-            set_annotations(draft, version if drifted else wanted)
-
-        try:
-            await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit)
-        except NotFound:
-            return
-
-    async def _claims_of(self, pool: str) -> list[NodeClaim]:
-        """As the server has them now."""
-        found: list[NodeClaim] = []
-        page = ""
-        while True:
-            answer = await self._env.api.list(
-                NODE_CLAIM, labels=f"{names.NODE_POOL_LABEL}={pool}", limit=_PAGE, page=page
-            )
-            found += answer.items
-            page = answer.next
-            if not page:
-                return found
 
     # Pools that nobody serves, or for which nothing can be had.
 

@@ -1,5 +1,7 @@
 """What of a plan still holds when it is acted upon: the world has moved on meanwhile. Pure, but for the cache it reads."""
 
+from collections.abc import Set
+
 from growth.api import names
 from growth.api.growthpools import GrowthPool
 from growth.api.karpenter import NodeClaim, NodePool
@@ -30,7 +32,15 @@ def buys_the_same(old: NodePool | GrowthPool, new: NodePool | GrowthPool) -> boo
         and (old.metadata.deletion_timestamp is None) == (new.metadata.deletion_timestamp is None)
         and marked_paused(old.metadata) == marked_paused(new.metadata)
         and _ready(old) == _ready(new)
+        and unmet(old) == unmet(new)
     )
+
+
+def unmet(pool: NodePool | GrowthPool) -> Set[tuple[str, str, str]]:
+    """What the pool does not ask for now, because the cloud refused it: type, location and capacity type."""
+    if isinstance(pool, NodePool):
+        return frozenset()
+    return {(each.type, each.location, each.capacity_type) for each in pool.status.unmet_offerings}
 
 
 def _ready(pool: NodePool | GrowthPool) -> str:

@@ -16,7 +16,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
 from growth.planning import occupants
 from growth.planning.disruption import words
-from growth.planning.disruption.continuous import of_growth
+from growth.planning.disruption.continuous import consolidates, of_growth
 from growth.planning.disruption.model import Kept, OwnedNode, Situation
 from growth.units import DurationError, parse_or_never
 
@@ -100,13 +100,17 @@ def _reasons(node: OwnedNode, situation: Situation, *, reason: str, graceful: bo
         yield kept(words.LEAVING, "it is being removed already", waits=True)
     if reason == names.EMPTY and not empty(node.pods):
         yield kept(words.IN_USE, "pods run there that would need another place")
-    if reason != names.UNDERUTILIZED and of_growth(node.pool):
+    if reason == names.EMPTY and of_growth(node.pool):
         yield kept(words.GROWTH_POOL, f"NodePool {node.pool} removes its nodes by rules of its own", disabled=True)
     if reason == names.DRIFTED_REASON and not node.drifted:
         yield kept(words.UP_TO_DATE, f"it is what NodePool {node.pool} asks for")
     if pool is None:
         yield kept(words.POOL_NOT_FOUND, f"NodePool {node.pool} does not exist")
         return
+    if reason == names.UNDERUTILIZED and not consolidates(node.pool, situation):
+        yield kept(
+            words.GROWTH_POOL, f"NodePool {node.pool} moves no pods to save (optimise: WhenEmpty)", disabled=True
+        )
     whose = _paused(node, situation, pool)
     if whose:
         yield kept(words.PAUSED, f"{whose} is paused")

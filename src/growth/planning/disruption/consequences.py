@@ -1,5 +1,6 @@
 """The situation as it will be once moves are under way: what is decided next must not touch what they touch."""
 
+import collections
 import dataclasses
 from collections.abc import Collection, Sequence
 
@@ -86,4 +87,6 @@ def _charged(pool: PoolView, bought: Sequence[Replacement], excused: int) -> Poo
     for each in own:
         known = [types[name.lower()].capacity for name in each.types if name.lower() in types]
         used = add(used, largest(*known))
-    return dataclasses.replace(pool, used=used)
+    kinds = collections.Counter(each.planned.instance_type for each in own)
+    counted = {name: pool.type_used.get(name, 0) + kinds[name] for name in {*pool.type_used, *kinds}}
+    return dataclasses.replace(pool, used=used, type_used=counted)

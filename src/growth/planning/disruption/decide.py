@@ -15,7 +15,16 @@ from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, in_order, why_kept
 from growth.planning.disruption.consequences import absent, after, closed, without_node_limits
-from growth.planning.disruption.continuous import of_growth, spare
+from growth.planning.disruption.continuous import (
+    alone,
+    consolidates,
+    keeps_warm,
+    of_growth,
+    spare,
+    too_few,
+    warm,
+    without_maxima,
+)
 from growth.planning.disruption.model import Decided, Kept, Move, OwnedNode, Room, Situation, Turn
 from growth.planning.disruption.reusing import reused
 from growth.planning.disruption.room import counts, growth_message, limit_message, outgrown, overdrawn, rooms
@@ -228,7 +237,14 @@ class _Decision:
                 self._kept[node.name] = Kept(node.name, node.pool, words.BACK_OFF, resting, waits=True)
             else:
                 may_go.append(node)
-        vacant = [node for node in may_go if not any(occupants.reschedulable(pod) for pod in node.pods)]
+        # What a minimum needs is replaced first, with pods or without.
+        _, needed = spare(may_go, self._situation)
+        kept_warm = {each.node for each in needed}
+        vacant = [
+            node
+            for node in may_go
+            if node.name not in kept_warm and not any(occupants.reschedulable(pod) for pod in node.pods)
+        ]
         self._remove(vacant, names.DRIFTED_REASON)
         gone = {node.name for node in vacant}
         by_pool: dict[str, list[OwnedNode]] = {}
@@ -278,6 +294,8 @@ class _Decision:
         # To a node that has drifted itself pods would only come to be moved again.
         others = {each.name for each in self._situation.nodes if each.drifted and each.name != node.name}
         apart = closed(self._situation, others)
+        if of_growth(node.pool):
+            return self._renewed_in_growth(node, apart)
         move = replaced(apart, [node], self._options.search)
         if room.limited and (move is None or move.replacements):
             self._keep(node, words.NODE_LIMIT, limit_message(names.DRIFTED_REASON))
@@ -290,6 +308,41 @@ class _Decision:
         if move is None:
             self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and its pods would have no place")
         return move
+
+    def _renewed_in_growth(self, node: OwnedNode, apart: Situation) -> Move | None:
+        """The same for a growth pool, which keeps its minima: where one would be broken, a machine of the type comes first."""
+        move = self._kept_warm(node, apart)
+        if move is not None:
+            return move
+        unlimited = without_node_limits(apart, {node.pool})
+        for free, what in (
+            (unlimited, "limits.nodes"),
+            (without_maxima(apart, node.pool), "max of its server types"),
+            (without_maxima(unlimited, node.pool), "max of its server types, and limits.nodes,"),
+        ):
+            if self._kept_warm(node, free) is not None:
+                told = f"it has drifted ({node.drifted}), and {what} of NodePool {node.pool} leaves no room for a replacement"
+                self._keep(node, words.NODE_LIMIT, told)
+                return None
+        self._keep(node, words.NO_PLACE, f"it has drifted ({node.drifted}), and nothing can be bought in its place")
+        return None
+
+    def _kept_warm(self, node: OwnedNode, situation: Situation) -> Move | None:
+        """What replaces the node; None where something of it cannot be bought."""
+        options = self._options.search
+        if not too_few({node.name}, self._situation):
+            return replaced(situation, [node], options)
+        move = replaced(alone(node, situation), [node], options)
+        if move is not None and keeps_warm(move, node):
+            return move
+        move = replaced(situation, [node], options) if move is None else move
+        if move is None or keeps_warm(move, node):
+            return move
+        besides = warm(node, after(situation, [move]), options.planning)
+        if besides is None:
+            return None
+        paid = None if move.savings is None else move.savings - besides.planned.price
+        return dataclasses.replace(move, replacements=(*move.replacements, besides), savings=paid)
 
     def _renewed(self) -> set[str]:
         """Drifted nodes that their static pools replace as their budgets allow: pods would only come to be moved again, and what
@@ -353,6 +406,9 @@ class _Decision:
                 room[pool] = dataclasses.replace(room[pool], replace=0, resting=why, failing=failing)
         going = self._renewed()
         apart = closed(self._situation, going) if going else self._situation
+        # To save nothing is bought in growth pools that do not ask for it.
+        saving = {name: pool for name, pool in apart.pools.items() if consolidates(name, apart)}
+        apart = dataclasses.replace(apart, pools=saving)
         found = consolidate(apart, in_order(free), room, self._options.search)
         self._steps += found.steps
         self._complete = self._complete and found.complete

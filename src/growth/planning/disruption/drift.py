@@ -2,7 +2,7 @@
 
 In Karpenter's order: the template's hash, the pool's requirements against the labels that the machine has, and whether
 its type is still known. `minValues` concern purchases and no machine that is there; limits, weight and budgets none at
-all.
+all. The requirements of a growth pool are its list of server types; `min`, `max` and `priority` concern purchases.
 """
 
 import datetime as dt
@@ -11,9 +11,11 @@ from typing import Final
 
 from growth.api import names
 from growth.api.conditions import is_true
+from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import InstanceType, Offering
-from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool
 from growth.cluster import hashes
+from growth.cluster.machines import types_of
 from growth.planning.requirements import RequirementError, from_expressions, key_of
 
 # A list of types may be incomplete for a while after a type came up.
@@ -37,7 +39,27 @@ def drifted(claim: NodeClaim, pool: NodePool, types: Mapping[str, InstanceType],
     return ""
 
 
-def _of_another_template(claim: NodeClaim, pool: NodePool) -> bool:
+def drifted_in_growth(
+    claim: NodeClaim,
+    pool: GrowthPool,
+    types: Mapping[str, InstanceType],
+    now: dt.datetime,
+    *,
+    uses: NodeClassReference,
+) -> str:
+    """The same of a machine of a growth pool, whose node class is `uses`."""
+    if not is_true(claim.status.conditions, names.LAUNCHED):
+        return ""
+    if claim.spec.node_class_ref != uses or _of_another_template(claim, pool):
+        return names.NODE_POOL_DRIFTED
+    if not set(types_of(claim)) <= {each.name.lower() for each in pool.spec.server_types}:
+        return names.REQUIREMENTS_DRIFTED
+    if types and _old_enough(claim, now) and not _known(claim, types):
+        return names.INSTANCE_TYPE_NOT_FOUND
+    return ""
+
+
+def _of_another_template(claim: NodeClaim, pool: NodePool | GrowthPool) -> bool:
     """A hash that somebody else made, or we in another release, says nothing: it is replaced."""
     annotations = claim.metadata.annotations
     if annotations.get(names.NODE_POOL_HASH_VERSION_ANNOTATION) != hashes.VERSION:

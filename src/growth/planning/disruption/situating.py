@@ -26,7 +26,8 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES, Demand, NodeView, PoolView
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning.disruption import words
-from growth.planning.disruption.continuous import minima, optimised
+from growth.planning.disruption.continuous import minima
+from growth.planning.disruption.continuous import moved as moved_pools
 from growth.planning.disruption.model import Aside, Kept, OwnedNode, Situation
 from growth.planning.occupants import DISRUPTED
 from growth.planning.overlays import overlaid
@@ -74,7 +75,7 @@ def situated(
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
     doubtful = {name for name, each in facts.items() if each.doubt}
     views = {view.name: _not_relied_on(view) if view.name in doubtful else view for view in snapshot.nodes}
-    pools = {pool.metadata.name: pool for pool in picture.pools} | optimised(picture.growth_pools)
+    pools = {pool.metadata.name: pool for pool in picture.pools} | moved_pools(picture.growth_pools)
     claims = [each.machine.claim for each in picture.counted.values() if each.machine.claim is not None]
     # A claim whose machine is still to come is no node yet.
     there = {name: each for name, each in sorted(picture.counted.items()) if each.machine.node is not None}
@@ -165,7 +166,8 @@ def _not_ours(machine: Machine, known: Facts, pools: Mapping[str, NodePool]) -> 
         return kept(words.NOT_INITIALIZED, "the machine is not initialised yet", waits=True)
     if is_true(machine.claim.status.conditions, names.INSTANCE_TERMINATING):
         return kept(words.LEAVING, "the cloud is ending its machine", waits=True)
-    if _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT):
+    going = _tainted(machine, names.SCALE_DOWN_TAINT) and not _tainted(machine, names.DISRUPTED_TAINT)
+    if going and not _drift(machine):  # one that has drifted need not wait for its time
         return kept(words.GROWTH_POOL, f"NodePool {pool} scales it down: it is empty", waits=True)
     return None
 

@@ -347,6 +347,9 @@ def _of_stock(scene: Scene, pod: CachedPod, ref: PoolRef) -> Iterator[Remedy]:
     for each in pool.status.server_types:
         if each.unmet_until is not None and each.unmet_until > scene.now:
             yield wait_until(each.unmet_until, f"{each.name} is asked for again")
+    for offering in pool.status.unmet_offerings:
+        if offering.until > scene.now:
+            yield wait_until(offering.until, f"{offering.type} in {offering.location} is asked for again")
 
 
 def _more_zones(scene: Scene, ref: PoolRef) -> Iterator[Remedy]:

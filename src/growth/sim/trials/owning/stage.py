@@ -241,11 +241,12 @@ class Stage:
         caps: Caps = NO_CAPS,
         late_writes: bool = False,
         forgiven: tuple[type[Exception], ...] = (),
+        kubelets: KubeletSettings = QUICK_KUBELETS,
     ) -> None:
         self.kernel = kernel
         self.random = SimRandom(kernel.seed, "stage")
         self.caps = caps
-        self.cluster = SimCluster(kernel, kubelets=QUICK_KUBELETS)
+        self.cluster = SimCluster(kernel, kubelets=kubelets)
         self.admin = self.cluster.admin
         self.ledger = Ledger(caps=caps, late_writes=late_writes)
         self.replicas: list[Replica] = []
