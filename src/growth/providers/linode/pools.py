@@ -91,7 +91,9 @@ class Pools(Holdings):
 
     async def found(self, key: Key, *, since: float) -> wire.Pool | None:
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
-        listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
+        all_ = await self.pools.since(since)
+        await self._check_others(key, [each for each in all_ if self._is_others(each, key)])
+        listed = [each for each in all_ if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
         for each in pools:
             self._since.setdefault(each.id, self._clock.monotonic())
@@ -106,6 +108,21 @@ class Pools(Holdings):
             return None
         self._known[key] = pools[0].id
         return pools[0]
+
+    def _is_others(self, pool: wire.Pool, key: Key) -> bool:
+        """Whether it says that it is for the key, and this Growth did not make it: Karpenter, or another Growth."""
+        return key.fits(pool.tags, pool.type) and not tags.has(pool.tags, tags.CLUSTER, self._cluster)
+
+    async def _check_others(self, key: Key, listed: Sequence[wire.Pool]) -> None:
+        """That there is no such pool: nobody may take it over, and a second one beside it is a second bill."""
+        looks = [await self.fresh(each.id) for each in listed]
+        found = [str(each.id) for each in looks if each is not None and self._is_others(each, key)]
+        if found:
+            raise InvariantViolation(
+                f"LKE pool {', '.join(found)} is tagged for {key} and is not Growth's: it lacks the tag"
+                f" {tags.tag(tags.CLUSTER, self._cluster)}. Growth does not touch it and buys nothing beside it: drain and remove"
+                f" it, or take its tag {key.group} off if it may stay beside Growth's own"
+            )
 
     def made(self, pool: wire.Pool, key: Key) -> None:
         """Just now, by this process. Until a look shows it, or it should have, no second one is made."""
