@@ -374,8 +374,12 @@ class LinodeProvider:
             listed = await held.machines.since(self._clock.monotonic())
             # Of LKE's the others are capacity that nobody claimed. An instance was bought for a claim, also where its tag is gone.
             bought = [each for each in listed if self._region or tags.values(each.tags, tags.CLAIM)]
-            named, sold = await self._names(bought), await self._catalogue()
-            return [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
+            named, sold, disputed = await self._names(bought), await self._catalogue(), await held.disputed(bought)
+            shown = [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
+            return [
+                dataclasses.replace(each, disputed=disputed.get(tags.number_of(each.provider_id) or 0, ""))
+                for each in shown
+            ]
 
     async def _names(self, instances: Sequence[wire.Instance]) -> Mapping[int, str]:
         """Names of claims that no tag holds whole, or at all, by the machine's number."""
