@@ -6,6 +6,8 @@ import datetime as dt
 import itertools
 from typing import Any
 
+import pytest
+
 from growth.api import names
 from growth.api.clouds import CloudError, CloudMachine, CloudUnavailable, MachineNotFound
 from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST, NodeRemovalRequest
@@ -15,7 +17,7 @@ from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DAEMON_SET
 from growth.controllers.growth.removals import Removals
-from growth.controllers.growth.removing import DELETION_ACCEPTED
+from growth.controllers.growth.removing import DELETION_ACCEPTED, DELETION_POSTPONED, DELETION_REQUESTED
 from growth.units import print_time
 from tests.manifests import growth_pool, pod, workload
 from tests.simulation.clouds import TYPE, ScriptedCloud
@@ -124,6 +126,8 @@ class Cloud(ScriptedCloud):
         self.asked[name] = self.asked.get(name, 0) + 1
         if self.cases[name].machine == "refuses":
             raise CloudError("insufficient permission")
+        if self.cases[name].machine == "busy":
+            raise CloudUnavailable("its node is not listed yet")
         if self.cases[name].machine == "vanishes":
             self.cases[name] = dataclasses.replace(self.cases[name], machine="denied")
             raise MachineNotFound(name)
@@ -310,6 +314,80 @@ def test_a_machine_of_which_the_deletion_says_that_it_is_gone_is_gone() -> None:
         await asyncio.sleep(4)
         assert (await stage.admin.get(NODE_CLAIM, case.name)).metadata.deletion_timestamp is not None
         assert cloud.asked == {case.name: 1}
+
+    on_stage(body)
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_cloud_that_cannot_do_it_now_uses_up_no_attempt(processes: int) -> None:
+    """However often it says so, and whichever process hears it: it is one attempt, asked again soon, told once, and given up by
+    nobody; the machine goes soon after the cloud can do it.
+    """
+
+    async def body(stage: Stage) -> None:
+        cloud = Cloud()
+        object.__setattr__(stage.env, "provider", cloud)
+        await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
+        case = Case("Pending", "busy", "none", "marked", "due", "NotReady")
+        cloud.cases[case.name] = case
+        await prepare(stage, case, stage.env.clock.now())
+        await stage.start()
+        for number in range(processes):
+            working = asyncio.create_task(Removals(stage.env).run())
+            stage.tasks.append(working)
+            await asyncio.sleep(3600 / processes)
+            if number < processes - 1:
+                working.cancel()
+        removal = await stage.admin.get(NODE_REMOVAL_REQUEST, case.name)
+        assert (removal.status.phase, removal.status.removal_attempt) == ("CouldNotRemove", 1)
+        assert [each.name for each in removal.status.events] == [DELETION_REQUESTED, DELETION_POSTPONED]
+        assert 3600 / 36 <= cloud.asked[case.name] <= 3600 / 20
+        cloud.cases[case.name] = dataclasses.replace(case, machine="there")
+        await asyncio.sleep(40)
+        assert case.name in cloud.down
+        removal = await stage.admin.get(NODE_REMOVAL_REQUEST, case.name)
+        assert (removal.status.phase, removal.status.removal_attempt) == ("Deprovisioning", 1)
+        assert removal.status.events[-1].name == DELETION_ACCEPTED
+
+    on_stage(body)
+
+
+def test_the_first_answers_that_it_cannot_be_done_now_are_asked_again_within_seconds() -> None:
+    """A cloud that lists a node a minute late is asked six times in that minute, and not once in two."""
+
+    async def body(stage: Stage) -> None:
+        cloud = Cloud()
+        object.__setattr__(stage.env, "provider", cloud)
+        await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
+        case = Case("Pending", "busy", "none", "marked", "due", "Empty")
+        cloud.cases[case.name] = case
+        await prepare(stage, case, stage.env.clock.now())
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(60)
+        assert 4 <= cloud.asked[case.name] <= 8
+
+    on_stage(body)
+
+
+def test_a_refusal_after_it_could_not_be_done_counts() -> None:
+    """The attempt that went on is the first that is refused; the next one is the second, and comes later."""
+
+    async def body(stage: Stage) -> None:
+        cloud = Cloud()
+        object.__setattr__(stage.env, "provider", cloud)
+        await stage.admin.create(GROWTH_POOL, growth_pool("default", {"name": TYPE, "max": 1000}))
+        case = Case("Pending", "busy", "none", "marked", "due", "NotReady")
+        cloud.cases[case.name] = case
+        await prepare(stage, case, stage.env.clock.now())
+        await stage.start(Removals(stage.env))
+        await asyncio.sleep(20)
+        cloud.cases[case.name] = dataclasses.replace(case, machine="refuses")
+        await asyncio.sleep(40)
+        first = (await stage.admin.get(NODE_REMOVAL_REQUEST, case.name)).status
+        assert (first.phase, first.removal_attempt) == ("CouldNotRemove", 1)
+        await asyncio.sleep(1200)
+        last = (await stage.admin.get(NODE_REMOVAL_REQUEST, case.name)).status
+        assert (last.phase, last.removal_attempt) == ("RemovalFailed", MOST)
 
     on_stage(body)
 

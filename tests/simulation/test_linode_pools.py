@@ -173,10 +173,10 @@ def test_pools_of_both_apis_with_one_name_are_two(tier: str) -> None:
 
 
 def test_a_foreign_pool_of_the_same_type_is_left_alone(tier: str) -> None:
-    """Without our mark, whatever else it says: not grown, not claimed from, not collected."""
+    """Without our mark and for another pool, whatever else it says: not grown, not claimed from, not collected."""
 
     async def body(stage: LkeStage) -> None:
-        foreign = add_pool(stage, "karpenter.sh/nodepool:web", count=3)
+        foreign = add_pool(stage, "karpenter.sh/nodepool:web-2", "karpenter.k8s.linode/lke-managed=true", count=3)
         await asyncio.sleep(400)
         provider = stage.provider()
         machine = await made(provider, wanted_of(stage, "a"))

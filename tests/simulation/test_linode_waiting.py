@@ -7,6 +7,7 @@ import pytest
 from growth.api import names
 from growth.api.clouds import CreateError, InsufficientCapacity
 from growth.ports import Response
+from growth.providers.linode import tags
 from growth.sim.clouds.linode import Faults
 from growth.sim.clouds.linode.account import Times
 from growth.sim.ports import Request
@@ -177,3 +178,49 @@ def test_nodes_that_are_slow_are_not_taken_for_such_that_never_come() -> None:
         assert counts[-1] == len(stage.fake.ledger.purchases) == len(purchases)
 
     on("lke-enterprise", body)
+
+
+SIX = ("g6-standard-1", "g6-standard-2", "g6-standard-4", "g6-standard-6", "g6-standard-8", "g6-standard-16")
+# Whatever is sold out, and whether nodes that are asked for come in time.
+MARKETS = {"all is sold": ((), False), "nodes are late": (SIX[:1], True), "one is left": (SIX[:5], False)}
+
+
+@pytest.mark.parametrize("market", MARKETS)
+@pytest.mark.parametrize("held", [0, 3, 8, 11, 12, 13, 14, 14.5, 60])
+def test_a_create_is_bounded_as_one_call_however_many_types_it_allows(tier: str, held: float, market: str) -> None:
+    """Six types, the lock of the cheapest held for long: after 15.5 s at most there is an answer, and no type begins the time anew.
+    What was claimed too late to be sure of it is the answer of the next try.
+    """
+    sold_out, late = MARKETS[market]
+
+    async def body(stage: LkeStage) -> None:
+        provider, loop = stage.provider(), asyncio.get_running_loop()
+        wanted = claim(stage, "a", need(names.INSTANCE_TYPE_LABEL, *SIX), labels={names.NODE_POOL_LABEL: "web"})
+        other = claim(stage, "other", need(names.INSTANCE_TYPE_LABEL, SIX[0]), labels={names.NODE_POOL_LABEL: "web"})
+        await made(provider, other)
+        await stage.sell_out(*sold_out)
+        stage.fake.faults = Faults(late_id=1.0) if late else Faults()
+        busy, done = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            async with (await provider.parts()).held.locks.held(tags.key_of(wanted, SIX[0])):
+                busy.set()
+                await asyncio.sleep(held)
+            done.set()
+
+        holder = asyncio.ensure_future(hold())
+        await busy.wait()
+        began = loop.time()
+        try:
+            await provider.create(wanted)
+        except CreateError:
+            assert loop.time() - began >= 15 - 3
+        assert loop.time() - began <= 15.5
+        await holder
+        stage.fake.faults = Faults()
+        machine = await made(provider, wanted)
+        assert machine.instance_type in set(SIX) - set(sold_out)
+        assert await stage.held() == ["uid-of-a", "uid-of-other"]
+        assert len(stage.fake.ledger.purchases) == 2
+
+    on(tier, body)

@@ -19,12 +19,13 @@ from growth.api.karpenter import NodeClaim
 class Unclaimed:
     """Machines that no claim stands for.
 
-    `orphans` may be removed; `young` are left for now; of `nameless` nobody can read whose they were, so that no look at
-    their claims is possible: people must decide.
+    `orphans` may be removed; `young` are left for now; so are `disputed`, until people have resolved what is wrong around them; of
+    `nameless` nobody can read whose they were, so that no look at their claims is possible: people must decide.
     """
 
     orphans: tuple[CloudMachine, ...] = ()
     young: tuple[CloudMachine, ...] = ()
+    disputed: tuple[CloudMachine, ...] = ()
     nameless: tuple[CloudMachine, ...] = ()
 
 
@@ -46,6 +47,7 @@ def unclaimed(
     provider_ids = {claim.status.provider_id for claim in listed if claim.status.provider_id}
     orphans: list[CloudMachine] = []
     young: list[CloudMachine] = []
+    disputed: list[CloudMachine] = []
     nameless: list[CloudMachine] = []
     for machine in sorted(machines, key=lambda each: each.provider_id):
         if machine.deleting or machine.provider_id in provider_ids:
@@ -55,11 +57,13 @@ def unclaimed(
         age = now - machine.created if machine.created is not None else _seconds(seen_for.get(machine.provider_id, 0.0))
         if age < grace:
             young.append(machine)
+        elif machine.disputed:
+            disputed.append(machine)
         elif machine.claim:
             orphans.append(machine)
         else:
             nameless.append(machine)
-    return Unclaimed(tuple(orphans), tuple(young), tuple(nameless))
+    return Unclaimed(tuple(orphans), tuple(young), tuple(disputed), tuple(nameless))
 
 
 def without_machine(claims: Iterable[NodeClaim], machines: Iterable[CloudMachine]) -> tuple[NodeClaim, ...]:

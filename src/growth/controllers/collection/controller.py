@@ -146,8 +146,15 @@ class Collection:
         )
         self._unclaimed = {
             each.provider_id: self._unclaimed.get(each.provider_id, now)
-            for each in (*found.orphans, *found.young, *found.nameless)
+            for each in (*found.orphans, *found.young, *found.disputed, *found.nameless)
         }
+        for each in found.disputed:
+            _log.warning(
+                "a machine without nodeclaim is left alone",
+                machine=each.provider_id,
+                claim=each.claim,
+                why=each.disputed,
+            )
         unreadable = tuple(each.provider_id for each in found.nameless)
         if unreadable and unreadable != self._unreadable:
             _log.warning("machines of unknown origin are left alone", machines=", ".join(unreadable))

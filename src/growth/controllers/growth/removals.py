@@ -9,11 +9,12 @@ import contextlib
 from typing import Any, Final
 
 from growth.api import names
-from growth.api.clouds import CloudError, MachineNotFound
+from growth.api.clouds import CloudError, CloudUnavailable, MachineNotFound
 from growth.api.decoding import convert
 from growth.api.edits import set_condition
 from growth.api.events import NORMAL, WARNING, regarding
 from growth.api.growthpools import (
+    COULD_NOT_REMOVE,
     DEPROVISIONING,
     EMPTY,
     MOVED,
@@ -39,6 +40,7 @@ from growth.controllers.growth.removing import Machine, Scene
 from growth.controllers.ownership import marked_paused, serves, why_paused
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.tainting import NodeReplaced
+from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound, TooManyRequests
 from growth.kube.informer import Informer
@@ -54,6 +56,8 @@ _log = logger("noderemoval")
 WORKERS: Final = 10
 SOON_SECONDS: Final = 0.1
 MESSAGE_CHARACTERS: Final = 300
+# Between two requests of one attempt, while the cloud says that it cannot do it now.
+POSTPONED: Final = BackoffSettings(base_seconds=removing.POLL_SECONDS, cap_seconds=30.0, factor=1.5, jitter=0.2)
 
 
 class Removals:
@@ -64,6 +68,8 @@ class Removals:
         settings = env.settings
         self._patience = removing.Patience(retry_after=settings.removal_retry_after, most=settings.max_removal_attempts)
         self._denials = Denials(env.clock, confirm=settings.collection_confirm)  # by the request's UID
+        # By the request's UID: how long the cloud is left alone that cannot do it now, and until when (monotonic).
+        self._postponed: dict[str, tuple[Backoff, float]] = {}
         self._reconciler: Reconciler[str] = Reconciler("noderemoval", self._act, random=env.random, workers=WORKERS)
         state = env.state
         state.node_removals.subscribe(self._on_removal)
@@ -87,6 +93,7 @@ class Removals:
     def _on_removal(self, news: Change[NodeRemovalRequest]) -> None:
         if isinstance(news, Deleted):
             self._denials.forget(news.old.metadata.uid)
+            self._postponed.pop(news.old.metadata.uid, None)
         else:
             self._reconciler.add(news.key[1])
 
@@ -229,15 +236,19 @@ class Removals:
     async def _attempt(self, raw: Json, request: NodeRemovalRequest, scene: Scene) -> float | None:
         env, claim = self._env, scene.claim
         assert claim is not None
-        now, number = env.clock.now(), request.status.removal_attempt + 1
-        written = await stories.write(
-            env.api,
-            NODE_REMOVAL_REQUEST,
-            raw,
-            phase=DEPROVISIONING,
-            events=(StoryEvent(at=now, name=removing.DELETION_REQUESTED),),
-            fields={"removalAttempt": number, "removeAttemptedAt": print_time(now)},
-        )
+        now, number, written = env.clock.now(), request.status.removal_attempt, raw
+        if not removing.postponed(request):
+            number += 1
+            written = await stories.write(
+                env.api,
+                NODE_REMOVAL_REQUEST,
+                raw,
+                phase=DEPROVISIONING,
+                events=(StoryEvent(at=now, name=removing.DELETION_REQUESTED),),
+                fields={"removalAttempt": number, "removeAttemptedAt": print_time(now)},
+            )
+        elif (left := self._left_alone(request)) > 0:
+            return left
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
         node = await self._node_of(fresh)
         pods = await pods_on(env, node.metadata.name) if node is not None else ()
@@ -251,11 +262,16 @@ class Removals:
                 return SOON_SECONDS  # its kubelet speaks: not believed
             await self._finish(request, fresh, running(pods))
             return None
+        except CloudUnavailable as error:
+            return await self._postpone(written, request, node, _told(error))
         except CloudError as error:
             await self._refused(written, request, node, number, _told(error))
             return self._env.settings.removal_retry_after
         event = StoryEvent(at=env.clock.now(), name=removing.DELETION_ACCEPTED)
-        await stories.write(env.api, NODE_REMOVAL_REQUEST, written, phase=DEPROVISIONING, events=(event,))
+        fields = {"removeAttemptedAt": print_time(env.clock.now())}
+        await stories.write(
+            env.api, NODE_REMOVAL_REQUEST, written, phase=DEPROVISIONING, events=(event,), fields=fields
+        )
         _log.info("the cloud takes a machine down", NodeClaim=claim.metadata.name, reason=request.spec.reason)
         if number == 1 and request.spec.reason not in MOVED:  # a move is counted when it is made
             count_disrupted(env.metrics, claim, reason=request.spec.reason.lower(), policy="WhenEmpty")
@@ -277,6 +293,23 @@ class Removals:
 
         with contextlib.suppress(NotFound):
             await change(self._env.api, NODE_CLAIM, claim.metadata.name, edit, subresource="status")
+
+    def _left_alone(self, request: NodeRemovalRequest) -> float:
+        """For how many seconds more a cloud that cannot do it now is not asked."""
+        held = self._postponed.get(request.metadata.uid)
+        return 0.0 if held is None else held[1] - self._env.clock.monotonic()
+
+    async def _postpone(self, raw: Json, request: NodeRemovalRequest, node: Node | None, why: str) -> float:
+        """The attempt is neither refused nor accepted: it goes on. When to ask again; each reason is told once."""
+        env, uid = self._env, request.metadata.uid
+        backoff = self._postponed.get(uid, (Backoff(env.random, POSTPONED),))[0]
+        seconds = min(backoff.next(), env.settings.removal_retry_after)
+        self._postponed[uid] = (backoff, env.clock.monotonic() + seconds)
+        if not removing.postponed(request) or request.status.events[-1].reason != why:
+            event = StoryEvent(at=env.clock.now(), name=removing.DELETION_POSTPONED, reason=why)
+            await stories.write(env.api, NODE_REMOVAL_REQUEST, raw, phase=COULD_NOT_REMOVE, events=(event,))
+            self._tell(request, node, names.COULD_NOT_REMOVE, f"the cloud cannot take the machine down now: {why}")
+        return seconds
 
     async def _refused(
         self, raw: Json, request: NodeRemovalRequest, node: Node | None, attempts: int, why: str

@@ -6,7 +6,8 @@
 
 The cloud is asked only while nothing runs on the node. Until it has accepted, pods on the node cancel the removal of an
 empty one; afterwards they are asked to leave, for as long as the node lives. A node that was chosen, empty or for a move, is
-kept where the mark by which it was chosen is gone.
+kept where the mark by which it was chosen is gone. An answer that the cloud cannot do it now is no refusal: the same attempt goes
+on, soon.
 """
 
 import dataclasses
@@ -38,6 +39,7 @@ from growth.planning.emptying import running
 DELETION_REQUESTED: Final = names.DELETION_REQUESTED
 DELETION_ACCEPTED: Final = "Deletion accepted"
 DELETION_FAILED: Final = names.DELETION_FAILED
+DELETION_POSTPONED: Final = "Deletion postponed"
 
 # How soon is looked again after what the cloud or the pods of a node are to do.
 POLL_SECONDS: Final = 5.0
@@ -175,7 +177,7 @@ def _accepted(
     left = _left(request, now=now, patience=patience)
     if left > 0:
         return Wait(min(left, POLL_SECONDS))
-    if request.status.removal_attempt >= patience.most:
+    if _is_last(request, patience):
         return Fail(
             f"the cloud accepted the deletion {request.status.removal_attempt} times and the machine is still there"
         )
@@ -206,7 +208,7 @@ def _unaccepted(
     left = _left(request, now=now, patience=patience)
     if left > 0:
         return Wait(left)
-    if request.status.removal_attempt >= patience.most:
+    if _is_last(request, patience):
         return Fail(f"the cloud was asked {request.status.removal_attempt} times")
     return Attempt()
 
@@ -214,7 +216,17 @@ def _unaccepted(
 def _left(request: NodeRemovalRequest, *, now: dt.datetime, patience: Patience) -> float:
     """What is left of the time between two attempts."""
     last = request.status.remove_attempted_at
-    return 0.0 if last is None else patience.retry_after - (now - last).total_seconds()
+    return 0.0 if last is None or postponed(request) else patience.retry_after - (now - last).total_seconds()
+
+
+def _is_last(request: NodeRemovalRequest, patience: Patience) -> bool:
+    """Whether the last attempt that may be made was answered."""
+    return request.status.removal_attempt >= patience.most and not postponed(request)
+
+
+def postponed(request: NodeRemovalRequest) -> bool:
+    """Whether the cloud said of the last attempt that it cannot do it now: it is neither accepted nor refused."""
+    return bool(request.status.events) and request.status.events[-1].name == DELETION_POSTPONED
 
 
 def accepted(request: NodeRemovalRequest) -> bool:

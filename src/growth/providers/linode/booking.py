@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 from growth.ports import Clock
@@ -11,8 +11,34 @@ K = TypeVar("K", bound=Hashable)
 P = TypeVar("P")
 
 
+# A look that waits for one list takes so long at most where answers are prompt.
+PROMPT_SECONDS: Final = 1.5
+
+
 class Late(Exception):
     """The lock was not free in time."""
+
+
+class Bound:
+    """Of one `create`, over all that it tries and waits for: types, passes, locks. Times are monotonic."""
+
+    def __init__(self, clock: Clock, *, seconds: float) -> None:
+        self.seconds: Final = seconds
+        self.began: Final = clock.monotonic()
+        self._clock = clock
+        self._until = self.began + seconds
+
+    def left(self, *, but: float = 0.0) -> float:
+        """How long to wait for what then takes so many seconds; 0 where it would be late already."""
+        return max(self._until - but - self._clock.monotonic(), 0.0)
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        """Before all else, where slow answers do not count: the time would be over before the first pass."""
+        began = self._clock.monotonic()
+        yield
+        took = self._clock.monotonic() - began
+        self._until += took if took > PROMPT_SECONDS else 0.0
 
 
 class Locks(Generic[K]):

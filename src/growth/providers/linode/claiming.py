@@ -1,6 +1,6 @@
 """How a claim gets its machine: find it, or claim one that is there, or have its pool grow by one and claim that.
 
-    find by tag ──► claim-or-scale, 15 s ──► confirm
+    find by tag ──► claim-or-scale ──► confirm      15 s for all of it, whatever types are tried
                         under the key's lock:  pool → members → find again, as tags can come late → surplus
                                                open machine and ours to take  → write its tags
                                                surplus or reservation         → wait a second, outside the lock
@@ -23,7 +23,7 @@ from growth.ports import Clock
 from growth.providers.answering import Hold
 from growth.providers.http import CallError
 from growth.providers.linode import making, tags, wire
-from growth.providers.linode.booking import Late, Overdue
+from growth.providers.linode.booking import Bound, Late, Overdue
 from growth.providers.linode.classes import hash_of
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.finding import PROVISIONING, Finding, Order, Undelivered
@@ -38,6 +38,7 @@ from growth.providers.linode.holdings import (
 )
 from growth.providers.linode.inheriting import Inheriting
 from growth.providers.linode.leaving import Leaving
+from growth.providers.linode.listing import PACE_SECONDS
 from growth.providers.linode.naming import Naming
 from growth.providers.linode.pools import MEMBERS_SECONDS, Members, Pools
 from growth.providers.linode.tags import Key
@@ -46,7 +47,7 @@ from growth.telemetry.logs import logger
 _log = logger("linode")
 
 AUTOSCALED: Final = "LKEAutoscalerEnabled"
-# For so long a purchase begins passes; then it gives up and is tried again.
+# So long a purchase takes where answers are prompt; then it gives up and is tried again.
 CREATE_SECONDS: Final = 15.0
 # Between two looks at a pool whose node is on its way.
 WAIT_SECONDS: Final = 1.0
@@ -54,6 +55,8 @@ WAIT_SECONDS: Final = 1.0
 JUST_MADE: Final = dt.timedelta(seconds=REMEMBERED_SECONDS / 2)
 # How long another process' write can be on its way: only then a claim is sure.
 CONFIRM_SECONDS: Final = 1.5
+# What a pass takes where answers are prompt: it waits for one list.
+PASS_SECONDS: Final = PACE_SECONDS
 
 
 class Claiming(Finding):
@@ -70,7 +73,6 @@ class Claiming(Finding):
         cluster: str,
         home: Home,
         clock: Clock,
-        within_seconds: float,
         ttl_seconds: float,
         hold: Hold,
     ) -> None:
@@ -80,29 +82,36 @@ class Claiming(Finding):
         self._naming = naming
         self._cluster = cluster
         self._home = home
-        self._within = within_seconds
         self._hold = hold
         self._inheriting = inheriting
         self._leaving = leaving
         self._ttl = dt.timedelta(seconds=ttl_seconds)
         self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
 
-    async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
+    async def find(self, claim: NodeClaim, *, bound: Bound) -> wire.Instance | None:
         """As it is the claim's and no other names it; the tags of one that another names are put right."""
-        own, other = await self._judged(claim, since)
+        unsure = self._pools.remembered.answer_to(claim.metadata.uid) is None
+        with bound.looking():
+            own, other = await self._judged(claim)
         if own is None:
             return None
         if other is not None:
-            await self._naming.put_right(own, other)
+            await self._naming.put_right(own, other, within=bound.left())
             return None
-        return own if tags.holds(own.tags, claim) else await self._naming.put_right(own, claim)
+        if not tags.holds(own.tags, claim):
+            return await self._naming.put_right(own, claim, within=bound.left())
+        if unsure and own.id in self._pools.remembered.of_claim(claim.metadata.uid):
+            return await self._confirmed(claim, own, bound)  # claimed a moment ago, when there was no time for this
+        return own
 
-    async def _judged(self, claim: NodeClaim, since: float | None) -> tuple[wire.Instance | None, NodeClaim | None]:
+    async def _judged(
+        self, claim: NodeClaim, since: float | None = None
+    ) -> tuple[wire.Instance | None, NodeClaim | None]:
         """The machine that has the claim's tags, and another claim that names it. Nobody is asked where this process saw it
         become the claim's.
         """
         known = self._pools.remembered.answer_to(claim.metadata.uid)
-        own = await super().find(claim, since=since)
+        own = await self._found(claim, since)
         if own is None or own.id == known:
             return own, None
         other = await self._naming.other(own, claim)
@@ -144,11 +153,11 @@ class Claiming(Finding):
     # -- claim or scale -------------------------------------------------------------------------------------------
 
     async def buy(self, order: Order) -> wire.Instance:
-        """The claim's machine. Within the bound passes begin, and none is broken off.
+        """The claim's machine. Within the bound passes begin, the first in any case, and none is broken off.
 
         `CreateError` NodePoolProvisioning where it is not there yet.
         """
-        began = self._clock.monotonic()
+        began = order.bound.began
         try:
             while True:
                 if not await self._inheriting.is_open(order.key, since=began):
@@ -156,23 +165,31 @@ class Claiming(Finding):
                     claimed = await self._in_turn(order, since=began)
                     if claimed is not None:
                         break
-                if self._left(began) <= WAIT_SECONDS:
+                if not order.bound.left(but=WAIT_SECONDS):
                     raise self._late(order)
                 await asyncio.sleep(WAIT_SECONDS)
         finally:
             self._pools.reservations.release(order.key, order.uid)
-        return await self._confirmed(order, claimed)
-
-    def _left(self, began: float) -> float:
-        return began + self._within - self._clock.monotonic()
+        return await self._confirmed(order.claim, claimed, order.bound)
 
     async def _in_turn(self, order: Order, *, since: float) -> wire.Instance | None:
-        """A pass that begins in time. Once begun it ends by itself: what it was about to write it writes, and hears of it."""
+        """A pass that begins in time. Once begun it ends by itself: what it was about to write it writes, and hears of it.
+
+        `CreateError` where no time is left to be sure of the machine, unless slow answers used it up: then each try must get further.
+        """
         try:
-            async with self._pools.locks.held(order.key, within=max(self._left(since), 0.0)):
-                return await self._pass(order, since=since)
+            async with self._pools.locks.held(order.key, within=order.bound.left(but=PASS_SECONDS)):
+                began = self._clock.monotonic()
+                claimed = await self._pass(order, since=since)
+                took = self._clock.monotonic() - began
         except Late:
             raise self._late(order) from None
+        if claimed is not None and took <= PASS_SECONDS and not order.bound.left(but=CONFIRM_SECONDS):
+            raise CreateError(
+                f"machine {claimed.id} was claimed for {order.name} a moment ago: whether it stays is looked at by the next try",
+                reason=PROVISIONING,
+            )
+        return claimed
 
     def _late(self, order: Order) -> CreateError:
         return CreateError(self._words(order), reason=PROVISIONING)
@@ -183,9 +200,7 @@ class Claiming(Finding):
                 f"no machine for claim {order.name}: LKE took a count for pool {order.key} and has not come up with the node;"
                 " another type that the claim allows is tried first, and this one is asked for again where there is none"
             )
-        return (
-            f"no machine for claim {order.name} after {self._within:.0f} s: the node of pool {order.key} is on its way"
-        )
+        return f"no machine for claim {order.name} after {order.bound.seconds:.0f} s: the node of pool {order.key} is on its way"
 
     async def _pass(self, order: Order, *, since: float) -> wire.Instance | None:
         """One look under the lock: the machine where one could be claimed, or is the claim's by now."""
@@ -359,8 +374,9 @@ class Claiming(Finding):
 
     # -- being sure -----------------------------------------------------------------------------------------------
 
-    async def _confirmed(self, order: Order, claimed: wire.Instance) -> wire.Instance:
+    async def _confirmed(self, claim: NodeClaim, claimed: wire.Instance, bound: Bound) -> wire.Instance:
         """After a moment the machine is still there, this claim's, and the only one."""
+        name = claim.metadata.name
         await asyncio.sleep(CONFIRM_SECONDS)
         listed, shown = await asyncio.gather(
             self._pools.machines.since(self._clock.monotonic()), self._pools.instance(claimed.id)
@@ -368,21 +384,21 @@ class Claiming(Finding):
         others = [
             each
             for each in listed
-            if each.id != claimed.id and tags.holds(each.tags, order.claim) and not self._pools.is_going(each)
+            if each.id != claimed.id and tags.holds(each.tags, claim) and not self._pools.is_going(each)
         ]
         if shown is None or self._pools.is_going(shown):
-            raise self._lost(order, claimed.id, "is being deleted")
-        if not tags.holds(shown.tags, order.claim):
-            raise self._lost(order, claimed.id, "went to another")
+            raise self._lost(name, claimed.id, "is being deleted")
+        if not tags.holds(shown.tags, claim):
+            raise self._lost(name, claimed.id, "went to another")
         if not others:
-            self._pools.remembered.answered(order.uid, shown.id)
+            self._pools.remembered.answered(claim.metadata.uid, shown.id)
             return shown
-        async with self._pools.locks.held(order.key):
-            await self._pools.give_back(claimed.id, order.claim)
+        async with self._pools.locks.held(tags.key_of(claim, shown.type), within=bound.left()):
+            await self._pools.give_back(claimed.id, claim)
         raise CreateError(
-            f"claim {order.name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING
+            f"claim {name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING
         )
 
-    def _lost(self, order: Order, number: int, how: str) -> CreateError:
+    def _lost(self, name: str, number: int, how: str) -> CreateError:
         self._pools.remembered.unclaimed(number)
-        return CreateError(f"machine {number}, claimed for {order.name} a moment ago, {how}", reason=PROVISIONING)
+        return CreateError(f"machine {number}, claimed for {name} a moment ago, {how}", reason=PROVISIONING)

@@ -9,7 +9,7 @@ from growth.api.karpenter import NodeClaim
 from growth.api.linodeclasses import LinodeNodeClass
 from growth.ports import Clock
 from growth.providers.linode import tags, wire
-from growth.providers.linode.booking import Locks
+from growth.providers.linode.booking import Bound, Locks
 from growth.providers.linode.holdings import Holdings, check_single, doubled
 from growth.providers.linode.tags import Key
 
@@ -31,6 +31,7 @@ class Order:
     claim: NodeClaim
     node_class: LinodeNodeClass
     key: Key
+    bound: Bound
     last: bool = True
 
     @property
@@ -50,8 +51,12 @@ class Finding:
         self._clock = clock
         self.claims: Locks[str] = Locks()
 
-    async def find(self, claim: NodeClaim, *, since: float | None = None) -> wire.Instance | None:
-        """The claim's machine, by its tag. `InvariantViolation` for two, or one of another claim of that name.
+    async def find(self, claim: NodeClaim, *, bound: Bound) -> wire.Instance | None:  # noqa: ARG002 - for those who wait for locks
+        """The claim's machine, by its tag, as it is now. `Late` where what must be waited for takes longer than the bound."""
+        return await self._found(claim)
+
+    async def _found(self, claim: NodeClaim, since: float | None = None) -> wire.Instance | None:
+        """`InvariantViolation` for two machines, or one of another claim of that name.
 
         A list is enough that was begun at `since` (monotonic; now); the machine itself is looked at now.
         """

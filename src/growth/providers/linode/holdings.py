@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api.clouds import InvariantViolation
@@ -180,6 +180,10 @@ class Holdings:
 
     def is_going(self, instance: wire.Instance) -> bool:
         return instance.deleting or self.remembered.is_ended(instance.id)
+
+    async def disputed(self, machines: Sequence[wire.Instance]) -> Mapping[int, str]:  # noqa: ARG002 - alone none contradicts another
+        """Those of the machines, by number, that nobody collects for what is wrong around them, and why."""
+        return {}
 
     async def instance(self, number: int) -> wire.Instance | None:
         """As it is now; None where the vendor says that it is gone."""

@@ -66,10 +66,15 @@ class Naming:
             return True
         return any(each.metadata.uid == uid and names(each, machine) for each in await self.claims())
 
-    async def put_right(self, machine: wire.Instance, claim: NodeClaim) -> wire.Instance | None:
-        """The machine with the tags of the claim that names it, under the lock of its key; None where it is gone."""
+    async def put_right(
+        self, machine: wire.Instance, claim: NodeClaim, *, within: float | None = None
+    ) -> wire.Instance | None:
+        """The machine with the tags of the claim that names it, under the lock of its key; None where it is gone.
+
+        `Late` where the lock is not free within so many seconds.
+        """
         key, number = tags.key_of(claim, machine.type), machine.id
-        async with self._pools.locks.held(key):
+        async with self._pools.locks.held(key, within=within):
             fresh = await self._pools.instance(number)
             if fresh is None or self._pools.is_going(fresh) or tags.holds(fresh.tags, claim):
                 return fresh

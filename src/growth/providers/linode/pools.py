@@ -91,21 +91,62 @@ class Pools(Holdings):
 
     async def found(self, key: Key, *, since: float) -> wire.Pool | None:
         """The key's pool as it is now. A list begun at `since` or later says which it is, or that there is none."""
-        listed = [each for each in await self.pools.since(since) if self._fits(each, key)]
+        all_ = await self.pools.since(since)
+        await self._check_others(key, [each for each in all_ if self._is_others(each, key)])
+        listed = [each for each in all_ if self._fits(each, key)]
         pools = [pool for pool in [await self.fresh(each.id) for each in listed] if pool is not None]
         for each in pools:
             self._since.setdefault(each.id, self._clock.monotonic())
         if len(pools) > 1:
             pools = await self._without_lost_answers(key, pools)
         if len(pools) > 1:
-            raise InvariantViolation(
-                f"{len(pools)} pools of LKE cluster {self._home.id} are for {key}"
-                f" ({', '.join(str(each.id) for each in pools)}): remove all but one, nothing is bought for it meanwhile"
-            )
+            raise InvariantViolation(self._several(key, pools))
         if not pools:
             return None
         self._known[key] = pools[0].id
         return pools[0]
+
+    async def disputed(self, machines: Sequence[wire.Instance]) -> Mapping[int, str]:
+        """Machines of a key with two pools, or with somebody else's, by the machines' tags or as a node of one of the pools."""
+        listed = await self.pools.since(self._clock.monotonic())
+        keys = {each: self.key_of(pool) for pool in listed for each in (node.instance_id for node in pool.nodes)}
+        found = {}
+        for each in machines:
+            for key in (tags.key_of_tags(each.tags, each.type), keys.get(each.id)):
+                why = self._dispute(key, listed) if key is not None else ""
+                if why:
+                    found[each.id] = why
+        return found
+
+    def _dispute(self, key: Key, listed: Sequence[wire.Pool]) -> str:
+        """What contradicts itself about the pools of a key; empty where nothing does."""
+        others = [each for each in listed if self._is_others(each, key)]
+        pools = [each for each in listed if self._fits(each, key)]
+        return self._not_ours(key, others) if others else self._several(key, pools) if len(pools) > 1 else ""
+
+    def _several(self, key: Key, pools: Sequence[wire.Pool]) -> str:
+        return (
+            f"{len(pools)} pools of LKE cluster {self._home.id} are for {key}"
+            f" ({', '.join(str(each.id) for each in pools)}): remove all but one, nothing is bought for it meanwhile"
+        )
+
+    def _not_ours(self, key: Key, pools: Sequence[wire.Pool]) -> str:
+        return (
+            f"LKE pool {', '.join(str(each.id) for each in pools)} is tagged for {key} and is not Growth's: it lacks the tag"
+            f" {tags.tag(tags.CLUSTER, self._cluster)}. Growth does not touch it and buys nothing beside it: drain and remove"
+            f" it, or take its tag {key.group} off if it may stay beside Growth's own"
+        )
+
+    def _is_others(self, pool: wire.Pool, key: Key) -> bool:
+        """Whether it says that it is for the key, and this Growth did not make it: Karpenter, or another Growth."""
+        return key.fits(pool.tags, pool.type) and not tags.has(pool.tags, tags.CLUSTER, self._cluster)
+
+    async def _check_others(self, key: Key, listed: Sequence[wire.Pool]) -> None:
+        """That there is no such pool: nobody may take it over, and a second one beside it is a second bill."""
+        looks = [await self.fresh(each.id) for each in listed]
+        found = [each for each in looks if each is not None and self._is_others(each, key)]
+        if found:
+            raise InvariantViolation(self._not_ours(key, found))
 
     def made(self, pool: wire.Pool, key: Key) -> None:
         """Just now, by this process. Until a look shows it, or it should have, no second one is made."""

@@ -35,7 +35,8 @@ from growth.providers.http import Refused
 from growth.providers.joining import Credentials
 from growth.providers.learning import sized
 from growth.providers.linode import kubelets, offerings, owning, tags, wire
-from growth.providers.linode.claiming import CREATE_SECONDS, Claiming
+from growth.providers.linode.booking import Bound, Late
+from growth.providers.linode.claiming import CREATE_SECONDS, PASS_SECONDS, Claiming
 from growth.providers.linode.classes import differs, hashes_of, learned_sizes
 from growth.providers.linode.client import LinodeApi
 from growth.providers.linode.collecting import Collecting
@@ -175,7 +176,6 @@ class LinodeProvider:
             cluster=self._cluster,
             home=home,
             clock=clock,
-            within_seconds=self._create_seconds,
             ttl_seconds=ttl,
             hold=self._hold,
         )
@@ -249,24 +249,37 @@ class LinodeProvider:
             node_class = await self.readiness.usable(claim.spec.node_class_ref)
             buying, all_ = (await self.parts()).buying, await self._catalogue()
             sold = dataclasses.replace(all_, types=self._types_of(node_class, all_))
-            async with buying.claims.held(claim.metadata.uid):
-                found = await buying.find(claim)
-                if found is not None:
+            bound = Bound(self._clock, seconds=self._create_seconds)
+            try:
+                async with buying.claims.held(claim.metadata.uid, within=bound.left()):
+                    found = await buying.find(claim, bound=bound)
+                    if found is None:
+                        found = await self._buy(claim, node_class, sold, buying, bound)
+                    self._types.pop(claim.metadata.uid, None)
                     return self._shown(found, sold, {found.id: claim.metadata.name})
-                bought = await self._buy(claim, node_class, sold, buying)
-                self._types.pop(claim.metadata.uid, None)
-                return self._shown(bought, sold, {bought.id: claim.metadata.name})
+            except Late:
+                raise self._provisioning(self._in_vain(claim)) from None
+
+    def _in_vain(self, claim: NodeClaim) -> str:
+        return f"no machine for claim {claim.metadata.name} after {self._create_seconds:.0f} s: it is tried again"
 
     async def _buy(
-        self, claim: NodeClaim, node_class: LinodeNodeClass, sold: Catalogue, buying: Claiming | Direct
+        self,
+        claim: NodeClaim,
+        node_class: LinodeNodeClass,
+        sold: Catalogue,
+        buying: Claiming | Direct,
+        bound: Bound,
     ) -> wire.Instance:
         options = await self._options(claim, sold, buying)
         full: Refused | Undelivered | None = None
         for option in options:
+            if option is not options[0] and not bound.left(but=PASS_SECONDS):
+                raise self._provisioning(self._in_vain(claim))
             self._types[claim.metadata.uid] = option.type.name
             key, last = tags.key_of(claim, option.type.name), option is options[-1]
             try:
-                return await buying.buy(Order(claim=claim, node_class=node_class, key=key, last=last))
+                return await buying.buy(Order(claim=claim, node_class=node_class, key=key, bound=bound, last=last))
             except UserDataError as error:
                 # Where the class' own check finds nothing it is too long with a claim's labels, and so with the next one's.
                 if not await self.readiness.problems(node_class):
@@ -361,8 +374,12 @@ class LinodeProvider:
             listed = await held.machines.since(self._clock.monotonic())
             # Of LKE's the others are capacity that nobody claimed. An instance was bought for a claim, also where its tag is gone.
             bought = [each for each in listed if self._region or tags.values(each.tags, tags.CLAIM)]
-            named, sold = await self._names(bought), await self._catalogue()
-            return [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
+            named, sold, disputed = await self._names(bought), await self._catalogue(), await held.disputed(bought)
+            shown = [self._shown(each, sold, named) for each in sorted(bought, key=lambda each: each.id)]
+            return [
+                dataclasses.replace(each, disputed=disputed.get(tags.number_of(each.provider_id) or 0, ""))
+                for each in shown
+            ]
 
     async def _names(self, instances: Sequence[wire.Instance]) -> Mapping[int, str]:
         """Names of claims that no tag holds whole, or at all, by the machine's number."""
