@@ -46,7 +46,7 @@ def expected(case: Case) -> tuple[str, str]:
             after = "Unmet" if case.age == "young" else "gone"
             return after, "ended" if case.claim == "no stock" else kept
         case (("" | "Pending"), "going"):
-            return case.phase, "kept"
+            return "gone", "kept"
         case (("" | "Pending"), "none"):
             return "Pending", "made"
         case (("" | "Pending" | "Unmet"), ("stranger" | "new" | "failing" | "contrary")):

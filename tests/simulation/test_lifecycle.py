@@ -210,6 +210,47 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
         on_stage(functools.partial(body, removed_after=seconds))
 
 
+def test_labels_that_planning_chose_a_node_by_are_put_right() -> None:
+    """Zone, type and what the claim says itself come back when another value is written; what is the user's own stays."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim(labels={"team": "web"})
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(10)
+        wrong = {names.ZONE_LABEL: "elsewhere", names.INSTANCE_TYPE_LABEL: None, "team": "db", "own": "mine"}
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": wrong}})
+        await asyncio.sleep(5)
+        labels = (await stage.node()).metadata.labels
+        assert labels[names.ZONE_LABEL] == "test-zone-a"
+        assert labels[names.INSTANCE_TYPE_LABEL] == TYPE
+        assert (labels["team"], labels["own"]) == ("web", "mine")
+
+    on_stage(body)
+
+
+def test_another_writer_who_insists_wins_and_is_named() -> None:
+    """Three times the label is put right, then it stays as it is, and one event says so."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join()
+        await asyncio.sleep(10)
+        kept = []
+        for _ in range(8):
+            await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {names.ZONE_LABEL: "elsewhere"}}})
+            await asyncio.sleep(5)
+            kept.append((await stage.node()).metadata.labels[names.ZONE_LABEL] == "elsewhere")
+        assert kept == [False] * 3 + [True] * 5
+        (event,) = [each for each in await stage.events() if each.reason == names.LABELS_CONTESTED]
+        assert f"{names.ZONE_LABEL}=elsewhere instead of test-zone-a" in event.message
+
+    on_stage(body)
+
+
 def test_a_node_may_keep_its_taints_for_itself() -> None:
     """With the label do-not-sync-taints the claim's taints stay away; the unregistered one is removed all the same."""
 
@@ -303,7 +344,7 @@ def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
     async def body(stage: Stage) -> list[tuple[str, str]]:
         await stage.start(Lifecycle(stage.env))
         startup = {"key": "example.com/cni", "value": "x", "effect": "NoExecute"}
-        ephemeral = {"key": names.CLOUD_UNINITIALIZED_TAINT, "effect": "NoSchedule"}
+        ephemeral = {"key": f"{names.READINESS_TAINT_PREFIX}disk", "effect": "NoSchedule"}
         await stage.add_claim(
             startupTaints=[startup],
             resources={"requests": {"cpu": "1", "example.com/gpu": "1", "example.com/none": "0"}},
@@ -334,7 +375,7 @@ def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
         ("StartupTaintsExist", "waiting for startup taint example.com/cni=x:NoExecute to be removed"),
         (
             "KnownEphemeralTaintsExist",
-            "waiting for taint node.cloudprovider.kubernetes.io/uninitialized:NoSchedule to go",
+            "waiting for taint readiness.k8s.io/disk:NoSchedule to go",
         ),
         ("ResourceNotRegistered", "the Node reports no example.com/gpu, which its pods ask for"),
         ("Initialized", ""),

@@ -1,5 +1,6 @@
 """Builders for tests of whole worlds whose machines a vendor's API sells."""
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,10 +28,18 @@ def order(provider: str, seed: int, **more: Any) -> Order:
 
 def in_world(provider: str, body: Callable[[World], Awaitable[None]], *objects: Json, **settings: str) -> None:
     """One autoscaler with these settings, in a world that begins with these objects."""
+    in_world_with(WorldSettings(), provider, body, *objects, **settings)
+
+
+def in_world_with(
+    base: WorldSettings, provider: str, body: Callable[[World], Awaitable[None]], *objects: Json, **settings: str
+) -> None:
+    """The same in a world that is set up in another way."""
 
     async def main(kernel: Kernel) -> None:
         growth = settings_of(provider=provider, kwokCatalogue=provider, **settings)
-        world = World(kernel, WorldSettings(growth=growth, catalogue=builtin(provider), replicas=("growth-a",)))
+        sold = builtin(provider)
+        world = World(kernel, dataclasses.replace(base, growth=growth, catalogue=sold, replicas=("growth-a",)))
         await world.begin()
         await world.create(told_for(provider, Scenario(objects=objects)).objects)
         world.start()

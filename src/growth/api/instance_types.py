@@ -26,7 +26,10 @@ class Billing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Offering:
-    """One way to buy a type. `price` None: the cloud names no price, so it is not for sale, whatever `available` says."""
+    """One way to buy a type. `price` None: the cloud names no price, so it is not for sale, whatever `available` says.
+
+    A `spare` one is what another offering is too, under another name of its zone: for pods that select that name.
+    """
 
     zone: str
     capacity_type: str
@@ -36,6 +39,7 @@ class Offering:
     reservation_capacity: int = 0
     labels: Labels = dataclasses.field(default_factory=dict)
     billing: Billing | None = None
+    spare: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,9 @@ up to date instead and hands it to `composed`, away from the event loop: both wa
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+import msgspec
 
 from growth.api import names
 from growth.api.core import Namespace
@@ -20,6 +22,7 @@ from growth.api.pools import PoolRef
 from growth.api.reservations import ReservedName
 from growth.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from growth.api.workloads import DaemonSet
+from growth.api.zones import DATACENTERS, named_zones
 from growth.cluster.attachments import Attachments
 from growth.cluster.counting import Books, Counted
 from growth.cluster.daemons import newest_pods, sample
@@ -30,6 +33,7 @@ from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.cluster.wanting import is_done, key_of, movable, preempts, waits_for
+from growth.cluster.zone_names import ZoneNames, selected_by, zone_names, zone_on
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -176,9 +180,11 @@ def composed(picture: Picture) -> Assembled:
     warnings: list[str] = []
     counted = [picture.counted[name] for name in sorted(picture.counted)]
     unmet = unmet_types(picture.node_requests, picture.now)
-    market = Market(catalogue, picture.node_classes, picture.now, unmet, picture.given_up)
+    zones = _zones(picture)
+    market = Market(catalogue, picture.node_classes, picture.now, unmet, picture.given_up, zones)
     usage = Usage((each.machine for each in counted), by_name(catalogue.types))
     pools = _pools(picture, usage, market, warnings)
+    shape_of = _shapes(zones)
     demands: list[Demand] = []
     preempting: list[Demand] = []
     waiting: list[Waiting] = []
@@ -189,10 +195,10 @@ def composed(picture: Picture) -> Assembled:
         if why:
             waiting.append(Waiting(key_of(pod), why))
             if preempts(pod) and movable(pod):
-                preempting.append(Demand(key_of(pod), pod.shape))
+                preempting.append(Demand(key_of(pod), shape_of(pod)))
         elif movable(pod):
-            demands.append(Demand(key_of(pod), pod.shape))
-    demands += [Demand(key_of(pod), pod.shape) for each in counted for pod in each.moving]
+            demands.append(Demand(key_of(pod), shape_of(pod)))
+    demands += [Demand(key_of(pod), shape_of(pod)) for each in counted for pod in each.moving]
     if picture.lost:
         warnings.append(f"{picture.lost} pods are bound to nodes that are not known: they are left out")
     warnings += [each.warning for each in counted if each.warning]
@@ -225,11 +231,43 @@ def composed(picture: Picture) -> Assembled:
     )
 
 
+def _zones(picture: Picture) -> ZoneNames:
+    """The names by which zones are sold. Asked only of a catalogue with a zone that has several."""
+    sold = {offering.zone for kind in picture.catalogue.types for offering in kind.offerings}
+    if DATACENTERS.keys().isdisjoint(sold):
+        return ZoneNames()
+    found: tuple[set[str], set[str]] = (set(), set())
+    for each in picture.counted.values():
+        if each.machine.node is not None:
+            found[each.machine.claim is not None].add(zone_on(each.machine.node.metadata.labels))
+    others, ours = found
+    shapes = {id(pod.shape): pod.shape for pod in picture.pending}
+    shapes |= {id(pod.shape): pod.shape for each in picture.counted.values() for pod in each.moving}
+    pools = {name for pool in picture.pools for name in named_zones(pool.spec.template.spec.requirements)}
+    selected = (name for shape in shapes.values() for name in selected_by(shape.spec))
+    return zone_names(sold=sold, others=others - {""}, pools=pools, asked={*ours, *selected})
+
+
 def _priced(node: NodeView, sold: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:
     """The node at the price that machines of its pool's class have."""
     kind = type_of(node.labels, sold.get(node.pool, {})) if node.pool is not None else None
     price = price_of(node.labels, kind)
     return node if price is None else dataclasses.replace(node, price=price)
+
+
+def _shapes(zones: ZoneNames) -> Callable[[CachedPod], PodShape]:
+    """The shape of a pod as it is planned: equal shapes stay one."""
+    known: dict[int, PodShape] = {}
+
+    def shape_of(pod: CachedPod) -> PodShape:
+        shape = known.get(id(pod.shape))
+        if shape is None:
+            spec = zones.without_zones(pod.shape.spec)
+            same = spec is pod.shape.spec
+            shape = known[id(pod.shape)] = pod.shape if same else msgspec.structs.replace(pod.shape, spec=spec)
+        return shape
+
+    return shape_of
 
 
 def volumes_view(

@@ -16,6 +16,7 @@ from growth.api.meta import ResourceList
 from growth.api.nodes import Node
 from growth.api.placement import NO_SCHEDULE, Taint
 from growth.api.pools import PoolRef
+from growth.api.zones import zone_of
 from growth.units.resources import Amounts, amounts, largest
 
 CORDONED = Taint(key=names.UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
@@ -96,7 +97,7 @@ class Machine:
             offering
             for offering in kind.offerings
             if offering.price is not None
-            and (zones is None or offering.zone in zones)
+            and (zones is None or offering.zone in map(zone_of, zones))
             and (terms is None or offering.capacity_type in terms)
         ]
         if not fine:

@@ -12,10 +12,12 @@ from growth.api.karpenter import NodeClassReference, NodePool, Requirement
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation, ReservationError, ReservedName
+from growth.api.zones import in_all_names
 from growth.cluster.machines import Machine
 from growth.cluster.node_requests import without_unmet
 from growth.cluster.pricing import by_name, type_of
 from growth.cluster.snapshot import NODES, PoolView
+from growth.cluster.zone_names import NO_OTHER_NAMES, ZoneNames
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
 
@@ -42,7 +44,8 @@ NodeClasses = Mapping[NodeClassReference, NodeClassView]
 class Market:
     """What can be bought, by whom and when: the catalogue, the node classes that are known, and the time.
 
-    `unmet` are the server types of each growth pool that the cloud had none of anywhere, in lower case. `given_up` are reserved names
+    `zones` are the names by which zones are sold. `unmet` are the server types of each growth pool that the cloud had none
+    of anywhere, in lower case. `given_up` are reserved names
     that nobody will create any more; None: those that are old by the time that they carry.
     """
 
@@ -51,9 +54,13 @@ class Market:
     now: dt.datetime
     unmet: Mapping[str, Set[str]] = dataclasses.field(default_factory=dict)
     given_up: Set[ReservedName] | None = None
+    zones: ZoneNames = NO_OTHER_NAMES
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         """What machines of a node class can be; without one, of the class that the cloud takes then."""
+        return self.zones.sold(self._types_for(uses))
+
+    def _types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         types = self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
         known = self._class_of(uses)
         if known is None:
@@ -155,7 +162,7 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
             if not kind.owned or _named(kind, template.spec.requirements)
         ),
         weight=pool.spec.weight or 0,
-        requirements=template.spec.requirements,
+        requirements=tuple(in_all_names(template.spec.requirements, market.zones.of)),
         labels=template.metadata.labels,
         taints=template.spec.taints,
         startup_taints=template.spec.startup_taints,

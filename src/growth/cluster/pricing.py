@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from growth.api import names
 from growth.api.instance_types import Catalogue, InstanceType, Offering
 from growth.api.karpenter import NodeClaim
+from growth.api.zones import zone_of
 
 
 def type_of(labels: Mapping[str, str], types: Mapping[str, InstanceType]) -> InstanceType | None:
@@ -28,7 +29,7 @@ def price_of(labels: Mapping[str, str], kind: InstanceType | None) -> int | None
 
 def offering_of(labels: Mapping[str, str], kind: InstanceType | None) -> Offering | None:
     """How the machine was bought; None where its labels leave several ways open."""
-    found = [each for each in kind.offerings if _may_be(each, labels)] if kind is not None else []
+    found = [each for each in kind.offerings if not each.spare and _may_be(each, labels)] if kind is not None else []
     return found[0] if len(found) == 1 else None
 
 
@@ -59,5 +60,5 @@ def _may_be(offering: Offering, labels: Mapping[str, str]) -> bool:
     terms = labels.get(names.CAPACITY_TYPE_LABEL)
     if terms is not None and terms != offering.capacity_type:
         return False
-    places = {labels.get(names.ZONE_LABEL), labels.get(names.REGION_LABEL)} - {None}
-    return not places or offering.zone in places
+    places = {labels[key] for key in (names.ZONE_LABEL, names.REGION_LABEL) if key in labels}
+    return not places or zone_of(offering.zone) in map(zone_of, places)

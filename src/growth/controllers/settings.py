@@ -38,7 +38,7 @@ class ControllerSettings:
 
     # Termination and scale-down.
     drain_retry: float = 1.0
-    delete_poll: float = 5.0
+    delete_poll: float = 4.0
     disruption_poll: float = 10.0
     disruption_steps: int = 1_000_000  # of one search for cheaper machines
     spot_to_spot_consolidation: bool = False

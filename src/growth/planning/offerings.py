@@ -45,10 +45,10 @@ class Option(msgspec.Struct, frozen=True, gc=False):  # thousands a pass: a stru
         return self.type.labels_of_today.get(key, ())
 
 
-def cheapest_first(option: Option) -> tuple[int, str, str, str, str]:
+def cheapest_first(option: Option) -> tuple[int, str, bool, str, str, str]:
     """The order of options: by price, and among equals by name, place and terms."""
     offering = option.offering
-    return option.price, option.type.name, offering.zone, offering.capacity_type, offering.reservation
+    return option.price, option.type.name, offering.spare, offering.zone, offering.capacity_type, offering.reservation
 
 
 class Constraint:

@@ -22,6 +22,10 @@ class Obstacle:
 
 
 NOT_REGISTERED: Final = Obstacle(names.NODE_NOT_FOUND, "no Node has the machine's provider ID yet")
+CLOUD_INITIALIZES: Final = Obstacle(
+    names.KNOWN_EPHEMERAL_TAINTS_EXIST,
+    f"the Node has the taint {names.CLOUD_UNINITIALIZED_TAINT}, which the cloud controller manager takes off: see that it runs",
+)
 SEVERAL_NODES: Final = Obstacle(
     names.MULTIPLE_NODES_FOUND, "several Nodes have the machine's provider ID: delete all but the right one", FALSE
 )

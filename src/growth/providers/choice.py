@@ -11,6 +11,7 @@ from growth.api import names
 from growth.api.clouds import CreateError, InsufficientCapacity
 from growth.api.instance_types import Catalogue, InstanceType, Labels, Offering
 from growth.api.karpenter import NodeClaim, Requirement
+from growth.api.zones import in_catalogue_names
 from growth.providers.shortages import Shortages
 from growth.units import UnitError
 from growth.units.errors import MoneyError
@@ -74,7 +75,7 @@ def choices(claim: NodeClaim, catalogue: Catalogue) -> tuple[Choice, ...]:
     known = {key for kind in catalogue.types for key in kind.labels}
     known |= {key for kind in catalogue.types for offering in kind.offerings for key in offering.labels}
     known |= {names.INSTANCE_TYPE_LABEL, names.ZONE_LABEL, names.CAPACITY_TYPE_LABEL}
-    asked = [each for each in claim.spec.requirements if _today(each.key) in known]
+    asked = in_catalogue_names(each for each in claim.spec.requirements if _today(each.key) in known)
     listed = _listed(asked)
     most = most_to_pay(claim, catalogue.currency)
     counted = {name for kind in catalogue.types for name in kind.capacity}

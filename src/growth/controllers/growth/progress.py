@@ -102,13 +102,15 @@ class Forget:
 Step: TypeAlias = Nothing | Wait | Tell | Ask | Refused | EndClaim | AskForRemoval | Forget
 
 
-def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience) -> Step:
-    """`claim` is the one of this very request; None where there is none."""
+def next_step(
+    request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, patience: Patience, made: bool = False
+) -> Step:
+    """`claim` is the one of this very request; None where there is none. `made`: there was one before, as far as we know."""
     if request.metadata.deletion_timestamp is not None:
         return Nothing()
     match request.status.phase:
         case "" | "Pending":
-            return _pending(request, claim, now=now)
+            return _pending(request, claim, now=now, made=made)
         case "Provisioning":
             return _provisioning(request, claim, now=now, patience=patience)
         case "Ready":
@@ -127,9 +129,10 @@ def next_step(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime
             return Nothing()  # a phase of a newer version of us
 
 
-def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime) -> Step:
-    if claim is not None and _going(claim):
-        return Nothing()  # when it is gone there is another
+def _pending(request: NodeRequest, claim: NodeClaim | None, *, now: dt.datetime, made: bool) -> Step:
+    if _going(claim) if claim is not None else made:
+        # Another claim would have the same name, which may be what was refused. Pods that still need a machine are planned.
+        return Forget(f"its claim went without a machine{_obstacle(claim) if claim is not None else ''}")
     if request.status.phase == "" or not request.status.node_claim_name:
         return Tell(phase=PENDING, events=(StoryEvent(at=now, name=NODE_REQUESTED),))
     if claim is None:
@@ -165,7 +168,7 @@ def _provisioning(request: NodeRequest, claim: NodeClaim | None, *, now: dt.date
 
 def _obstacle(claim: NodeClaim) -> str:
     """What the claim itself says is missing."""
-    for type_ in (names.REGISTERED, names.INITIALIZED):
+    for type_ in (names.LAUNCHED, names.REGISTERED, names.INITIALIZED):
         told = find(claim.status.conditions, type_)
         if told is not None and told.status != TRUE and told.message:
             return f": {told.message}"

@@ -43,6 +43,11 @@ DELETION_POSTPONED: Final = "Deletion postponed"
 
 # How soon is looked again after what the cloud or the pods of a node are to do.
 POLL_SECONDS: Final = 5.0
+# How soon the cloud is asked again about a machine whose deletion it has accepted, at first and at last.
+FIRST_POLL_SECONDS: Final = 1.0
+LAST_POLL_SECONDS: Final = 3.0
+# How soon it is asked again where it denies a machine that it has not agreed to delete, or does not answer.
+DOUBT_SECONDS: Final = 10.0
 # So long after the taint a scheduler that has not seen it yet may still bind a pod.
 SETTLE_SECONDS: Final = 1.0
 
@@ -150,12 +155,11 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
         return Nothing()  # a phase of a newer version of us
     busy = running(scene.pods)
     alive = scene.node is not None and scene.node.is_ready
-    if status.removal_attempt and not alive and _is_gone(request, scene.machine):
+    if status.removal_attempt and _is_gone(request, scene.machine, alive=alive):
         return Finish(busy)
     if scene.machine in {Machine.DENIED, Machine.GONE, Machine.UNKNOWN}:
-        # A cloud that says «gone» of a machine whose kubelet speaks is not believed, and one that nobody took down and
-        # that is gone is collection's business.
-        return Wait(POLL_SECONDS)
+        # The collection controller sees to machines that are gone without a deletion of ours.
+        return Wait(DOUBT_SECONDS)
     if scene.machine is Machine.DELETING or accepted(request):
         if scene.node is not None and not is_marked(scene.node):
             return Mark()  # it cannot be kept any more: at least nobody else comes
@@ -163,9 +167,14 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
     return _unaccepted(request, scene, busy, now=now, patience=patience)
 
 
-def _is_gone(request: NodeRemovalRequest, machine: Machine) -> bool:
-    """One «not found» is enough where the cloud has accepted. An attempt that was only written down may never have been made."""
-    return machine is Machine.GONE or (machine is Machine.DENIED and accepted(request))
+def _is_gone(request: NodeRemovalRequest, machine: Machine, *, alive: bool) -> bool:
+    """One «not found» is enough where the cloud has accepted, whatever the Node says: it is Ready for most of a minute more.
+
+    An attempt that was only written down may never have been made: then the Node must be silent too.
+    """
+    if accepted(request):
+        return machine in {Machine.DENIED, Machine.GONE}
+    return machine is Machine.GONE and not alive
 
 
 def _accepted(
@@ -176,7 +185,7 @@ def _accepted(
         return Drain(staying)
     left = _left(request, now=now, patience=patience)
     if left > 0:
-        return Wait(min(left, POLL_SECONDS))
+        return Wait(min(left, _poll(request, now)))
     if _is_last(request, patience):
         return Fail(
             f"the cloud accepted the deletion {request.status.removal_attempt} times and the machine is still there"
@@ -227,6 +236,13 @@ def _is_last(request: NodeRemovalRequest, patience: Patience) -> bool:
 def postponed(request: NodeRemovalRequest) -> bool:
     """Whether the cloud said of the last attempt that it cannot do it now: it is neither accepted nor refused."""
     return bool(request.status.events) and request.status.events[-1].name == DELETION_POSTPONED
+
+
+def _poll(request: NodeRemovalRequest, now: dt.datetime) -> float:
+    """When to look whether the machine is gone: soon at first, then half as often each time, up to a bound."""
+    last = request.status.remove_attempted_at
+    elapsed = 0.0 if last is None else (now - last).total_seconds()
+    return min(max(elapsed, FIRST_POLL_SECONDS), LAST_POLL_SECONDS)
 
 
 def accepted(request: NodeRemovalRequest) -> bool:

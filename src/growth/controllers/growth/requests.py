@@ -81,6 +81,7 @@ class NodeRequests:
         self._patience = progress.Patience(
             readiness=settings.readiness_wait, ready_ttl=settings.ready_ttl, unmet_ttl=settings.unmet_ttl
         )
+        self._made: set[str] = set()  # UIDs of requests that had a claim
         self._reconciler: Reconciler[str] = Reconciler("noderequest", self._act, random=env.random, workers=WORKERS)
         state = env.state
         state.node_requests.subscribe(self._on_request)
@@ -99,7 +100,9 @@ class NodeRequests:
     # What makes us look at a request.
 
     def _on_request(self, news: Change[NodeRequest]) -> None:
-        if not isinstance(news, Deleted):
+        if isinstance(news, Deleted):
+            self._made.discard(news.old.metadata.uid)
+        else:
             self._reconciler.add(news.key[1])
 
     def _on_claim(self, news: Change[NodeClaim]) -> None:
@@ -128,7 +131,10 @@ class NodeRequests:
 
     def _next(self, request: NodeRequest, claim: NodeClaim | None) -> progress.Step:
         own = claim if claim is not None and fulfils(claim, request) else None
-        return progress.next_step(request, own, now=self._env.clock.now(), patience=self._patience)
+        if own is not None:
+            self._made.add(request.metadata.uid)
+        made = request.metadata.uid in self._made
+        return progress.next_step(request, own, now=self._env.clock.now(), patience=self._patience, made=made)
 
     async def _afresh(self, cached: NodeRequest) -> float | None:
         """The cache may be late: what is done is decided on what the server says."""
@@ -307,6 +313,7 @@ class NodeRequests:
         except (OutcomeUnknown, ServerError) as error:
             _log.warning("whether a nodeclaim was created is not known", error=str(error))
             return SOON_SECONDS
+        self._made.add(request.metadata.uid)
         env.state.expect(stored)
         env.state.nominate(stored.metadata.name, seconds=env.settings.nomination)
         ref = str(PoolRef.growth(pool.metadata.name))

@@ -24,6 +24,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import decide, edits
 from growth.controllers.lifecycle.claims import Claims, read
+from growth.controllers.lifecycle.labels import NodeLabels
 from growth.controllers.lifecycle.launch import Launcher
 from growth.controllers.lifecycle.memory import Memory
 from growth.controllers.lifecycle.pauses import Pauses
@@ -78,6 +79,7 @@ class Lifecycle:
         )
         self._strangers = Strangers(env)
         self._pauses = Pauses(env)
+        self._labels = NodeLabels(env)
         env.state.claims.subscribe(self._on_claim)
         env.state.nodes.subscribe(self._on_node)
         env.state.pools.subscribe(self._on_pool)
@@ -93,6 +95,7 @@ class Lifecycle:
             group.create_task(self._reconciler.run(), name="lifecycle")
             group.create_task(self._strangers.run(), name="strangers")
             group.create_task(self._pauses.run(), name="pauses")
+            group.create_task(self._labels.run(), name="labels")
 
     # What makes us look at a claim.
 
@@ -201,8 +204,8 @@ class Lifecycle:
         if raw is None or self._next(claim) != decide.GiveUp(reason, seconds):
             return UNSYNCED_SECONDS  # news are on their way to us, or our clock was set back: then nobody would tell
         event, what = _TIMEOUTS[reason]
-        told = find(claim.status.conditions, names.LAUNCHED)
-        because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""
+        told = find(claim.status.conditions, names.LAUNCHED if reason == decide.LAUNCH_TIMEOUT else names.REGISTERED)
+        because = f": {told.message}" if told is not None and told.status != TRUE and told.message else ""
         if not await self._claims.delete(claim):
             return None
         _log.warning("terminating due to timeout", timeout=seconds, reason=reason)

@@ -19,7 +19,13 @@ from growth.api import names
 from growth.api.conditions import find, is_true, since
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
-from growth.planning.readiness import NOT_REGISTERED, SEVERAL_NODES, Obstacle, obstacle_to_use
+from growth.planning.readiness import (
+    CLOUD_INITIALIZES,
+    NOT_REGISTERED,
+    SEVERAL_NODES,
+    Obstacle,
+    obstacle_to_use,
+)
 
 # In its first moments a node changes from one obstacle to the next; only what still stands then is worth a write.
 SETTLING_SECONDS: Final = 30.0
@@ -118,7 +124,8 @@ def next_step(
         return _registration(claim, nodes, now=now, patience=patience, paused=paused)
     node = _own(claim, nodes)
     if node is not None and names.REGISTERED_LABEL not in node.metadata.labels:
-        return Register(node)  # the Node was deleted and its kubelet made it anew
+        # The Node was deleted and its kubelet made it anew.
+        return Wait(patience.registration) if waits_for_cloud(node) else Register(node)
     if is_true(claim.status.conditions, names.INITIALIZED):
         anew = node is not None and names.INITIALIZED_LABEL not in node.metadata.labels
         return Initialize(node) if anew and node is not None and obstacle_to_use(claim, node) is None else Nothing()
@@ -143,6 +150,15 @@ def stage(claim: NodeClaim) -> tuple[str, dt.datetime | None]:
     return reached, _began(claim, reached)
 
 
+def waits_for_cloud(node: Node) -> bool:
+    """Whether the cloud's controller has yet to initialise the Node: it writes labels over ours, and no pod comes before.
+
+    A Node that does not keep pods away by our own taint is taken at once, and its labels are put right later.
+    """
+    keys = {taint.key for taint in node.spec.taints}
+    return {names.CLOUD_UNINITIALIZED_TAINT, names.UNREGISTERED_TAINT} <= keys
+
+
 def comes_up(claim: NodeClaim, node: Node) -> bool:
     """Whether the node lacks nothing but what a kubelet's first moments bring: no pod could go there yet anyway."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != names.UNREGISTERED_TAINT)
@@ -165,12 +181,12 @@ def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: b
 def _registration(
     claim: NodeClaim, nodes: Sequence[Node], *, now: dt.datetime, patience: Patience, paused: bool
 ) -> Step:
-    if len(nodes) == 1:
+    if len(nodes) == 1 and not waits_for_cloud(nodes[0]):
         return Register(nodes[0])
     left = _left(_began(claim, names.LAUNCHED), patience.registration, now=now)
     if left <= 0 and not paused:
         return GiveUp(REGISTRATION_TIMEOUT, patience.registration)
-    obstacle = SEVERAL_NODES if nodes else NOT_REGISTERED
+    obstacle = (CLOUD_INITIALIZES if len(nodes) == 1 else SEVERAL_NODES) if nodes else NOT_REGISTERED
     return _told_or_wait(claim, names.REGISTERED, obstacle, seconds=max(left, patience.registration if paused else 0))
 
 

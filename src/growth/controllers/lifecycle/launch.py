@@ -1,5 +1,6 @@
 """Buys the machine of a claim, once: the claim is read afresh, can no longer vanish, and its pool still wants it."""
 
+import dataclasses
 from typing import Any, Final
 
 from growth.api import names
@@ -10,6 +11,8 @@ from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json, Kind
+from growth.api.zones import is_zone, named_zones, zone_of
+from growth.cluster.zone_names import preferred, zone_on
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
@@ -19,6 +22,7 @@ from growth.controllers.lifecycle.failures import Failure, Then, delay_before_en
 from growth.controllers.lifecycle.memory import Memory
 from growth.kube.errors import NotFound
 from growth.kube.informer import Informer
+from growth.providers.choice import meets
 from growth.telemetry.logs import logger
 from growth.units.resources import quantities
 
@@ -78,7 +82,7 @@ class Launcher:
 
     async def _tell(self, claim: NodeClaim, machine: CloudMachine, *, known: Json) -> None:
         """Labels first: a crash between the two writes leaves a claim that is launched again and finds its machine."""
-        labels = edits.launch_labels(claim, machine)
+        labels = edits.launch_labels(claim, self._placed(claim, machine))
 
         def label(draft: Json) -> None:
             set_labels(draft, {**labels, **(draft["metadata"].get("labels") or {})})
@@ -89,6 +93,23 @@ class Launcher:
             claim, lambda draft: edits.tell_launched(draft, claim, machine, now=now), known=labelled
         )
         self._memory.wrote(claim, launched)
+
+    def _placed(self, claim: NodeClaim, machine: CloudMachine) -> CloudMachine:
+        """The machine with its zone called as the claim asks, else as the cluster's other Nodes call it."""
+        state = self._env.state
+        others = {
+            zone_on(node.metadata.labels)
+            for node in state.nodes.store
+            if names.REGISTERED_LABEL not in node.metadata.labels
+        }
+        pools = {name for pool in state.pools.store for name in named_zones(pool.spec.template.spec.requirements)}
+        asked = [each for each in claim.spec.requirements if is_zone(each.key)]
+        candidates = (preferred(machine.zone, others - {""}, pools), machine.zone, *named_zones(asked))
+        for name in candidates:
+            if zone_of(name) == machine.zone and all(meets(each, name) for each in asked):
+                labels = {**machine.labels, names.ZONE_LABEL: name}
+                return dataclasses.replace(machine, zone=name, labels=labels)
+        return machine
 
     async def _failed(self, claim: NodeClaim, failure: Failure) -> float | None:
         _log.warning("failed launching nodeclaim", reason=failure.reason, error=failure.message)

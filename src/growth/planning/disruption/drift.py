@@ -14,6 +14,7 @@ from growth.api.conditions import is_true
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool
+from growth.api.zones import in_catalogue_names, zone_of
 from growth.cluster import hashes
 from growth.cluster.machines import types_of
 from growth.planning.requirements import RequirementError, from_expressions, key_of
@@ -70,8 +71,10 @@ def _of_another_template(claim: NodeClaim, pool: NodePool | GrowthPool) -> bool:
 
 def _against_requirements(claim: NodeClaim, pool: NodePool) -> bool:
     labels = {key_of(key): value for key, value in claim.metadata.labels.items()}
+    if names.ZONE_LABEL in labels:
+        labels[names.ZONE_LABEL] = zone_of(labels[names.ZONE_LABEL])
     try:
-        asked = from_expressions(pool.spec.template.spec.requirements)
+        asked = from_expressions(in_catalogue_names(pool.spec.template.spec.requirements))
     except RequirementError:
         return False  # the pool says nothing that a machine could be held to
     return any(not requirement.meets(labels.get(key)) for key, requirement in asked.items())
@@ -92,7 +95,7 @@ def _known(claim: NodeClaim, types: Mapping[str, InstanceType]) -> bool:
 def _may_be(offering: Offering, labels: Mapping[str, str]) -> bool:
     terms = labels.get(names.CAPACITY_TYPE_LABEL)
     # Clouds sell by zone or by region, whichever of the two is the finer that they have.
-    places = {labels.get(names.ZONE_LABEL), labels.get(names.REGION_LABEL)} - {None}
+    places = {zone_of(labels[key]) for key in (names.ZONE_LABEL, names.REGION_LABEL) if key in labels}
     if places and offering.zone not in places:
         return False
     # A reservation may end while the machine goes on as on-demand, before its label says so.

@@ -18,6 +18,7 @@ from growth.api.nodes import NODE
 from growth.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from growth.api.pools import PoolRef
 from growth.api.requests import requests_of
+from growth.api.zones import zone_of
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import NODES
 from growth.cluster.wanting import key_of
@@ -453,7 +454,7 @@ def _cheaper(scene: Scene, kept: Kept) -> Iterator[Remedy]:
             continue
         for offering in kind.offerings:
             if offering.price is not None and offering.available and offering.price < node.price:
-                same = offering.zone == node.view.labels.get(names.ZONE_LABEL)
+                same = offering.zone == zone_of(node.view.labels.get(names.ZONE_LABEL, ""))
                 terms = offering.capacity_type == node.capacity_type
                 found.append((not terms, offering.price, not same, kind.name, kind, offering))
     tried: set[str] = set()

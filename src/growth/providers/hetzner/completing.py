@@ -4,7 +4,8 @@ An action fails for the reasons for which a purchase is refused, in the same cod
 moment, so what a late failure means for the next purchase is noted before the machine is removed.
 """
 
-from collections.abc import Container, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from growth.api import names
@@ -29,6 +30,10 @@ _log = logger("hetzner")
 
 # A deletion that was accepted and is not done after so long is asked for again.
 DELETION_SECONDS: Final = 60.0
+# No machine is gone sooner after its deletion was accepted.
+DELETING_SECONDS: Final = 2.0
+# So many machines that are being deleted are looked at one by one; of more there is a list.
+MOST_LOOKS: Final = 2
 
 NAME_TAKEN: Final = "NameTaken"
 
@@ -39,20 +44,36 @@ class Deletions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._asked: dict[int, float] = {}
+        self._gone: dict[int, float] = {}
 
     def asked(self, number: int) -> None:
-        self._asked[number] = self._clock.monotonic()
+        now = self._clock.monotonic()
+        self._asked = {each: at for each, at in self._asked.items() if now - at < DELETION_SECONDS}
+        self._gone = {each: at for each, at in self._gone.items() if now - at < DELETION_SECONDS}
+        self._asked[number] = now
 
     def asked_lately(self, number: int) -> bool:
-        at = self._asked.get(number)
-        return at is not None and self._clock.monotonic() - at < DELETION_SECONDS
+        return self._age(self._asked, number) < DELETION_SECONDS
+
+    def asked_just_now(self, number: int) -> bool:
+        """A look at the machine so soon after the deletion was accepted would say nothing new."""
+        return self._age(self._asked, number) < DELETING_SECONDS
+
+    @property
+    def are_many(self) -> bool:
+        """Whether one list costs fewer calls than a look at each of these machines."""
+        return sum(map(self.asked_lately, self._asked)) > MOST_LOOKS
 
     def gone(self, number: int) -> None:
-        self._asked.pop(number, None)
+        """The cloud has just said «not found» of the machine. After an accepted deletion nothing is in doubt."""
+        if self._asked.pop(number, None) is not None:
+            self._gone[number] = self._clock.monotonic()
 
-    def listed(self, numbers: Container[int]) -> None:
-        """What is not among all machines is gone."""
-        self._asked = {number: at for number, at in self._asked.items() if number in numbers}
+    def gone_lately(self, number: int, *, within: float) -> bool:
+        return self._age(self._gone, number) < within
+
+    def _age(self, times: Mapping[int, float], number: int) -> float:
+        return self._clock.monotonic() - times.get(number, -math.inf)
 
 
 class Completing:

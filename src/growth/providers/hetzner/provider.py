@@ -33,7 +33,7 @@ from growth.providers.hetzner.account import Account, Missing
 from growth.providers.hetzner.buying import Buying
 from growth.providers.hetzner.classes import comparable, hash_of
 from growth.providers.hetzner.client import HetznerApi
-from growth.providers.hetzner.completing import Completing, Deletions
+from growth.providers.hetzner.completing import DELETING_SECONDS, Completing, Deletions
 from growth.providers.hetzner.failures import Meaning, meaning, told
 from growth.providers.hetzner.groups import Groups
 from growth.providers.hetzner.inventory import Inventory
@@ -224,7 +224,6 @@ class HetznerProvider:
     async def list(self) -> Sequence[CloudMachine]:
         async with self._answering():
             listed = await self.machines.all()
-            self._deletions.listed(listed)
             sold = await self._sold()
             bought = [shown(server, sold) for _, server in sorted(listed.items())]
             return (*bought, *(each.machine for each in await self.inventory.bookings()))
@@ -276,7 +275,9 @@ class HetznerProvider:
             raise InvariantViolation(
                 f"{provider_id!r} is no machine of this cloud: its provider IDs begin with {labels.SCHEME}"
             )
-        known = (await self.machines.all(within=LOOK_SECONDS)).get(number)
+        if self._deletions.gone_lately(number, within=LOOK_SECONDS):
+            raise MachineNotFound(f"there is no machine {labels.provider_id(number)}")
+        known = await self._listed(number)
         if known is not None:
             return known
         try:
@@ -290,6 +291,17 @@ class HetznerProvider:
                 f"the machine {provider_id} has not this cluster's label {labels.CLUSTER}={self._cluster}: it is not touched"
             )
         return server
+
+    async def _listed(self, number: int) -> Server | None:
+        """From the list of all; None where the machine itself is to be looked at.
+
+        A list that is older than an accepted deletion says nothing of it, and a list costs more than a look at one machine.
+        """
+        if self._deletions.asked_just_now(number):
+            return (await self.machines.all(within=LOOK_SECONDS + DELETING_SECONDS)).get(number)
+        if not self._deletions.asked_lately(number):
+            return (await self.machines.all(within=LOOK_SECONDS)).get(number)
+        return (await self.machines.all(within=1.0)).get(number) if self._deletions.are_many else None
 
     def _gone(self, number: int) -> MachineNotFound:
         self._deletions.gone(number)

@@ -17,6 +17,7 @@ from growth.sim.clouds.hetzner.servers import LATE_CODES
 from growth.sim.clouds.hetzner.wire import Refusal
 from growth.sim.ports import SimClock, SimRandom
 from growth.sim.seams import Step
+from growth.sim.world.cloud_controller import CloudControllerSettings, uninitialized
 from growth.sim.world.half import CLOUD, CONFIG_MAPS, NEVER_SECONDS, Half, of_the_way, sold_out
 from growth.sim.world.hetzner_classes import NETWORK
 from growth.sim.world.recording import LONG_AFTER, Ground, at_once, record_of, taints_of
@@ -36,8 +37,9 @@ class HetznerHalf(Half):
 
     fake: HetznerFake
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, *, controller: CloudControllerSettings | None = None) -> None:
         super().__init__(ground, name=NAME)
+        self._controller = controller
         self.fake = HetznerFake(
             clock=SimClock(ground.kernel),
             random=SimRandom(ground.kernel.seed, NAME),
@@ -107,7 +109,7 @@ class HetznerHalf(Half):
 
     def _record(self, server: Server) -> Record:
         kind, claim = server.type, self._claim(server.name)
-        return record_of(
+        record = record_of(
             claim=server.name,
             claim_uid=server.labels.get(CLAIM_UID_LABEL, ""),
             provider_id=f"hcloud://{server.id}",
@@ -127,6 +129,7 @@ class HetznerHalf(Half):
             registers_at=self.fake.project.now + LONG_AFTER,
             labels={CSI_LOCATION_LABEL: server.location},
         )
+        return record if self._controller is None else uninitialized(record, self._controller)
 
     def _claim(self, name: str) -> NodeClaim | None:
         try:

@@ -37,6 +37,7 @@ from growth.sim.ports import SimClock, SimRandom
 from growth.sim.process import Exit, Fate
 from growth.sim.replica import KwokCloud, Replica, settings_of
 from growth.sim.seams import PLAIN, Seams
+from growth.sim.world.cloud_controller import CloudController, CloudControllerSettings
 from growth.sim.world.cluster import SimCluster
 from growth.sim.world.half import Half
 from growth.sim.world.hetzner import HetznerHalf
@@ -75,6 +76,8 @@ class WorldSettings:
     registration_delay: str = REGISTRATION_DELAY
     node_class: Json = dataclasses.field(default_factory=dict)
     """What the class `default` of a vendor says."""
+    cloud_controller: CloudControllerSettings | None = None
+    """Of Hetzner's cloud controller manager; None where the cluster has none."""
 
 
 class World:
@@ -156,11 +159,15 @@ class World:
         node_class: Json = {"metadata": {"name": "default"}, "spec": self.settings.node_class}
         if process.provider == HETZNER:
             await self.admin.create(HETZNER_NODE_CLASS, node_class)
-            self._vendor = HetznerHalf(ground)
+            controller = self.settings.cloud_controller
+            self._vendor = half = HetznerHalf(ground, controller=controller)
+            if controller is not None:
+                api = self.cluster.api("cloud-controller")
+                self.run(CloudController(api, self.cluster.view, controller, half.fake.machines).run())
         elif process.provider == LINODE:
             await self.admin.create(LINODE_NODE_CLASS, node_class)
-            half = LinodeInstancesHalf if process.linode_region else LinodeHalf
-            self._vendor = half(ground, tier=process.linode_cluster or STANDARD)
+            its_half = LinodeInstancesHalf if process.linode_region else LinodeHalf
+            self._vendor = its_half(ground, tier=process.linode_cluster or STANDARD)
         if self._vendor is not None:
             self.seams.cloud(self._vendor)
             self._tasks.append(self._vendor.start())
