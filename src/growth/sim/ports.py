@@ -46,18 +46,17 @@ class SimClock:
 
     def monotonic(self) -> float:
         began, ends = self._asleep
-        behind = self._behind + self._slept + max(0.0, min(self._paused_at(), ends) - began)
-        if not behind:
-            return self._paused_at()
-        # Rounded up: who sleeps for what is left until a moment by this clock must find it reached, rounding or not.
-        return math.ceil((self._paused_at() - behind) * TICKS) / TICKS
+        now = self._kernel.time() if self._stopped is None else self._stopped
+        return self._less(self._behind + self._slept + max(0.0, min(now, ends) - began))
 
     def boot_time(self) -> float:
-        return self._paused_at() - self._behind
+        return self._less(self._behind)
 
-    def _paused_at(self) -> float:
-        """The kernel's time, or when the machine was paused where it still is."""
-        return self._kernel.time() if self._stopped is None else self._stopped
+    def _less(self, behind: float) -> float:
+        """So much behind the kernel's time, which a paused machine does not count."""
+        now = self._kernel.time() if self._stopped is None else self._stopped
+        # Rounded up: who sleeps for what is left until a moment by this clock must find it reached, rounding or not.
+        return math.ceil((now - behind) * TICKS) / TICKS if behind else now
 
     def ahead(self, at: float) -> float:
         """By how many seconds the wall clock was ahead at a moment of the kernel's time."""
