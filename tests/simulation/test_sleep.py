@@ -14,6 +14,8 @@ from growth.sim.kernel import Kernel
 from growth.sim.network import NetworkApi
 from growth.sim.ports import EPOCH, SimClock, SimRandom
 from growth.sim.process import Process
+from growth.sim.scenario.vendors import PROVIDERS
+from growth.sim.trials.sleeping import moments, sleep
 
 
 class Machine:
@@ -164,3 +166,22 @@ def test_a_look_grows_old_while_the_machine_sleeps() -> None:
         assert quick.good_until(clock) == clock.boot_time() + GOOD_SECONDS
 
     sim.run(main, seed=1)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_worlds_whose_leader_sleeps(provider: str) -> None:
+    """No write after another had the Lease, and no machine lost or doubled, whoever sells the machines."""
+    writes = sleep(5000, after=0, seconds=0.0, provider=provider).writes
+    plan = ((1.0, 6), (20.0, 3), (20.0, 2), (200.0, 5)) if provider == "kwok" else ((20.0, 3),)
+    for seconds, part in plan:
+        slept = sleep(5000, after=writes // part, seconds=seconds, provider=provider)
+        assert (slept.late, slept.doubled, slept.lost, slept.broken) == ((), 0, 0, ()), slept
+        assert slept.taken == (seconds > 15.0)
+
+
+def test_the_worlds_would_show_a_late_write() -> None:
+    """With a gate that reads the monotonic clock the server's own log has writes of sleepers under another's Lease."""
+    worlds = [sleep(5000, after=after, seconds=20.0, sabotage="count-only-awake") for after in moments(60, 6)]
+    assert sum(each.taken for each in worlds) > 3
+    assert any(each.late for each in worlds)
+    assert any("lease" in {said.split(":")[0] for said in each.broken} for each in worlds)
