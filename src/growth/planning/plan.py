@@ -42,7 +42,7 @@ class PlannedClaim:
     `instance_types` are all that would do, cheapest first; `requirements` what the machine was narrowed to, and `labels`
     what it will carry. `requests` include DaemonSets. `next_best` is the cheapest
     offering of another type, with its price. `spare`: it is larger than its pods need, because kube-scheduler spreads
-    pods where a plan packs them.
+    pods where a plan packs them. `kept`: it is bought without any pod, because its pool keeps so many of its type.
     """
 
     pool: PoolRef
@@ -58,6 +58,7 @@ class PlannedClaim:
     next_best: tuple[str, int] | None
     min_values_relaxed: bool = False
     spare: bool = False
+    kept: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
