@@ -31,6 +31,9 @@ class Ticking:
     def monotonic(self) -> float:
         return self._passed
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
     def add(self, seconds: float) -> None:
         self._passed += seconds
 

@@ -35,6 +35,9 @@ class Stopped:
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 class Inline:
     """Computes on the spot."""

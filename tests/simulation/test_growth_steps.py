@@ -15,7 +15,7 @@ from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
-from growth.controllers.growth.solutions import Solution, solution_of
+from growth.controllers.growth.solutions import Solution
 from growth.controllers.provisioning.story import CONTROLLER
 from growth.kube.errors import Forbidden
 from growth.kube.memory.resources import Resource
@@ -33,6 +33,7 @@ STEPS = (
     *("requests 1.1", "requests 1.2", "requests 1.3", "requests 2.1", "requests 2.2", "requests 3", "requests 4"),
     *("removal 1", "removal 2", "removal 3", "removal 4.1", "removal 4.2", "removal 4.3", "removal 4.4"),
 )
+NO_DEMANDS = "no pod waits for a machine; NoDemands"
 SMALL = growth_pool("default", {"name": "cax11", "max": 5}, scaleDownAfter="5s")
 
 
@@ -62,7 +63,7 @@ async def removal_in_phase(cluster: Growing, phase: str, *, seconds: float = 300
 
 async def summaries(cluster: Growing) -> list[str]:
     """What provisioning has decided."""
-    found = [each.spec for each in (await cluster.admin.list(DECISION)).items]
+    found = sorted((each.spec for each in (await cluster.admin.list(DECISION)).items), key=lambda each: each.at)
     return [each.summary for each in found if each.controller == CONTROLLER]
 
 
@@ -258,14 +259,34 @@ def test_all_placed_is_a_request_for_each_machine() -> None:
 
 
 def test_no_demands_is_nothing_to_do() -> None:
-    """A pool without load asks for nothing and says nothing."""
+    """A pool without load asks for nothing, and says so once, as it does when its last pod has a node."""
 
     async def body(cluster: Growing) -> None:
         await cluster.pool(SMALL)
         await asyncio.sleep(300)
         assert await cluster.requests() == []
-        assert await summaries(cluster) == []
-        assert solution_of(None) is Solution.NO_DEMANDS
+        assert await summaries(cluster) == [NO_DEMANDS]
+        await add_pod(cluster, "web")
+        await in_phase(cluster, "Ready")
+        await asyncio.sleep(300)
+        said = await summaries(cluster)
+        assert len(said) == 3
+        assert str(Solution.ALL_PLACED) in said[1]
+        assert said[2] == NO_DEMANDS
+
+    growing(body)
+
+
+def test_pods_that_are_left_out_for_now_are_demands_all_the_same() -> None:
+    """While a pod is in back-off nobody says that no pod waits."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(SMALL)
+        await add_pod(cluster, "giant", cpu="64")
+        await asyncio.sleep(1800)
+        said = await summaries(cluster)
+        assert any(str(Solution.INCOMPLETE_PLACEMENT) in each for each in said)
+        assert NO_DEMANDS not in said[1:]
 
     growing(body)
 

@@ -338,6 +338,51 @@ def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:
     assert on_stage(body).value == ["False MultipleNodesFound", "False UnhealthyDependents", "True", "node-1"]
 
 
+def test_two_nodes_of_one_machine_are_told_apart() -> None:
+    """The one that is called as the claim is registered; the other one is left as it is, and told of."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        stage.cloud.delays["web-1"] = 5
+        await asyncio.sleep(1)
+        await stage.join("other")
+        await stage.join("web-1")
+        before = await stage.node("other")
+        await asyncio.sleep(200)
+        assert (await stage.claim()).status.node_name == "web-1"
+        assert told(await stage.claim())["Ready"] == "True"
+        assert (await stage.node("other")).metadata.resource_version == before.metadata.resource_version
+        (event,) = await stage.events("ProviderIDTaken")
+        assert event.involved_object.name == "other"
+        assert "whose Node is web-1" in event.message
+        assert not await stage.events(names.MULTIPLE_NODES_FOUND)
+
+    on_stage(body)
+
+
+def test_nodes_that_nobody_can_tell_apart_cost_no_machine() -> None:
+    """Nothing is registered, bought or taken down while one of them is Ready; the claim's event names them."""
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        stage.cloud.delays["web-1"] = 5
+        await asyncio.sleep(1)
+        await stage.join("node-1")
+        await stage.join("node-2")
+        await asyncio.sleep(3 * 3600)
+        assert (await stage.claim()).metadata.deletion_timestamp is None
+        assert told(await stage.claim())["Registered"] == "False MultipleNodesFound"
+        assert len(stage.cloud.machines) == 1
+        (event,) = await stage.events(names.MULTIPLE_NODES_FOUND)
+        assert "node-1, node-2" in event.message
+        for name in ("node-1", "node-2"):
+            assert (await stage.node(name)).metadata.finalizers == ()
+
+    on_stage(body)
+
+
 def test_a_node_is_usable_when_nothing_stands_in_the_way_any_more() -> None:
     """NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, then initialised."""
 

@@ -4,9 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import aiohttp
 import pytest
 
+from growth.kube.api import ALWAYS_OPEN, Gate
 from growth.kube.errors import GateClosed
+from growth.kube.memory import MemoryApi, MemoryServer
+from growth.operator.clouds import chosen
+from growth.operator.settings import read
 from growth.ports import NothingSent, SystemClock, SystemRandom, TransportError
 from growth.providers.http import (
     AioTransport,
@@ -19,7 +24,7 @@ from growth.providers.http import (
     Secret,
     Unanswered,
 )
-from growth.providers.http.aio import check_endpoint
+from growth.providers.http.aio import CONNECTIONS, check_endpoint
 from growth.sim.clouds.hetzner import Faults
 from growth.sim.clouds.hetzner.serving import serving
 from tests.hetzner import TOKEN, new_fake
@@ -142,6 +147,97 @@ def test_a_closed_gate_stops_the_first_byte() -> None:
                 await send(transport, "POST", f"{url}/servers")
             assert await send(transport, "GET", url) == 200
         assert [each for each in server.requests if each.startswith("POST")] == []
+
+    asyncio.run(main())
+
+
+class CountedGate:
+    """Open for the first `opens` checks."""
+
+    def __init__(self, opens: int) -> None:
+        self.left = opens
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise GateClosed("the lease is too old")
+
+
+def test_a_gate_that_closes_before_the_body_leaves() -> None:
+    """The head waits for the body: when the machine sleeps between the two, nothing of the write arrives."""
+
+    async def main() -> None:
+        server = Server(OK, OK)
+        gate = CountedGate(1)
+        async with AioTransport.open(gate=gate, environ={}) as transport, server.listening() as url:
+            with pytest.raises(GateClosed):
+                await transport.request("POST", f"{url}/servers", headers={}, body=b"{}", timeout_seconds=10)
+        assert gate.left == -1
+        assert server.requests == []
+
+    asyncio.run(main())
+
+
+def test_a_gate_that_closes_while_a_write_waits_for_a_connection() -> None:
+    """Every connection is taken: the write that waits for one asks the gate when it has got it, and not before."""
+
+    class Door:
+        closed = False
+
+        def check(self) -> None:
+            if self.closed:
+                raise GateClosed("the lease is too old")
+
+    async def main() -> None:
+        seen: list[str] = []
+        taken, free = asyncio.Event(), asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            seen.append((await reader.readuntil(b"\r\n\r\n")).decode().split(" ")[0])
+            if len(seen) == CONNECTIONS:
+                taken.set()
+            await free.wait()
+            writer.write(OK)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url, door = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", Door()
+        async with AioTransport.open(environ={}) as shared:
+            reads = [asyncio.create_task(send(shared, "GET", url)) for _ in range(CONNECTIONS)]
+            await taken.wait()
+            write = asyncio.create_task(send(shared.behind(door), "POST", url))
+            await asyncio.sleep(0)
+            door.closed = True
+            free.set()
+            with pytest.raises(GateClosed):
+                await write
+            assert await asyncio.gather(*reads) == [200] * CONNECTIONS
+        server.close()
+        assert "POST" not in seen
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("cloud", ["hetzner", "linode"])
+def test_the_clouds_of_growth_run_ask_the_gate_at_the_last_moment(cloud: str) -> None:
+    """Their clients ask the gate before a request waits for a connection; their transport asks it after that."""
+    gates: list[Gate] = []
+
+    class Noting(AioTransport):
+        def behind(self, gate: Gate) -> AioTransport:
+            gates.append(gate)
+            return super().behind(gate)
+
+    async def main() -> None:
+        async with aiohttp.ClientSession() as session:
+            transport = Noting(session, gate=ALWAYS_OPEN, environ={})
+            flags = {"provider": cloud, "apiEndpoint": "http://127.0.0.1:1", "linodeCluster": "c"}
+            settings = read(flags if cloud == "linode" else {**flags, "linodeCluster": ""}, {})
+            make = chosen(settings, clock=SystemClock(), random=SystemRandom(), transport=transport)
+            api = MemoryApi(MemoryServer(SystemClock(), SystemRandom()))
+            gate = CountedGate(0)
+            make(api, cluster="abc", gate=gate)
+            assert gates == [gate]
 
     asyncio.run(main())
 

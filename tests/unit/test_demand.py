@@ -126,6 +126,9 @@ class _Clock:
     def monotonic(self) -> float:
         return self.at
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 def test_only_pods_that_no_pass_has_seen_are_news() -> None:
     """A scheduler that says the same of a pod again and again calls for no pass."""

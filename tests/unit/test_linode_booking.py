@@ -19,6 +19,9 @@ class Watch:
     def monotonic(self) -> float:
         return self.time
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 def test_what_nobody_looked_at_for_long_begins_to_be_missing_anew() -> None:
     """What was missing an hour ago and is again now need not have been missing between; what is gone takes no room."""

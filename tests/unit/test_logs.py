@@ -27,6 +27,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return 0.0
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:

@@ -84,6 +84,10 @@ class Report:
         price = print_hourly(self._money(claim.price))
         number = len(claim.instance_types)
         chosen = f"{claim.instance_type} ({claim.capacity_type}) in {claim.zone} at {price}"
+        if claim.kept:
+            return (
+                f"NodePool {claim.pool} keeps {_count(claim.kept, 'machine')} of this type without load (min); {chosen}"
+            )
         if claim.min_values_relaxed:
             chosen = f"minValues of the pool were lowered for it; {chosen}"
         if claim.spare:
@@ -124,11 +128,11 @@ class Report:
 
     def _claim_rows(self) -> Iterator[tuple[object, ...]]:
         """Equal machines on one row, dearest first."""
-        groups: dict[tuple[str, str, str, str, int, int], list[PlannedClaim]] = {}
+        groups: dict[tuple[str, str, str, str, int, int, int], list[PlannedClaim]] = {}
         for claim in self.plan.claims:
-            key = (str(claim.pool), claim.instance_type, claim.zone, claim.capacity_type, claim.price, claim.max_price)
-            groups.setdefault(key, []).append(claim)
-        for (pool, kind, zone, terms, price, most), claims in sorted(
+            terms = (claim.capacity_type, claim.price, claim.max_price, claim.kept)
+            groups.setdefault((str(claim.pool), claim.instance_type, claim.zone, *terms), []).append(claim)
+        for (pool, kind, zone, capacity_type, price, most, _), claims in sorted(
             groups.items(), key=lambda each: (-each[0][4], each[0])
         ):
             pods = sum(len(claim.pods) for claim in claims)
@@ -137,7 +141,7 @@ class Report:
                 pool,
                 kind,
                 zone,
-                terms,
+                capacity_type,
                 print_hourly(self._money(price)),
                 print_hourly(self._money(most)),
                 pods,
@@ -145,6 +149,8 @@ class Report:
             )
 
     def _short_why(self, claim: PlannedClaim) -> str:
+        if claim.kept:
+            return f"kept without load (min {claim.kept})"
         if claim.next_best is None:
             return "the only type that holds them"
         name, cost = claim.next_best

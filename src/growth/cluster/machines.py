@@ -7,11 +7,12 @@ node without a claim is nobody's: it is taken as it says it is.
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from growth.api import names
+from growth.api.conditions import UNKNOWN
 from growth.api.instance_types import InstanceType
-from growth.api.karpenter import NodeClaim
+from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.meta import ResourceList
 from growth.api.nodes import Node
 from growth.api.placement import NO_SCHEDULE, Taint
@@ -198,17 +199,17 @@ def machines(
     nodes: Iterable[Node], claims: Iterable[NodeClaim], types: Mapping[str, InstanceType]
 ) -> tuple[Machine, ...]:
     """Every machine once, sorted by name; `types` by name in lower case say what a claim may become."""
-    by_provider: dict[str, Node] = {}
+    by_provider: dict[str, list[Node]] = {}
     free: dict[str, Node] = {}  # nodes that no claim has taken
     for node in sorted(nodes, key=lambda node: node.metadata.name):
         free[node.metadata.name] = node
         if node.spec.provider_id:
-            by_provider.setdefault(node.spec.provider_id, node)
+            by_provider.setdefault(node.spec.provider_id, []).append(node)
     largest_sold: Amounts | None = None
     matched: list[tuple[NodeClaim, Node | None]] = []
     for claim in sorted(claims, key=lambda claim: claim.metadata.name):
-        held = by_provider.get(claim.status.provider_id) if claim.status.provider_id else None
-        held = held or _by_name(claim, free)
+        of_machine = by_provider.get(claim.status.provider_id, ()) if claim.status.provider_id else ()
+        held = own_node(claim, of_machine) or (of_machine[0] if of_machine else _by_name(claim, free))
         if held is not None:
             free.pop(held.metadata.name, None)
         matched.append((claim, held))
@@ -226,6 +227,39 @@ def machines(
             most = largest_sold = largest_sold or largest(*(kind.capacity for kind in types.values()))
         found.append(Machine(held, claim, listed, alias, most))
     return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+def own_node(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
+    """Which of the Nodes with the provider ID of the claim's machine is the machine's own; None where nobody can tell.
+
+    The only one is. Of several it is the one that the claim names, or that names the claim as its owner. Else those are left
+    out that another claim owns or that are older than the claim, and it is the one that is left, or is called as the claim
+    is (machines are named by their claims), or is alone in being Ready while the kubelets of all others have gone silent.
+    """
+    if len(nodes) == 1:
+        return nodes[0]
+    owned = [node for node in nodes if any(each.uid == claim.metadata.uid for each in node.metadata.owner_references)]
+    for some in ([node for node in nodes if node.metadata.name == claim.status.node_name], owned):
+        if len(some) == 1:
+            return some[0]
+    nodes = [node for node in nodes if not _is_anothers(node, claim)]
+    named = [node for node in nodes if node.metadata.name == claim.metadata.name]
+    speaking = [node for node in nodes if not _is_silent(node)]
+    for some in (nodes, named, [node for node in speaking if len(speaking) == 1 and node.is_ready]):
+        if len(some) == 1:
+            return some[0]
+    return None
+
+
+def _is_anothers(node: Node, claim: NodeClaim) -> bool:
+    owners = [each.uid for each in node.metadata.owner_references if each.kind == NODE_CLAIM.kind]
+    made, born = node.metadata.creation_timestamp, claim.metadata.creation_timestamp
+    return bool(owners and claim.metadata.uid not in owners) or (made is not None and born is not None and made < born)
+
+
+def _is_silent(node: Node) -> bool:
+    """Whether the control plane has not heard its kubelet for a while."""
+    return any(each.type == "Ready" and each.status == UNKNOWN for each in node.status.conditions)
 
 
 def doubt(provider_id: str, *, nodes: int, claims: int) -> str:

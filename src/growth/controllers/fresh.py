@@ -1,5 +1,6 @@
 """Looks that do not trust the cache: Nodes and their pods as the server itself has them now, and how long one may act by it."""
 
+import dataclasses
 from typing import Final
 
 from growth.api.karpenter import NodeClaim
@@ -16,9 +17,20 @@ from growth.ports import Clock
 GOOD_SECONDS: Final = 2.0
 
 
-def good_until(clock: Clock, began: float) -> float:
-    """How long one may act by a look that began then and is over now, by the monotonic clock."""
-    return began + max(GOOD_SECONDS, 2 * (clock.monotonic() - began))
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """When a look began, by both clocks: the machine may be suspended while it lasts."""
+
+    boot_time: float
+    monotonic: float
+
+    @classmethod
+    def begin(cls, clock: Clock) -> "Look":
+        return cls(clock.boot_time(), clock.monotonic())
+
+    def good_until(self, clock: Clock) -> float:
+        """How long one may act by the look, which is over now, by the boot clock: a suspension makes it no longer."""
+        return self.boot_time + max(GOOD_SECONDS, 2 * (clock.monotonic() - self.monotonic))
 
 
 async def pods_on(env: Environment, node: str) -> list[CachedPod]:

@@ -17,6 +17,10 @@ async def _never() -> bool:
     return False
 
 
+# So many claims are remembered by what was done with them; one is a few bytes.
+REMEMBERED: Final = 10_000
+
+
 class Launches:
     """One per process. Claims are told by UID, times are monotonic seconds. What is lost with the process, the next one's
     lead makes up for: it waits for everything that was sent before.
@@ -27,6 +31,7 @@ class Launches:
         """From before the last look at the claim until the answer has been written."""
         self._led_since = float("-inf")
         self._unanswered: dict[str, float] = {}
+        self._ended: dict[str, None] = {}
         self._taken: Callable[[], Awaitable[bool]] = _never
 
     def lead(self, since: float, taken: Callable[[], Awaitable[bool]]) -> None:
@@ -40,6 +45,17 @@ class Launches:
     def forget(self, claim: str) -> None:
         """Its machine is known, or the claim is gone."""
         self._unanswered.pop(claim, None)
+
+    def ended(self, claim: str) -> None:
+        """This process has given its machine back and let the claim go."""
+        self.forget(claim)
+        self._ended[claim] = None
+        if len(self._ended) > REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+
+    def has_ended(self, claim: str) -> bool:
+        """Whether this process did: a machine of such a claim came from a purchase that arrived after that."""
+        return claim in self._ended
 
     def over_at(self, claim: str) -> float:
         """From when on no machine comes that nobody knows of, as long as this process leads."""

@@ -31,6 +31,9 @@ class PacedClock:
     def monotonic(self) -> float:
         return self._base.monotonic() * self._speed
 
+    def boot_time(self) -> float:
+        return self._base.boot_time() * self._speed
+
 
 class _PacedSelector(selectors.BaseSelector):
     """The machine's own selector; it waits for less time than it is told to."""
@@ -74,3 +77,6 @@ class AheadClock(PacedClock):
 
     def monotonic(self) -> float:
         return self._base.monotonic()
+
+    def boot_time(self) -> float:
+        return self._base.boot_time()

@@ -2,7 +2,8 @@
 
 One call is one request. What may repeat is said here and nowhere else: a read that was answered 401 is sent once more
 with fresh credentials, and aiohttp sends a read again when a kept connection turns out to be closed. A write goes out
-once. The gate is asked at the very moment at which a write's first byte would leave, after every wait.
+once. The gate is asked at the very moment at which a write's first byte would leave, after every wait, and again before
+its body leaves: a machine that is suspended in between must not complete the request when it wakes.
 
 Errors keep apart what the caller must treat apart: `Unreachable` when nothing was sent, `OutcomeUnknown` when something
 was and no whole answer came back.
@@ -26,7 +27,7 @@ from growth.kube import wire
 from growth.kube.access import Access
 from growth.kube.api import ALWAYS_OPEN, Gate, Page, PatchType, WatchEvent
 from growth.kube.credentials import Identity
-from growth.kube.errors import Conflict, Invalid, KubeError, OutcomeUnknown, Unreachable, Untrusted
+from growth.kube.errors import Conflict, GateClosed, Invalid, KubeError, OutcomeUnknown, Unreachable, Untrusted
 from growth.kube.throttle import TokenBucket
 from growth.ports import Clock
 
@@ -52,6 +53,8 @@ class _Call:
     path: str
     gate: Gate
     sent: bool = False
+    stopped: GateClosed | None = None
+    """Why its body did not leave, and with it nothing that a server could act on."""
 
     @property
     def writes(self) -> bool:
@@ -65,6 +68,15 @@ class _Call:
             self.gate.check()
         self.sent = True
 
+    def goes_on(self) -> None:
+        """Its body, or more of it, is about to go out; aiohttp sends the head together with the first of it."""
+        if self.writes:
+            try:
+                self.gate.check()
+            except GateClosed as closed:
+                self.stopped = closed
+                raise
+
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
@@ -72,6 +84,11 @@ class _Call:
 async def _leaves(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
     call: _Call = context.trace_request_ctx
     call.leaves()
+
+
+async def _goes_on(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    call: _Call = context.trace_request_ctx
+    call.goes_on()
 
 
 class HttpApi:
@@ -112,6 +129,7 @@ class HttpApi:
         """A client of the server. Credentials are loaded at once (`ConfigError`); nothing is sent yet."""
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_leaves)
+        trace.on_request_chunk_sent.append(_goes_on)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
             headers={"User-Agent": user_agent},
@@ -359,6 +377,8 @@ class HttpApi:
                 f"{error.os_error}"
             ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if call.stopped is not None:
+                raise call.stopped from None
             problem = _problem(error)
             if call.sent:
                 raise OutcomeUnknown(f"{call} was sent and no whole answer came: {problem}") from error

@@ -1,8 +1,11 @@
 """Leader election by a Lease, and the gate that keeps a late leader from writing.
 
 The rules are those of the standard Kubernetes client, so that Growth's replicas and people's tools read the Lease as
-usual. Time is counted on each replica's own monotonic clock, from the moment when *it saw* the record change; the times
-in the record are for people. Wrong wall clocks therefore do no harm.
+usual. Time is counted on each replica's own boot clock, from the moment when *it saw* the record change; the times in the
+record are for people. Wrong wall clocks therefore do no harm. The boot clock goes on while the machine is suspended: the
+others count that time too, so a leader that slept past its deadline finds the gate closed when it wakes. Waits are timers
+of the event loop, which may stand still meanwhile; a timer that fires late closes nothing too late, because every write
+asks the gate.
 
     last renewal sent            renew deadline            lease duration (as others count it, from when they saw it)
     │◄──────── writes pass ──────────►│◄── gate closed, process ends ──►│◄── another replica may lead
@@ -58,7 +61,7 @@ class LeaseGate:
 
     @property
     def open_until(self) -> float:
-        """On the monotonic clock; in the past while no lease is held."""
+        """On the boot clock; in the past while no lease is held."""
         if self._shut or self._renewed is None:
             return float("-inf")
         return self._renewed + self._deadline
@@ -68,7 +71,7 @@ class LeaseGate:
             raise GateClosed("the lease was lost or given back: this process may no longer write")
         if self._renewed is None:
             raise GateClosed("the lease is not held yet: this process may not write")
-        age = self._clock.monotonic() - self._renewed
+        age = self._clock.boot_time() - self._renewed
         if age >= self._deadline:
             self._shut = True
             raise GateClosed(
@@ -174,7 +177,7 @@ class Elector:
         """Returns when the lease is held."""
         settings = self._settings
         while not self._leading:
-            self._leading = await self._attempt(self._clock.monotonic() + settings.renew_deadline_seconds)
+            self._leading = await self._attempt(self._clock.boot_time() + settings.renew_deadline_seconds)
             if not self._leading:
                 await asyncio.sleep(self._patience())
 
@@ -188,7 +191,7 @@ class Elector:
         if self._seen is None or not self._seen.spec.holder_identity:
             return pause
         duration = self._seen.spec.lease_duration_seconds or self._settings.lease_seconds
-        left = self._seen_at + duration - self._clock.monotonic()
+        left = self._seen_at + duration - self._clock.boot_time()
         # Not all at the same moment; and once it has run out there is nothing to come for in time.
         return min(pause, left * 1.001 + self._random.uniform(0.0, 0.1)) if left > 0 else pause
 
@@ -229,12 +232,12 @@ class Elector:
         pause = calm
         while True:
             # Not past the deadline: the process must end then, not at the next retry.
-            await asyncio.sleep(max(0.0, min(pause, gate.open_until - clock.monotonic())))
-            if clock.monotonic() < gate.open_until and await self._attempt(gate.open_until):
+            await asyncio.sleep(max(0.0, min(pause, gate.open_until - clock.boot_time())))
+            if clock.boot_time() < gate.open_until and await self._attempt(gate.open_until):
                 pause = calm
                 continue
             pause = settings.retry_seconds
-            if clock.monotonic() >= gate.open_until:
+            if clock.boot_time() >= gate.open_until:
                 gate.shut()
                 self._leading = False
                 raise LeaseLost(
@@ -243,10 +246,10 @@ class Elector:
                 )
 
     async def _attempt(self, until: float) -> bool:
-        """Tries once to take or renew the lease; whether it is ours. Gives up when the monotonic clock says `until`."""
+        """Tries once to take or renew the lease; whether it is ours. Gives up when the boot clock says `until`."""
         self._attempts += 1
         try:
-            async with asyncio.timeout(max(0.0, until - self._clock.monotonic())):
+            async with asyncio.timeout(max(0.0, until - self._clock.boot_time())):
                 if not await self._take():
                     return False
         except TimeoutError:
@@ -275,7 +278,7 @@ class Elector:
         }
         if seen is None:
             spec |= {"acquireTime": spec["renewTime"], "leaseTransitions": 0}
-            sent = self._clock.monotonic()
+            sent = self._clock.boot_time()
             try:
                 lease = await self._api.create(
                     LEASE,
@@ -297,11 +300,11 @@ class Elector:
                     self.gate.shut()
                     return False
                 duration = seen.spec.lease_duration_seconds or self._settings.lease_seconds
-                if self._clock.monotonic() < self._seen_at + duration:
+                if self._clock.boot_time() < self._seen_at + duration:
                     return False
             if holder != self._identity:
                 spec |= {"acquireTime": spec["renewTime"], "leaseTransitions": seen.spec.lease_transitions + 1}
-            sent = self._clock.monotonic()
+            sent = self._clock.boot_time()
             lease = await self._patch(seen, spec)
         self._see(lease)
         self._stale = False
@@ -321,7 +324,7 @@ class Elector:
 
     def _see(self, lease: Lease) -> None:
         self._seen = lease
-        self._seen_at = self._clock.monotonic()
+        self._seen_at = self._clock.boot_time()
 
     async def _patch(self, seen: Lease, spec: dict[str, Any]) -> Lease:
         return await self._api.patch(

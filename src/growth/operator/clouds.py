@@ -21,7 +21,7 @@ from growth.providers.hetzner import keeper as hetzner_keeper
 from growth.providers.hetzner import standin as hetzner_standin
 from growth.providers.hetzner.client import HetznerApi
 from growth.providers.hetzner.provider import HetznerProvider
-from growth.providers.http import Client, EndpointError, KeptSecret, Secret, gauges
+from growth.providers.http import AioTransport, Client, EndpointError, KeptSecret, Secret, gauges
 from growth.providers.http.aio import check_endpoint
 from growth.providers.kwok.faults import FaultBook
 from growth.providers.kwok.kubelets import QUICK_KUBELETS, Kubelets
@@ -127,6 +127,10 @@ class _Remote:
     transport: Transport
     metrics: Metrics | None
 
+    def behind(self, gate: Gate) -> Transport:
+        """Real connections are waited for inside of the transport: it asks the gate itself when it has one."""
+        return self.transport.behind(gate) if isinstance(self.transport, AioTransport) else self.transport
+
     def count(self, client: Client, *, provider: str) -> None:
         if self.metrics is not None:
             gauges.declare(self.metrics, client, provider=provider)
@@ -152,7 +156,7 @@ def _hetzner(settings: Settings, remote: _Remote, *, clock: Clock, random: Rando
             hetzner_client.DIALECT,
             endpoint=remote.endpoint,
             token=remote.token,
-            transport=remote.transport,
+            transport=remote.behind(gate),
             clock=clock,
             random=random,
             gate=gate,
@@ -197,7 +201,7 @@ def _linode(settings: Settings, remote: _Remote, *, clock: Clock, random: Random
         cloud = LinodeApi(
             endpoint=remote.endpoint,
             token=remote.token,
-            transport=remote.transport,
+            transport=remote.behind(gate),
             clock=clock,
             random=random,
             gate=gate,

@@ -91,6 +91,8 @@ class Sweep:
     claims: tuple[str, ...]
     machines_known: int
     claims_known: int
+    strange: int
+    """Of the machines, those whose claims were not ended here: they are all that says which cluster this is."""
 
     @property
     def empty(self) -> bool:
@@ -104,7 +106,7 @@ class Sweep:
 
     def why_held(self, *, few: int, share: float) -> str:
         """Why nothing of it may be removed unconfirmed; empty when it may."""
-        if self.machines and not self.claims_known:
+        if self.strange and not self.claims_known:
             return f"there are {self.machines_known} machines and no NodeClaim at all: is this the right cluster?"
         for what, going, known in (
             ("machines", self.machines, self.machines_known),
@@ -115,13 +117,16 @@ class Sweep:
         return ""
 
 
-def sweep(orphans: Sequence[CloudMachine], gone: Sequence[NodeClaim], *, machines: int, claims: int) -> Sweep:
-    """`machines` and `claims` are how many there are in all."""
+def sweep(
+    orphans: Sequence[CloudMachine], gone: Sequence[NodeClaim], *, machines: int, claims: int, strange: int
+) -> Sweep:
+    """`machines` and `claims` are how many there are in all; `strange` are orphans whose claims were not ended here."""
     return Sweep(
         machines=tuple(sorted(each.provider_id for each in orphans)),
         claims=tuple(sorted(f"{each.metadata.name} {each.metadata.uid}" for each in gone)),
         machines_known=machines,
         claims_known=claims,
+        strange=strange,
     )
 
 

@@ -42,10 +42,11 @@ class PlannedClaim:
     `instance_types` are what its claim lists, cheapest first, and `max_price` is what the claim may cost at most: so many
     offerings cost no more that `minValues` hold among them, unless they are relaxed. Below `lowest_max_price` they would not.
     `repriced`: overlays changed prices of some of the types, so that the cloud can be told no bound. `requirements` what the
-    machine was narrowed to, and `labels` what it will carry. `requests` include the DaemonSets of the expected type, and `least_requests`
-    of each resource the least that DaemonSets take of one of the types: all of them have room for so much. `next_best` is the cheapest offering
-    of another type, with its price. `spare`: it is larger than its pods need, because kube-scheduler spreads
-    pods where a plan packs them.
+    machine was narrowed to, and `labels` what it will carry. `requests` include the DaemonSets of the expected type, and
+    `least_requests` of each resource the least that DaemonSets take of one of the types: all of them have room for so much.
+    `next_best` is the cheapest offering of another type, with its price. `spare`: it is larger than its pods need, because
+    kube-scheduler spreads pods where a plan packs them. `kept`: it is bought without any pod, because its pool keeps so many
+    of its type.
     """
 
     pool: PoolRef
@@ -65,6 +66,7 @@ class PlannedClaim:
     repriced: bool = False
     min_values_relaxed: bool = False
     spare: bool = False
+    kept: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -278,6 +278,13 @@ class Kernel(asyncio.BaseEventLoop):
         """Lets run what a frozen group has missed, in the order in which it would have run."""
         self._ready.extend(self._aside.pop(group, ()))
 
+    def postpone(self, group: Group, seconds: float) -> None:
+        """Every timer that the group has set fires so much later."""
+        for timer in self._scheduled:
+            if _group_of(timer) is group:
+                timer._when += seconds  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
+        heapq.heapify(self._scheduled)
+
     def _write_to_self(self) -> None:
         """Wakes a selector that sleeps; there is none."""
 

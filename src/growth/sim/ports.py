@@ -30,7 +30,7 @@ TICKS: Final = 2.0**20
 
 
 class SimClock:
-    """The clocks of one machine. The wall clock may be wrong and may jump; `monotonic` never does, but it may stand still."""
+    """The clocks of one machine. The wall clock may be wrong and may jump; the others never do, but they may stand still."""
 
     def __init__(self, kernel: Kernel, *, skew_seconds: float = 0.0) -> None:
         self._kernel = kernel
@@ -38,31 +38,45 @@ class SimClock:
         self._jumps: list[tuple[float, float]] = []  # when, and by how much it had been ahead until then
         self._behind = 0.0
         self._stopped: float | None = None
+        self._slept = 0.0  # until the last time that the machine fell asleep
+        self._asleep = (0.0, 0.0)
 
     def now(self) -> dt.datetime:
         return EPOCH + dt.timedelta(seconds=self._kernel.time() + self._skew)
 
     def monotonic(self) -> float:
-        if self._stopped is not None:
-            return self._stopped
-        if not self._behind:
-            return self._kernel.time()
+        began, ends = self._asleep
+        now = self._kernel.time() if self._stopped is None else self._stopped
+        return self._less(self._behind + self._slept + max(0.0, min(now, ends) - began))
+
+    def boot_time(self) -> float:
+        return self._less(self._behind)
+
+    def _less(self, behind: float) -> float:
+        """So much behind the kernel's time, which a paused machine does not count."""
+        now = self._kernel.time() if self._stopped is None else self._stopped
         # Rounded up: who sleeps for what is left until a moment by this clock must find it reached, rounding or not.
-        return math.ceil((self._kernel.time() - self._behind) * TICKS) / TICKS
+        return math.ceil((now - behind) * TICKS) / TICKS if behind else now
 
     def ahead(self, at: float) -> float:
         """By how many seconds the wall clock was ahead at a moment of the kernel's time."""
         return next((before for jumped, before in self._jumps if at < jumped), self._skew)
 
     def stop(self) -> None:
-        """The machine is suspended: its monotonic clock does not count that time. Its wall clock is right afterwards."""
-        self._stopped = self.monotonic()
+        """A hypervisor pauses the machine: only its wall clock, which is right afterwards, counts that time."""
+        self._stopped = self._kernel.time()
 
     def go(self) -> None:
         """It runs again."""
         if self._stopped is not None:
-            self._behind = self._kernel.time() - self._stopped
+            self._behind += self._kernel.time() - self._stopped
             self._stopped = None
+
+    def sleep(self, seconds: float) -> None:
+        """The machine is suspended from now on for so long: its monotonic clock stands still, its boot clock goes on."""
+        began, ends = self._asleep
+        self._slept += ends - began
+        self._asleep = (self._kernel.time(), self._kernel.time() + seconds)
 
     def jump(self, seconds: float) -> None:
         """Sets the wall clock forward, or back."""

@@ -77,6 +77,15 @@ class Process:
         self._kernel.trace.record("freeze", self._kernel.time(), self._name, seconds)
         contextvars.Context().run(self._kernel.call_later, seconds, self._thaw)
 
+    def sleep(self, seconds: float) -> None:
+        """Stops the process as the suspension of its machine does: its timers stand still too, and go on afterwards.
+
+        What came for it meanwhile is there when it goes on. Its machine's clock must be told too (`SimClock.sleep`).
+        """
+        if not self._frozen:
+            self._kernel.postpone(self, seconds)
+            self.freeze(seconds)
+
     def _thaw(self) -> None:
         self._frozen = False
         self.thawed = self._kernel.time()

@@ -99,6 +99,12 @@ class Replica:
         self.process = process.start(self._kernel, f"{self.name}-{self._starts}", self._main)
         return self.process
 
+    def sleep(self, seconds: float) -> None:
+        """Its machine is suspended: process, timers and monotonic clock stand still; boot time and everybody else go on."""
+        if self.process is not None and not self.process.dead and not self.process.frozen:
+            self.clock.sleep(seconds)
+            self.process.sleep(seconds)
+
     async def keep(self, *, restart_seconds: float = 5.0) -> None:
         """Starts it, and again whenever it has ended, as a Deployment does; until cancelled."""
         while True:

@@ -47,13 +47,19 @@ class _Ended:
     violations: tuple[Violation, ...]
 
 
-def run(order: Order, *, tell: Callable[[float], None] = lambda _: None) -> Outcome:
-    """`tell` hears the virtual seconds that have passed, now and then."""
+def _alone(_: World) -> None:
+    return
+
+
+def run(
+    order: Order, *, tell: Callable[[float], None] = lambda _: None, attend: Callable[[World], None] = _alone
+) -> Outcome:
+    """`tell` hears the virtual seconds that have passed, now and then; `attend` is handed the world before it moves."""
     with sabotage.applied(order.sabotage):
-        return _run(sabotage.prepared(order), tell)
+        return _run(sabotage.prepared(order), tell, attend)
 
 
-def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
+def _run(order: Order, tell: Callable[[float], None], attend: Callable[[World], None]) -> Outcome:
     settings = _settings(order)
     with_it = company(order)
     traces = _traces(order)
@@ -68,6 +74,7 @@ def _run(order: Order, tell: Callable[[float], None]) -> Outcome:
         points = _Points(world, order.crash_after)
         world.witness.listeners.append(points)
         with_it.attach(world)
+        attend(world)
         await world.begin()
         await world.create(order.scenario.objects)
         load = Load(world, order.scenario, until=order.busy_seconds, traces=traces)

@@ -21,6 +21,9 @@ from growth.planning.disruption.decide import Options, decide
 from growth.planning.disruption.model import Decided, Kept, Move
 from growth.planning.disruption.search import SearchOptions
 from growth.planning.disruption.situating import Facts, situated
+from growth.planning.emptying import ScaleDown
+from growth.planning.explaining import warming
+from growth.planning.explaining.scaling import scale_down
 from growth.planning.least import least_hourly
 from growth.planning.overlays import overlaid
 from growth.planning.plan import Plan, Unplaced
@@ -58,7 +61,8 @@ def think(matter: Matter) -> Thoughts:
     picture = matter.picture
     assembled = composed(picture)
     snapshot, _ = overlaid(assembled.snapshot, picture.overlays)
-    plan = solve(snapshot, assembled.demands)
+    warm = warming.missing(snapshot, picture.growth_pools)
+    plan = warming.as_bought(solve(warming.on_their_way(snapshot, warm), assembled.demands), warm)
     coming = {node.name for node in snapshot.nodes if not node.initialized}
     nominated = {filled.name for filled in plan.filled}
     facts = {
@@ -70,6 +74,7 @@ def think(matter: Matter) -> Thoughts:
     }
     situation = situated(picture, facts=facts, pods=matter.pods, disruption_budgets=matter.budgets)
     decided = decide(situation, Options(search=SearchOptions(budget=STEPS)))
+    down = scale_down(picture, pods=matter.pods, wanted=nominated)
     ours = {node.name for node in snapshot.nodes if node.pool is not None}
     held = [
         Demand(key_of(pod), pod.shape)
@@ -80,7 +85,7 @@ def think(matter: Matter) -> Thoughts:
     return Thoughts(
         kept={
             **dict.fromkeys(coming, "it is coming up"),
-            **{each.node: _why_kept(each, matter) for each in decided.kept if each.node not in coming},
+            **{each.node: _why_kept(each, matter, down) for each in decided.kept if each.node not in coming},
         },
         going=_going(decided, snapshot.currency),
         pending={
@@ -101,7 +106,7 @@ def quiet_seconds(claim: NodeClaim | None, pods: Sequence[CachedPod], now: dt.da
     return max(0.0, (now - max(known)).total_seconds()) if known else _LONG
 
 
-def _why_kept(kept: Kept, matter: Matter) -> str:
+def _why_kept(kept: Kept, matter: Matter, down: ScaleDown) -> str:
     """A growth pool's rule is short enough to be said: only empty nodes go, and those after a while."""
     counted = matter.picture.counted.get(kept.node)
     if kept.reason != words.GROWTH_POOL or counted is None or counted.machine.node is None:
@@ -110,11 +115,10 @@ def _why_kept(kept: Kept, matter: Matter) -> str:
     if at:
         return f"empty: it goes at {at[11:19] or at} unless a pod comes"
     number = sum(movable(pod) and not is_done(pod) for pod in matter.pods.get(kept.node, ()))
-    return (
-        f"{number} pod{'' if number == 1 else 's'} on it; its pool gives back empty nodes only"
-        if number
-        else kept.message
-    )
+    if number:
+        return f"{number} pod{'' if number == 1 else 's'} on it; its pool gives back empty nodes only"
+    stays = down.kept.get(kept.node) or down.cancel.get(kept.node)
+    return f"empty: {stays}" if stays else kept.message
 
 
 def _going(decided: Decided, currency: str) -> dict[str, str]:

@@ -33,6 +33,9 @@ class Clock:
     def monotonic(self) -> float:
         return self.seconds
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 def pods(number: int, *, since: int = 0) -> list[CachedPod]:
     """As many pods of one owner; the first ones are gone, and others have come for them."""

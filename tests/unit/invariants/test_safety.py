@@ -4,10 +4,13 @@ import msgspec
 import pytest
 
 from growth.api.kinds import Json
+from growth.operator.wiring import Role
 from growth.sim.invariants import moves, pods, safety
 from growth.sim.invariants.books import BUDGETS, CLAIMS, CONFIG_MAPS, NODES, PODS, POOLS, REMOVALS, Books
 from growth.sim.invariants.counts import Limits, Money
+from growth.sim.invariants.leading import LEASES, Led
 from growth.sim.ledger import NO_CAPS, Caps
+from growth.sim.seams import Actor
 from tests.unit.invariants.histories import (
     ADMIN,
     CLOUD,
@@ -342,3 +345,26 @@ def test_what_is_one_too_many_or_of_age_may_go_untainted() -> None:
         history.put(CLAIMS, body, at=3600.0)
         history.put(CLAIMS, going(body), by=GROWTH, verb="delete", at=3600.0)
         assert len(history.said) == said, (limit, age)
+
+
+def test_who_writes_has_renewed_the_lease_lately() -> None:
+    """By the boot clock of its machine; whoever else renews does not count, nor is anybody else judged."""
+    elector = Actor(GROWTH.name, GROWTH.process, Role.ELECTOR)
+    for by, other, boot, said in (
+        (GROWTH, "", 109.9, 0),
+        (GROWTH, "", 110.1, 1),
+        (CLOUD, "", 110.1, 1),
+        (ADMIN, "", 110.1, 0),
+        (GROWTH, "growth-b-1", 110.1, 1),
+        (GROWTH, GROWTH.process, 110.1, 0),
+    ):
+        history = History(Led())
+        for renewed, holder in ((100.0, GROWTH.process), (108.0, other)):
+            if holder:
+                history.case.boot = renewed
+                meta = {"name": "growth-leader-election", "namespace": "growth"}
+                body: Json = {"metadata": meta, "spec": {"holderIdentity": holder}}
+                history.put(LEASES, body, by=elector, at=renewed)
+        history.case.boot = boot
+        history.put(POOLS, pool(), by=by, at=boot)
+        assert len(history.said) == said, (by, other, boot)

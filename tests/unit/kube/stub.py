@@ -98,6 +98,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return self.time.timestamp()
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
     def advance(self, seconds: float) -> None:
         self.time += dt.timedelta(seconds=seconds)
 

@@ -239,9 +239,9 @@ class CountedGate:
 
 
 @pytest.mark.parametrize("verb", sorted(WRITES))
-@pytest.mark.parametrize("opens", [0, 1])
+@pytest.mark.parametrize("opens", [0, 1, 2])
 def test_no_write_leaves_through_a_closed_gate(verb: str, opens: int) -> None:
-    """A gate that is closed, or closes while the call waits for its connection, keeps the write from leaving."""
+    """A gate that is closed, or closes while the call waits for its connection or its body, keeps the write from leaving."""
 
     async def law() -> None:
         async with Stub(always(200, MAP_BODY)).running() as stub, client(stub, gate=CountedGate(opens)) as api:

@@ -26,6 +26,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return self.seconds
 
+    def boot_time(self) -> float:
+        return self.monotonic()
+
 
 class SeededRandom:
     """The same names and uids in every run."""

@@ -82,12 +82,13 @@ def test_claims_to_ask_about() -> None:
     assert [each.metadata.name for each in found] == ["b"]
 
 
-def of(machines: int, claims: int, *, known: int, claimed: int) -> Sweep:
+def of(machines: int, claims: int, *, known: int, claimed: int, strange: int | None = None) -> Sweep:
     return Sweep(
         machines=tuple(f"m{number}" for number in range(machines)),
         claims=tuple(f"c{number}" for number in range(claims)),
         machines_known=known,
         claims_known=claimed,
+        strange=machines if strange is None else strange,
     )
 
 
@@ -102,6 +103,12 @@ def of(machines: int, claims: int, *, known: int, claimed: int) -> Sweep:
         (of(0, 4, known=0, claimed=4), "4 of 4 NodeClaims would be removed, more than 3 and more than 20%"),
         (of(0, 3, known=0, claimed=3), ""),
         (of(1, 0, known=1, claimed=0), "there are 1 machines and no NodeClaim at all: is this the right cluster?"),
+        (of(1, 0, known=1, claimed=0, strange=0), ""),
+        (
+            of(2, 0, known=2, claimed=0, strange=1),
+            "there are 2 machines and no NodeClaim at all: is this the right cluster?",
+        ),
+        (of(4, 0, known=4, claimed=0, strange=0), "4 of 4 machines would be removed, more than 3 and more than 20%"),
     ],
 )
 def test_no_sweep_takes_many(swept: Sweep, why: str) -> None:
@@ -111,12 +118,12 @@ def test_no_sweep_takes_many(swept: Sweep, why: str) -> None:
 
 def test_the_hash_is_of_exactly_the_list() -> None:
     """In whatever order it was found; another machine, or a claim of the same name, is another list."""
-    one = sweep((machine("a"), machine("b")), (claim("c"),), machines=2, claims=1)
-    same = sweep((machine("b"), machine("a")), (claim("c"),), machines=9, claims=9)
+    one = sweep((machine("a"), machine("b")), (claim("c"),), machines=2, claims=1, strange=0)
+    same = sweep((machine("b"), machine("a")), (claim("c"),), machines=9, claims=9, strange=1)
     assert one.hash == same.hash
     others = (
-        sweep((machine("a"),), (claim("c"),), machines=2, claims=1),
-        sweep((machine("a"), machine("b")), (), machines=2, claims=1),
-        sweep((machine("a"), machine("b")), (claim("c", uid="another"),), machines=2, claims=1),
+        sweep((machine("a"),), (claim("c"),), machines=2, claims=1, strange=0),
+        sweep((machine("a"), machine("b")), (), machines=2, claims=1, strange=0),
+        sweep((machine("a"), machine("b")), (claim("c", uid="another"),), machines=2, claims=1, strange=0),
     )
     assert len({one.hash, *(each.hash for each in others)}) == 4

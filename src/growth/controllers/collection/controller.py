@@ -101,7 +101,8 @@ class Collection:
         gone = [*await self._gone(collecting.without_machine(claims, machines)), *await self._without_node(claims)]
         gone = list({claim.metadata.uid: claim for claim in gone}.values())
         alive = sum(not machine.deleting for machine in machines)
-        sweep = collecting.sweep(orphans, gone, machines=alive, claims=len(claims))
+        strange = sum(not env.launches.has_ended(machine.claim_uid) for machine in orphans)
+        sweep = collecting.sweep(orphans, gone, machines=alive, claims=len(claims), strange=strange)
         why = sweep.why_held(few=settings.collection_few, share=settings.collection_share)
         held = bool(why) and not await self._held.confirmed(sweep)
         self._count_held(sweep if held else None)

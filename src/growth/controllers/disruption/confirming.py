@@ -157,7 +157,7 @@ class Confirming:
                 around = None
                 continue
             beyond = verdict.places - places
-            if verdict.nodes and (beyond or env.clock.monotonic() > around.until):
+            if verdict.nodes and (beyond or env.clock.boot_time() > around.until):
                 places |= beyond
                 before, around = around, await look(env, places)
                 if beyond or around is None or not around.holds_after(before):

@@ -325,7 +325,7 @@ class Execution:
 
         async def one(name: str) -> str | None:
             looked = fresh[name]
-            if env.clock.monotonic() > running.sure_until:
+            if env.clock.boot_time() > running.sure_until:
                 return None
             claim = looked.claim.metadata
             leaving = self._memory.leaving(looked.pods, env.state.pods.store)

@@ -50,7 +50,7 @@ class Running:
     """One move. `since` is monotonic; `coming` are the names of the claims that are bought for it, and `requests` those of
     the NodeRequests that ask for them, where it is of growth pools.
 
-    `sure_until`: so long, by the monotonic clock, the last look says that there is room for its pods. `homeless_since`: since
+    `sure_until`: so long, by the boot clock, the last look says that there is room for its pods. `homeless_since`: since
     when none is found for them. `waits_for`: what spoke against it at the last look that was told of.
     """
 

@@ -20,7 +20,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import is_done
 from growth.controllers.disruption.attempts import each
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import good_until
+from growth.controllers.fresh import Look
 from growth.controllers.growth.removing import is_marked
 from growth.kube.errors import NotFound
 from growth.kube.whole import PAGE, every
@@ -35,7 +35,7 @@ class Surroundings:
     every PodDisruptionBudget.
 
     `claims` are those of machines that look like nobody's, by provider ID: their Nodes have no mark of ours yet, and the cache
-    does not know of whom they are. `until` is how long one may act by it, by the monotonic clock.
+    does not know of whom they are. `until` is how long one may act by it, by the boot clock.
     """
 
     until: float
@@ -70,7 +70,7 @@ class Surroundings:
 
 async def look(env: Environment, places: Collection[str]) -> Surroundings | None:
     """None where the server does not answer all of it."""
-    began = env.clock.monotonic()
+    began = Look.begin(env.clock)
     wanted = sorted(places)
     if len(wanted) > max(FEW, len(env.state.pods.store) // PAGE):
         asked = [""]
@@ -110,7 +110,7 @@ async def look(env: Environment, places: Collection[str]) -> Surroundings | None
         if pod.node_name in by_node:
             by_node[pod.node_name].append(pod)
     return Surroundings(
-        until=good_until(env.clock, began),
+        until=began.good_until(env.clock),
         nodes={name: one[0] for name, one in zip(wanted, nodes, strict=True) if one is not None},
         pods={name: tuple(by_node[name]) for name in wanted},
         waiting=tuple(by_node[""]),

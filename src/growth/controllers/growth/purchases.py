@@ -139,7 +139,7 @@ class Requesting:
     async def _create(self, each: Asking, *, until: float) -> str:
         """Creates the request; empty, or why not. One of which no answer came counts as created until it is known."""
         env = self._env
-        if env.clock.monotonic() > until:
+        if env.clock.boot_time() > until:
             return "its reservation was about to be released"
         assert env.state.catalogue is not None, "a plan is made of what is sold"
         body = request_body(

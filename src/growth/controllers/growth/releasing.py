@@ -40,7 +40,7 @@ class Releasing:
     ) -> tuple[str, ...]:
         """Creates the removals of these claims of the pool, as far as minima allow; the claims that they are of.
 
-        None is created later than `until` (monotonic): what was seen of the machines is too old then.
+        None is created later than `until` (boot time): what was seen of the machines is too old then.
         """
         for _ in range(ATTEMPTS):
             try:
@@ -73,7 +73,7 @@ class Releasing:
         return {name: each for name, each in found.items() if (name, each.at) not in given_up}
 
     async def _create(self, claim: NodeClaim, pool: GrowthPool, reason: str, *, until: float) -> bool:
-        if self._env.clock.monotonic() > until:
+        if self._env.clock.boot_time() > until:
             return False
         if reason == EMPTY and self._env.state.nominated(claim.metadata.name, claim.status.node_name):
             return False  # pods were promised a place there while the books were written

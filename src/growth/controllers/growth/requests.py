@@ -299,7 +299,7 @@ class NodeRequests:
         if why:
             await self._forget(request, why)
             return None
-        if env.clock.monotonic() > until:
+        if env.clock.boot_time() > until:
             return SOON_SECONDS
         return await self._create(request, pool, kind)
 

@@ -30,7 +30,7 @@ ATTEMPTS: Final = 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Granted:
-    """`taken` may be created until `until` (monotonic seconds); `refused` may not, and why."""
+    """`taken` may be created until `until` (boot time); `refused` may not, and why."""
 
     taken: tuple[Wanted, ...]
     refused: tuple[tuple[Wanted, str], ...]
@@ -51,7 +51,7 @@ class GrowthReserving:
 
     async def reserve(self, pool: GrowthPool, wanted: Sequence[Wanted]) -> Granted:
         """Books the machines with their pool and the cluster's caps. `PlanAgain`, `UnknownUsage`, `KubeError`."""
-        until = self._env.clock.monotonic() + self._env.settings.reservation_use
+        until = self._env.clock.boot_time() + self._env.settings.reservation_use
         try:
             booked = await self._reserve(pool, wanted)
             taken, refused = booked.taken, booked.refused
@@ -64,7 +64,7 @@ class GrowthReserving:
             self.give_up(each.name for each in wanted)
             raise
         self.give_up(each.name for each, _ in refused)
-        now = self._env.clock.monotonic()
+        now = self._env.clock.boot_time()
         self._granted = {name: at for name, at in self._granted.items() if at > now}
         self._granted |= {each.name: until for each in taken}
         return Granted(taken, refused, until)
@@ -76,7 +76,7 @@ class GrowthReserving:
         self._granted = {name: until for name, until in self._granted.items() if name not in gone}
 
     async def place(self, pool: GrowthPool, wanted: Wanted) -> tuple[float, str]:
-        """Until when (monotonic) the claim of a request may be created; or why it may not.
+        """Until when (boot time) the claim of a request may be created; or why it may not.
 
         Those who come while a reservation is being written wait for the next one, which is for all of them.
         """
@@ -93,7 +93,7 @@ class GrowthReserving:
         return self._granted.get(wanted.name, 0.0), self._refused.pop(wanted.name, "")
 
     def _stands(self, name: str) -> bool:
-        return self._granted.get(name, 0.0) > self._env.clock.monotonic()
+        return self._granted.get(name, 0.0) > self._env.clock.boot_time()
 
     async def _reserve(self, planned: GrowthPool, wanted: Sequence[Wanted]) -> Booked:
         env, name = self._env, planned.metadata.name

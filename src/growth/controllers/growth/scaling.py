@@ -17,7 +17,7 @@ from growth.cluster.machines import types_of
 from growth.cluster.paying import paid_until
 from growth.cluster.pricing import by_name
 from growth.controllers.environment import Environment
-from growth.controllers.fresh import good_until, pods_on
+from growth.controllers.fresh import Look, pods_on
 from growth.controllers.growth import marking
 from growth.controllers.growth.outgoing import outgoing
 from growth.controllers.growth.releasing import Releasing
@@ -88,9 +88,9 @@ class ScaleDown:
             view, node, claim = seen[name]
             due.setdefault(view.pool, []).append((node, claim))
         for pool, empty in due.items():
-            began = self._env.clock.monotonic()
+            began = Look.begin(self._env.clock)
             claims = [claim.metadata.name for node, claim in empty if await self._still_empty(node, claim)]
-            until = good_until(self._env.clock, began)
+            until = began.good_until(self._env.clock)
             await self._releasing.release(pool, claims, reason=EMPTY, until=until)
         for name, limited in pools.items():
             surplus = self._surplus(limited)

@@ -34,6 +34,7 @@ from growth.controllers.ownership import marked_paused, pool_of, serves, why_pau
 from growth.controllers.reconciler import Reconciler
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
+from growth.planning.readiness import SEVERAL_NODES
 from growth.telemetry.logs import about, logger
 from growth.telemetry.metrics import Declaration
 
@@ -163,6 +164,8 @@ class Lifecycle:
                 left = self._memory.seconds_until_standing(claim, obstacle.reason)
                 if left is not None:
                     return min(left, seconds)
+                if obstacle is SEVERAL_NODES:
+                    self._complain_of_several(claim)
                 now = self._env.clock.now()
                 await self._claims.change_status(
                     claim, lambda draft: edits.tell_obstacle(draft, condition, obstacle, now=now)
@@ -181,6 +184,16 @@ class Lifecycle:
                 return None
             case decide.GiveUp(reason, seconds):
                 return await self._give_up(claim, reason, seconds)
+
+    def _complain_of_several(self, claim: NodeClaim) -> None:
+        nodes = self._env.state.nodes.store.find("provider", claim.status.provider_id)
+        self._env.events.event(
+            regarding(NODE_CLAIM, claim.metadata),
+            SEVERAL_NODES.reason,
+            f"The Nodes {', '.join(sorted(node.metadata.name for node in nodes))} all have the provider ID"
+            f" {claim.status.provider_id}, and none can be told to be the machine's own: delete all but the right one",
+            type=WARNING,
+        )
 
     async def _launch(self, cached: NodeClaim) -> float | None:
         uid = cached.metadata.uid

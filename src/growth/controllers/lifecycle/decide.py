@@ -19,6 +19,7 @@ from growth.api import names
 from growth.api.conditions import find, is_true, since
 from growth.api.karpenter import NodeClaim
 from growth.api.nodes import Node
+from growth.cluster.machines import own_node
 from growth.planning.readiness import (
     CLOUD_INITIALIZES,
     NOT_REGISTERED,
@@ -122,7 +123,7 @@ def next_step(
         return Hold()
     if not is_true(claim.status.conditions, names.REGISTERED):
         return _registration(claim, nodes, now=now, patience=patience, paused=paused)
-    node = _own(claim, nodes)
+    node = own_node(claim, nodes)
     if node is not None and names.REGISTERED_LABEL not in node.metadata.labels:
         # The Node was deleted and its kubelet made it anew.
         return Wait(patience.registration) if waits_for_cloud(node) else Register(node)
@@ -181,13 +182,17 @@ def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: b
 def _registration(
     claim: NodeClaim, nodes: Sequence[Node], *, now: dt.datetime, patience: Patience, paused: bool
 ) -> Step:
-    if len(nodes) == 1 and not waits_for_cloud(nodes[0]):
-        return Register(nodes[0])
+    node = own_node(claim, nodes)
+    if node is not None and not waits_for_cloud(node):
+        return Register(node)
     left = _left(_began(claim, names.LAUNCHED), patience.registration, now=now)
-    if left <= 0 and not paused:
+    # A machine that runs a Node, whichever that is, has joined: pods may be on it.
+    stays = paused or any(node.is_ready for node in nodes)
+    if left <= 0 and not stays:
         return GiveUp(REGISTRATION_TIMEOUT, patience.registration)
-    obstacle = (CLOUD_INITIALIZES if len(nodes) == 1 else SEVERAL_NODES) if nodes else NOT_REGISTERED
-    return _told_or_wait(claim, names.REGISTERED, obstacle, seconds=max(left, patience.registration if paused else 0))
+    obstacle = CLOUD_INITIALIZES if node is not None else SEVERAL_NODES if nodes else NOT_REGISTERED
+    again = patience.registration if paused or left <= 0 else left
+    return _told_or_wait(claim, names.REGISTERED, obstacle, seconds=max(left, again))
 
 
 def _initialization(claim: NodeClaim, node: Node | None, *, now: dt.datetime, patience: Patience, paused: bool) -> Step:
@@ -211,14 +216,6 @@ def _told_or_wait(claim: NodeClaim, condition: str, obstacle: Obstacle, *, secon
     if told is not None and (told.status, told.reason) == (obstacle.status, obstacle.reason):
         return Wait(seconds)
     return Tell(condition, obstacle, seconds)
-
-
-def _own(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
-    """The Node that registered; another one with the same provider ID does not count."""
-    named = [node for node in nodes if node.metadata.name == claim.status.node_name]
-    if named:
-        return named[0]
-    return nodes[0] if len(nodes) == 1 else None
 
 
 def _began(claim: NodeClaim, condition: str) -> dt.datetime | None:

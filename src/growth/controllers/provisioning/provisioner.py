@@ -256,7 +256,7 @@ class Provisioner:
         answer = await self._planned(question, waiting=len(marked.since))
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
-        await self._perform(answer, sifted, virtual, spared=question.spared)
+        await self._perform(answer, sifted, virtual, spared=question.spared, resting=question.resting)
         self._come_back()
 
     def _come_back(self) -> None:
@@ -337,7 +337,13 @@ class Provisioner:
     # Acting.
 
     async def _perform(
-        self, answer: Answer, sifted: Sifted, virtual: Sequence[Demand], *, spared: Set[str] = frozenset()
+        self,
+        answer: Answer,
+        sifted: Sifted,
+        virtual: Sequence[Demand],
+        *,
+        spared: Set[str] = frozenset(),
+        resting: Set[str] = frozenset(),
     ) -> None:
         env, plan = self._env, answer.plan
         pods = list(answer.pods.values())
@@ -346,6 +352,8 @@ class Provisioner:
         if plan is None:
             self._open, self._recheck = bool(sifted.keys or virtual), RECHECK_SECONDS
             self._headroom.placed(_for_headroom(virtual, sifted))
+            if answer.growth_pools and not (sifted.keys or virtual or resting):
+                self._tell_no_demands(answer)
             return
         orders, wanted = await self._wanted(plan, answer)
         if env.settings.observe:
@@ -435,6 +443,13 @@ class Provisioner:
                     self._teller.nominated(
                         pod, claim="" if node is not None else filled.name, node=filled.name if node is not None else ""
                     )
+
+    def _tell_no_demands(self, answer: Answer) -> None:
+        """Once, when it begins: pods that have a machine on its way, or are left out for now, would still want one."""
+        solution = str(solution_of(answer.plan))
+        at = self._env.clock.now()
+        if self._decisions.record(story.nothing(at=at, revision=answer.snapshot.revision, note=solution)):
+            _log.info("found no provisionable pods", solution=solution)
 
     def _decide(
         self,

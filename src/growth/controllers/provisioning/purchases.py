@@ -153,7 +153,7 @@ class Purchases:
         """Creates the claim; empty, or why not. A claim of which no answer came counts as created until it is known."""
         env = self._env
         made = claim(order, currency=currency)
-        if env.clock.monotonic() > until:
+        if env.clock.boot_time() > until:
             return "its reservation was about to be released"
         try:
             stored = await env.api.create(NODE_CLAIM, body(made))

@@ -44,7 +44,7 @@ class PlanAgain(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reserved:
-    """`orders` may be created until `until` (monotonic seconds); `refused` may not, and why."""
+    """`orders` may be created until `until` (boot time); `refused` may not, and why."""
 
     orders: tuple[Order, ...]
     refused: tuple[tuple[Order, str], ...]
@@ -73,7 +73,7 @@ class Reserving:
 
     async def reserve(self, orders: Sequence[Order], pools: Mapping[PoolRef, PoolView]) -> Reserved:
         """Books the orders with their pools and the cluster's caps. `PlanAgain`, `UnknownUsage`, `KubeError`."""
-        until = self._env.clock.monotonic() + self._env.settings.reservation_use
+        until = self._env.clock.boot_time() + self._env.settings.reservation_use
         by_pool: dict[str, list[Order]] = {}
         for order in orders:
             by_pool.setdefault(order.pool.metadata.name, []).append(order)

@@ -72,6 +72,14 @@ def decision(
     )
 
 
+def nothing(*, at: dt.datetime, revision: int, note: str) -> DecisionSpec:
+    """A pass without demands. What the nodes cost is left out: it changes without any pass deciding so."""
+    told = summary((), placed=0, unplaced=0, currency="", observing=False)
+    return DecisionSpec(
+        at=at, controller=CONTROLLER, outcome=NOTHING, revision=str(revision), summary=f"{told}; {note}"
+    )
+
+
 def summary(
     bought: Sequence[tuple[str, PlannedClaim, int]], *, placed: int, unplaced: int, currency: str, observing: bool
 ) -> str:
@@ -87,7 +95,7 @@ def summary(
         parts.append(f"{placed} pods have room on nodes that exist or are coming")
     if unplaced:
         parts.append(f"{unplaced} pods cannot be placed")
-    return "; ".join(parts) or "nothing to do"
+    return "; ".join(parts) or "no pod waits for a machine"
 
 
 def _kind(planned: PlannedClaim) -> str:

@@ -395,7 +395,7 @@ class Endings:
             remove_finalizer(draft, names.TERMINATION_FINALIZER)
 
         await change(env.api, NODE_CLAIM, claim.metadata.name, edit)
-        env.launches.forget(claim.metadata.uid)
+        env.launches.ended(claim.metadata.uid)
         _log.info("deleted nodeclaim", NodeClaim=claim.metadata.name, provider_id=claim.status.provider_id)
         labels = claim.metadata.labels
         env.metrics.add(

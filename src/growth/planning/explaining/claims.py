@@ -9,6 +9,7 @@ from growth.api.conditions import find, is_true, since
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.nodes import NODE, Node
+from growth.cluster.machines import own_node
 from growth.planning.explaining import widening
 from growth.planning.explaining.applying import CannotApply, applied
 from growth.planning.explaining.explanation import Explanation, Tried
@@ -32,12 +33,13 @@ def explained(scene: Scene, name: str) -> Explanation:
     if not claim.status.provider_id or not is_true(claim.status.conditions, names.LAUNCHED):
         return _not_launched(scene, claim, subject, paused)
     nodes = _nodes(scene, claim)
-    if len(nodes) != 1 and not is_true(claim.status.conditions, names.INITIALIZED):
-        return _not_registered(claim, subject, nodes)
-    obstacle = obstacle_to_use(claim, nodes[0]) if nodes else NOT_REGISTERED
+    own = own_node(claim, nodes)
+    nodes.sort(key=lambda node: node is not own)
     if is_true(claim.status.conditions, names.INITIALIZED):
-        return _up(claim, subject, nodes, obstacle)
-    return _not_initialized(scene, claim, subject, nodes[0], obstacle)
+        return _up(claim, subject, nodes, obstacle_to_use(claim, nodes[0] if nodes else None))
+    if own is None:
+        return _not_registered(claim, subject, nodes)
+    return _not_initialized(scene, claim, subject, own, obstacle_to_use(claim, own))
 
 
 def _stages(claim: NodeClaim, *, waiting: str, why: str) -> tuple[Tried, ...]:

@@ -5,7 +5,6 @@ from typing import Final
 
 from growth.api import names
 from growth.api.conditions import is_true
-from growth.api.growthpools import CONTINUOUS, GrowthPool
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
@@ -13,7 +12,6 @@ from growth.planning import occupants
 from growth.planning.disruption import words
 from growth.planning.disruption.model import Kept, Move
 from growth.planning.disruption.room import limit_message
-from growth.planning.emptying import running
 from growth.planning.explaining import claims
 from growth.planning.explaining.applying import without_node
 from growth.planning.explaining.explanation import Explanation, Tried
@@ -27,53 +25,18 @@ GOES: Final = "Goes"
 SHOWN: Final = 3
 _AT_THE_LIMIT: Final = frozenset(map(limit_message, (names.DRIFTED_REASON, names.UNDERUTILIZED)))
 
-# What a growth pool says of an empty node, and the word for it.
-_OF_EMPTY: Final = (
-    ("(min)", words.MINIMUM),
-    ("paused", words.PAUSED),
-    (names.DO_NOT_DISRUPT_ANNOTATION, words.DO_NOT_DISRUPT),
-    ("Never", words.DISABLED),
-    ("scaleDownAfter", words.MALFORMED),
-    ("about to come", words.NOMINATED),
-)
-
 
 def kept(scene: Scene, name: str) -> Kept | None:
     """What keeps the node; None where it goes, at once or when its time is over."""
     machine = scene.picture.counted[name].machine
     if scene.goes(name):
         return None
+    decided = next((each for each in scene.decided.kept if each.node == name), None)
     if machine.pool is not None and machine.pool.group == names.GROWTH and machine.initialized and not machine.leaving:
-        told = _of_growth(scene, machine)
-        if told is not None:
-            return told
-    return next((each for each in scene.decided.kept if each.node == name), None)
-
-
-def _of_growth(scene: Scene, machine: Machine) -> Kept | None:
-    """What a growth pool's own rules say; None where disruption decides."""
-    assert machine.pool is not None
-    name, ref = machine.name, machine.pool
-    pool = scene.pools.get(ref)
-    if not isinstance(pool, GrowthPool):
-        return Kept(name, str(ref), words.POOL_NOT_FOUND, f"NodePool {ref} does not exist")
-    busy = running(scene.pods_on.get(name, ()))
-    drifted = machine.claim is not None and is_true(machine.claim.status.conditions, names.DRIFTED)
-    if drifted and any(each.node == name and each.reason != words.GROWTH_POOL for each in scene.decided.kept):
-        return None
-    if busy and pool.spec.optimise != CONTINUOUS:
-        told = f"NodePool {ref} removes empty nodes only (optimise {pool.spec.optimise}), and {_pods(len(busy))} there"
-        return Kept(name, str(ref), words.GROWTH_POOL, told, disabled=True)
-    if busy:
-        return None
-    down = scene.scaling_down
-    said = down.kept.get(name) or down.cancel.get(name) or "pods are about to come"
-    word = next((word for mark, word in _OF_EMPTY if mark in said), words.GROWTH_POOL)
-    return Kept(name, str(ref), word, f"it is empty, and {said}")
-
-
-def _pods(number: int) -> str:
-    return "1 pod runs" if number == 1 else f"{number} pods run"
+        drifted = machine.claim is not None and is_true(machine.claim.status.conditions, names.DRIFTED)
+        if not drifted or decided is None or decided.reason == words.GROWTH_POOL:
+            return scene.of_growth(machine) or decided
+    return decided
 
 
 def explained(scene: Scene, name: str) -> Explanation:

@@ -138,6 +138,9 @@ def _notes(scene: Scene, ref: PoolRef) -> list[str]:
         if (each.type == names.PAUSED) == (each.status == "True") and (each.message or each.reason)
     ]
     to_buy = [claim for claim in scene.plan.claims if claim.pool == ref]
-    if to_buy:
-        found.append(f"{len(to_buy)} machines would be bought here for pods that wait")
+    kept = sum(claim.kept > 0 for claim in to_buy)
+    if kept:
+        found.append(f"{kept} machines would be bought here to have the min of their types")
+    if len(to_buy) > kept:
+        found.append(f"{len(to_buy) - kept} machines would be bought here for pods that wait")
     return found

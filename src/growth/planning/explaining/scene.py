@@ -24,6 +24,7 @@ from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand, PoolView, Snapshot
 from growth.cluster.wanting import is_done, key_of, movable
 from growth.planning import trimming
+from growth.planning.disruption import words
 from growth.planning.disruption.candidates import empty, why_kept
 from growth.planning.disruption.consequences import absent
 from growth.planning.disruption.decide import Options as Deciding
@@ -35,16 +36,19 @@ from growth.planning.disruption.situating import situated
 from growth.planning.disruption.static import sold
 from growth.planning.disruption.surplus import Held, excess, missing, most, standing
 from growth.planning.disruption.words import BUDGET
-from growth.planning.emptying import PoolNode, ScaleDown, plan_scale_down
+from growth.planning.emptying import ScaleDown
+from growth.planning.explaining import warming
 from growth.planning.explaining.facts import facts_of, pods_by_node
 from growth.planning.explaining.lowering import Lowering, lowered
 from growth.planning.explaining.refilling import Lack, lack
 from growth.planning.explaining.renewing import Renewed, renewed
+from growth.planning.explaining.scaling import scale_down
+from growth.planning.explaining.scaling import why_kept as growth_kept
+from growth.planning.explaining.warming import Warm
 from growth.planning.overlays import OverlayProblem, overlaid
 from growth.planning.plan import Plan
 from growth.planning.solve import Options, solve
 from growth.planning.wishes import for_no_wish
-from growth.units import TimestampError, parse_time
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,14 +104,21 @@ class Scene:
         """The plan when some nodes are gone and their pods wait beside those that do."""
         nodes = tuple(node for node in self.snapshot.nodes if node.name not in gone)
         leaving = {key_of(pod) for each in self.picture.counted.values() for pod in each.moving}
-        return for_no_wish(
+        staying = dataclasses.replace(self.snapshot, nodes=nodes) if gone else self.snapshot
+        plan = for_no_wish(
             solve,
-            dataclasses.replace(self.snapshot, nodes=nodes) if gone else self.snapshot,
+            warming.on_their_way(staying, self.warm),
             (*self.demands, *moving),
             self.planning,
             leaving=leaving | {each.key for each in moving},
             virtual={each.key for each in self.buffered},
         )
+        return warming.as_bought(plan, self.warm, node_cost=self.planning.node_cost)
+
+    @functools.cached_property
+    def warm(self) -> Mapping[str, Warm]:
+        """What growth pools buy at once, whatever pods there are; a plan counts on its room."""
+        return warming.missing(self.snapshot, self.objects.growth_pools)
 
     @functools.cached_property
     def situation(self) -> Situation:
@@ -184,7 +195,7 @@ class Scene:
         found, static = decide(self.relieved, self.deciding), self.renewed(self.relieved)
         gone = self.surplus | {name for move in static.moves for name in move.nodes}
         told = {each.node: each for each in static.kept}
-        kept = told_apart(self.relieved, found, self.deciding.search)
+        kept = [self._by_own_rules(each) for each in told_apart(self.relieved, found, self.deciding.search)]
         return dataclasses.replace(
             found,
             moves=(*self.lowering.moves, *static.moves, *found.moves),
@@ -233,34 +244,29 @@ class Scene:
     @functools.cached_property
     def scaling_down(self) -> ScaleDown:
         """What growth pools do about their empty nodes."""
-        pools = {pool.metadata.name: pool for pool in self.objects.growth_pools}
-        sent = {filled.name for filled in self.lowering.plan.filled}
-        found = []
-        for name, counted in self.picture.counted.items():
-            machine = counted.machine
-            if machine.node is None or machine.claim is None or machine.pool is None or not machine.initialized:
-                continue
-            if machine.pool.group != names.GROWTH or self._whose(machine):
-                continue
-            annotations = machine.node.metadata.annotations
-            due = annotations.get(names.SCALE_DOWN_AT_ANNOTATION, "")
-            found.append(
-                PoolNode(
-                    name=name,
-                    pool=machine.pool.name,
-                    type=machine.labels.get(names.INSTANCE_TYPE_LABEL, "").lower(),
-                    pods=self.pods_on.get(name, ()),
-                    marked=any(each.key == names.SCALE_DOWN_TAINT for each in machine.node.spec.taints),
-                    due=_time(due),
-                    removal=name in self.surplus,
-                    leaving=machine.leaving,
-                    wanted=name in sent,
-                    protected=annotations.get(names.DO_NOT_DISRUPT_ANNOTATION) == "true",
-                    paused=annotations.get(names.PAUSED_ANNOTATION, "false") != "false",
-                    created=machine.claim.metadata.creation_timestamp,
-                )
-            )
-        return plan_scale_down(found, pools, now=self.now)
+        return scale_down(
+            self.picture,
+            pods=self.pods_on,
+            wanted={filled.name for filled in self.lowering.plan.filled},
+            going=self.surplus,
+            foreign=self._whose,
+        )
+
+    def of_growth(self, machine: Machine) -> Kept | None:
+        """Why a growth pool's own rules keep an initialised node; None where disruption decides, or it goes."""
+        pool = self.pools.get(machine.pool) if machine.pool is not None else None
+        own = pool if isinstance(pool, GrowthPool) else None
+        return growth_kept(machine, own, pods=self.pods_on.get(machine.name, ()), down=self.scaling_down)
+
+    def _by_own_rules(self, kept: Kept) -> Kept:
+        """In the words of the pool's own rules where those keep the node."""
+        machine = self.picture.counted[kept.node].machine
+        if kept.reason != words.GROWTH_POOL or kept.waits or not machine.initialized:
+            return kept
+        if self.goes_empty(kept.node):
+            told = f"it is empty: NodePool {kept.pool} removes it unless a pod comes"
+            return dataclasses.replace(kept, message=told, waits=True)
+        return self.of_growth(machine) or kept
 
     @functools.cached_property
     def surplus(self) -> frozenset[str]:
@@ -339,7 +345,7 @@ class Scene:
         milliseconds for thousands of nodes. A node that is missing here goes, or stays because nothing is gained.
         """
         situation = self.situation
-        found = {each.node: each for each in situation.others}
+        found = {each.node: self._by_own_rules(each) for each in situation.others}
         for node in situation.nodes:
             reason = names.EMPTY if empty(node.pods) else names.UNDERUTILIZED
             kept = why_kept(node, situation, reason=reason)
@@ -399,23 +405,19 @@ class Scene:
         """Whether the node is gone, or would be removed as things are: now, or for growth pools when its time is over."""
         if node not in self.nodes or node in self.surplus:
             return True
+        return self.goes_empty(node) or any(node in move.nodes for move in self.decided.moves)
+
+    def goes_empty(self, node: str) -> bool:
+        """Whether its growth pool removes it because it is empty: now, or when its time is over."""
         down = self.scaling_down
         if node in down.remove or any(node == each.node for each in down.mark):
             return True
         counted = self.picture.counted[node].machine
-        if counted.pool is not None and counted.pool.group == names.GROWTH and self._marked(node):
-            return node not in down.cancel
-        return any(node in move.nodes for move in self.decided.moves)
+        ours = counted.pool is not None and counted.pool.group == names.GROWTH
+        return ours and node in self.nodes and self._marked(node) and node not in down.cancel
 
     def _marked(self, node: str) -> bool:
         return any(each.key == names.SCALE_DOWN_TAINT for each in self.nodes[node].spec.taints)
-
-
-def _time(text: str) -> dt.datetime | None:
-    try:
-        return parse_time(text)
-    except TimestampError:
-        return None
 
 
 def _paused(meta: ObjectMeta) -> bool:

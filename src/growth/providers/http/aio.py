@@ -13,6 +13,7 @@ import msgspec
 import yarl
 
 from growth.kube.api import ALWAYS_OPEN, Gate
+from growth.kube.errors import GateClosed
 from growth.kube.proxies import is_this_machine, proxy_of
 from growth.ports import NothingSent, Response, TransportError
 from growth.providers.http.client import READS
@@ -52,7 +53,10 @@ def check_endpoint(url: str) -> str:
 
 
 class AioTransport:
-    """Made by `open`; its connections live as long as the block. A gate is asked when a write's first byte would leave."""
+    """Made by `open`; its connections live as long as the block.
+
+    A gate is asked when a write's first byte would leave, after the wait for a connection, and before its body leaves.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, *, gate: Gate, environ: Mapping[str, str]) -> None:
         self._session = session
@@ -66,6 +70,7 @@ class AioTransport:
     ) -> AsyncIterator["AioTransport"]:
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_leaves)
+        trace.on_request_chunk_sent.append(_goes_on)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEP_ALIVE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -75,6 +80,10 @@ class AioTransport:
         async with session:
             yield cls(session, gate=gate, environ=environ)
         await asyncio.sleep(0)  # lets aborted connections close before the loop may end
+
+    def behind(self, gate: Gate) -> "AioTransport":
+        """The same connections, for writes that ask this gate."""
+        return AioTransport(self._session, gate=gate, environ=self._environ)
 
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, timeout_seconds: float
@@ -95,6 +104,8 @@ class AioTransport:
             ):
                 answer = await _whole(response)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if sending.stopped is not None:
+                raise sending.stopped from None
             kind = TransportError if sending.sent else NothingSent
             raise kind(_problem(error)) from error
         return answer
@@ -107,6 +118,7 @@ class _Sending:
         self._gate = gate
         self._writes = writes
         self.sent = False
+        self.stopped: GateClosed | None = None
 
     def leaves(self) -> None:
         if self._writes:
@@ -115,10 +127,24 @@ class _Sending:
             self._gate.check()
         self.sent = True
 
+    def goes_on(self) -> None:
+        """aiohttp sends the head together with the first of the body: until now nothing has left."""
+        if self._writes:
+            try:
+                self._gate.check()
+            except GateClosed as closed:
+                self.stopped = closed
+                raise
+
 
 async def _leaves(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
     sending: _Sending = context.trace_request_ctx
     sending.leaves()
+
+
+async def _goes_on(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    sending: _Sending = context.trace_request_ctx
+    sending.goes_on()
 
 
 async def _whole(response: aiohttp.ClientResponse) -> Answer:

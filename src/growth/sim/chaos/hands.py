@@ -89,6 +89,14 @@ class Hands:
         replica.process.freeze(random.uniform(1.0, 40.0))
         return True
 
+    async def sleep(self, random: SimRandom) -> bool:
+        """Of its clocks only the monotonic one stands still."""
+        replica = self._victim(random)
+        if replica is None:
+            return False
+        replica.sleep(random.uniform(1.0, 60.0))
+        return True
+
     async def partition(self, random: SimRandom) -> bool:
         replica = self._victim(random)
         if replica is None:
@@ -101,8 +109,8 @@ class Hands:
     async def two_leaders(self, random: SimRandom) -> bool:
         """Another replica takes the Lease, and its holder cannot know: it writes on until its renewal is too old.
 
-        Either the Lease is emptied and nothing of it reaches the holder, or the holder's machine is suspended, with all its
-        clocks, until the Lease has run out, and goes on where it was.
+        Either the Lease is emptied and nothing of it reaches the holder, or a hypervisor pauses the holder's machine, with all
+        its clocks, until the Lease has run out, and it goes on where it was.
         """
         holder = next((each for each in self._alive() if each.autoscaler is not None and each.autoscaler.leading), None)
         if holder is None or holder.process is None:
@@ -315,6 +323,7 @@ Strike = Callable[[Hands, SimRandom], Awaitable[bool]]
 STRIKES: Final[Mapping[str, Strike]] = {
     "crash": Hands.crash,
     "freeze": Hands.freeze,
+    "sleep": Hands.sleep,
     "partition": Hands.partition,
     "two-leaders": Hands.two_leaders,
     "clock-jump": Hands.clock_jump,

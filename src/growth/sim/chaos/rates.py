@@ -44,6 +44,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     # Processes.
     "crash": Fault(HOUR, 9.0, "the process dies at some await"),
     "freeze": Fault(HOUR, 6.0, "the process stands still for up to 40 s"),
+    "sleep": Fault(HOUR, 6.0, "the process's machine is suspended for up to a minute, its timers with it"),
     "partition": Fault(HOUR, 6.0, "nothing passes between a replica and the server"),
     "two-leaders": Fault(HOUR, 6.0, "the Lease is taken from a leader that cannot know it, and both write"),
     "clock-jump": Fault(HOUR, 6.0, "the wall clock jumps by up to ten minutes, and back minutes later"),

@@ -33,10 +33,12 @@ from growth.controllers.termination.endings import Endings
 from growth.kube.errors import NotFound
 from growth.kube.events import Recorder
 from growth.kube.informer import Informer
+from growth.kube.lease import Elector
 from growth.planning import occupants
 from growth.planning.budgets import Allowance
 from growth.planning.disruption import candidates, room, situating
 from growth.planning.disruption import decide as deciding
+from growth.ports import Clock
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
@@ -279,6 +281,21 @@ def _spare_room() -> Json:
     }
 
 
+class _AwakeClock:
+    """A clock whose boot time stands still while its machine is suspended."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.now = clock.now
+        self.monotonic = self.boot_time = clock.monotonic
+
+
+def _elects_awake(self: Any, *args: Any, clock: Clock, **more: Any) -> None:
+    _REAL_ELECTOR(self, *args, clock=_AwakeClock(clock), **more)
+
+
+_REAL_ELECTOR: Final = Elector.__init__
+
+
 SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "forget-the-machine": Sabotage(
         breaks="leak",
@@ -347,6 +364,12 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
             (question, "empty", _returns(True)),
         ),
         faults="none",
+    ),
+    "count-only-awake": Sabotage(
+        breaks="lease",
+        bug="the write gate reads the monotonic clock, which stands still while the machine is suspended",
+        apply=_replaced((Elector, "__init__", _elects_awake)),
+        faults="sleep=60",
     ),
     "forget-what-is-coming": Sabotage(
         breaks="limit",

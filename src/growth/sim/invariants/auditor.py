@@ -19,6 +19,7 @@ from growth.sim.invariants.books import Books
 from growth.sim.invariants.calls import Calls
 from growth.sim.invariants.counts import Limits, Money
 from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
+from growth.sim.invariants.leading import Led
 from growth.sim.invariants.liveness import AtTheEnd, Ending
 from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.seams import Step
@@ -31,7 +32,7 @@ DEFECT: Final = "the checks themselves"
 MOST_OF_ONE: Final = 3
 
 ALL: Final[Mapping[str, str]] = {
-    each.name: each.promise for each in (*safety.SAFETY, Limits, Money, Calls, *liveness.LIVENESS)
+    each.name: each.promise for each in (*safety.SAFETY, Led, Limits, Money, Calls, *liveness.LIVENESS)
 }
 """Every invariant by name, with its promise."""
 
@@ -81,6 +82,7 @@ class Auditor:
         patience = min(settings.registration_ttl, settings.initialization_ttl)
         self._invariants = (
             *(safety.Unknown(patience=patience) if each is safety.Unknown else each() for each in safety.SAFETY),
+            Led(world.settings.growth.lease.renew_deadline_seconds),
             Limits(self._caps),
             Money(self._caps),
             Calls(world),
@@ -120,6 +122,7 @@ class Auditor:
         case, role = self.case, step.actor.role
         case.sent = float("-inf")
         case.thawed = case.froze = float("-inf")
+        case.boot = -math.inf
         case.skew = 0.0
         for replica in self.world.replicas:
             own = replica.process
@@ -132,6 +135,7 @@ class Auditor:
             network = replica.networks.get(role) if role is not None else None
             if network is not None and network.serving is not None:
                 case.sent = network.serving
+            case.boot = replica.clock.boot_time() - (step.at - case.sent if math.isfinite(case.sent) else 0.0)
             case.skew = replica.clock.ahead(case.sent if math.isfinite(case.sent) else step.at)
 
     def _derive_soon(self) -> None:

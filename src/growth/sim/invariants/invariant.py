@@ -60,6 +60,8 @@ class Case:
     """When its process last went on after it had stood still: what it looked at before may be long past."""
     froze: float = -math.inf
     """When that standing still began."""
+    boot: float = 0.0
+    """What the boot clock of its process's machine showed when the request left."""
     skew: float = 0.0
     """By how much its process's wall clock was ahead then, in seconds."""
 
