@@ -8,13 +8,14 @@ from typing import Final
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue, InstanceType
-from growth.api.karpenter import NodeClassReference, NodePool, Requirement
+from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool, Requirement
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation, ReservationError, ReservedName
 from growth.cluster.machines import Machine
 from growth.cluster.pricing import by_name, type_of
-from growth.cluster.snapshot import NODES, PoolView
+from growth.cluster.snapshot import NODES, BackedOff, PoolView
+from growth.cluster.vain import backed_off, basis_of, entries_of
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
 
@@ -27,11 +28,13 @@ class NodeClassView:
     """What matters of a node class. `zones` are those where its machines may be bought; empty for everywhere.
 
     `sizes` are capacity and allocatable that its machines turned out to have, by type: newer than what a catalogue says.
+    `generation` is another one with every change of its spec.
     """
 
     conditions: Sequence[Condition] = ()
     zones: tuple[str, ...] = ()
     sizes: Mapping[str, tuple[Amounts, Amounts]] = dataclasses.field(default_factory=dict)
+    generation: int = 0
 
 
 NodeClasses = Mapping[NodeClassReference, NodeClassView]
@@ -50,6 +53,11 @@ class Market:
     now: dt.datetime
     unmet: Mapping[str, Set[str]] = dataclasses.field(default_factory=dict)
     given_up: Set[ReservedName] | None = None
+
+    def basis(self, metadata: ObjectMeta, uses: NodeClassReference | None) -> str:
+        """What machines of a pool are bought by: with another basis they may come otherwise (`vain.basis_of`)."""
+        known = self._class_of(uses)
+        return basis_of(metadata, 0 if known is None else known.generation, self.types_for(uses))
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         """What machines of a node class can be; without one, of the class that the cloud takes then."""
@@ -93,12 +101,15 @@ class Usage:
         self._used: dict[PoolRef, dict[str, int]] = {}
         self._types: dict[PoolRef, dict[str, int]] = {}
         self._known = types
+        self._staying: dict[PoolRef, list[NodeClaim]] = {}
         for machine in machines:
             if machine.claim is not None:
                 self.names.add(machine.claim.metadata.name)
             pool = machine.pool
             if pool is None:
                 continue
+            if machine.claim is not None and not machine.leaving:
+                self._staying.setdefault(pool, []).append(machine.claim)
             try:
                 capacity = machine.capacity
             except QuantityError as error:
@@ -122,6 +133,10 @@ class Usage:
 
     def of(self, pool: PoolRef) -> Amounts:
         return self._used.get(pool, {})
+
+    def staying(self, pool: PoolRef) -> Sequence[NodeClaim]:
+        """The claims of the pool that are not on their way out."""
+        return self._staying.get(pool, ())
 
     def types_of(self, pool: PoolRef) -> Mapping[str, int]:
         """How many machines of each type, by its name."""
@@ -161,7 +176,17 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         limits=limits,
         used=usage.of(ref),
         problem=problem,
+        in_vain=_in_vain(ref, pool.metadata, template.spec.node_class_ref, usage=usage, market=market),
     )
+
+
+def _in_vain(
+    ref: PoolRef, meta: ObjectMeta, uses: NodeClassReference | None, *, usage: Usage, market: Market
+) -> Mapping[str, BackedOff]:
+    """The sorts of pods for which the pool's machines came in vain."""
+    if names.IN_VAIN_ANNOTATION not in meta.annotations:
+        return {}
+    return backed_off(entries_of(meta, market.basis(meta, uses)), usage.staying(ref), market.now)
 
 
 def _named(kind: InstanceType, requirements: Iterable[Requirement]) -> bool:
@@ -214,6 +239,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         type_used=usage.types_of(ref),
         priorities=priorities,
         problem=problem,
+        in_vain=_in_vain(ref, pool.metadata, pool.spec.node_class_ref, usage=usage, market=market),
     )
     return view, warnings
 

@@ -22,6 +22,18 @@ from growth.units.resources import Amounts
 NODES: Final = "nodes"  # the pseudo-resource that counts machines
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BackedOff:
+    """A sort of pods for which a pool's machines came in vain in so many rounds, and why. With `probe` one machine may be
+    bought for it. `claim` is the last that came in vain.
+    """
+
+    rounds: int
+    why: str
+    probe: bool
+    claim: str = ""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolView:
     """A pool of either API, with what it may still buy.
@@ -29,7 +41,8 @@ class PoolView:
     `used` counts what exists, what is in flight and what is reserved, of every limited resource and of `nodes`.
     `type_max` and `priorities` are those of growth pools, by the type's name; a type missing there has no bound and
     priority 0. `problem` says why nothing can be bought here now (not ready, paused, …); empty when it can.
-    `order` breaks ties of weight: greater first.
+    `order` breaks ties of weight: greater first. `in_vain` are the sorts of pods, by digest, for which machines came in
+    vain.
     """
 
     ref: PoolRef
@@ -45,6 +58,7 @@ class PoolView:
     type_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
     priorities: Mapping[str, int] = dataclasses.field(default_factory=dict)
     problem: str = ""
+    in_vain: Mapping[str, BackedOff] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

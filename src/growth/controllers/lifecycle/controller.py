@@ -31,6 +31,7 @@ from growth.controllers.lifecycle.registration import NODES_CREATED, Registratio
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.vain import Vain
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.telemetry.logs import about, logger
@@ -78,6 +79,7 @@ class Lifecycle:
         )
         self._strangers = Strangers(env)
         self._pauses = Pauses(env)
+        self._vain = Vain(env)
         env.state.claims.subscribe(self._on_claim)
         env.state.nodes.subscribe(self._on_node)
         env.state.pools.subscribe(self._on_pool)
@@ -203,6 +205,9 @@ class Lifecycle:
         event, what = _TIMEOUTS[reason]
         told = find(claim.status.conditions, names.LAUNCHED)
         because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""
+        if reason != decide.LAUNCH_TIMEOUT:
+            missing = _missing(claim)
+            await self._vain.gave_up(claim, f"{what} within {seconds:.0f} s{missing}")
         if not await self._claims.delete(claim):
             return None
         _log.warning("terminating due to timeout", timeout=seconds, reason=reason)
@@ -237,6 +242,15 @@ def _hold(draft: Json) -> None:
     """A claim that is on its way out by now takes no new finalizer: the server would refuse it."""
     if not draft["metadata"].get("deletionTimestamp"):
         add_finalizer(draft, names.TERMINATION_FINALIZER)
+
+
+def _missing(claim: NodeClaim) -> str:
+    """What the claim itself says is missing, as the end of a sentence."""
+    for type_ in (names.REGISTERED, names.INITIALIZED):
+        told = find(claim.status.conditions, type_)
+        if told is not None and told.status != TRUE and told.message:
+            return f": {told.message}"
+    return ""
 
 
 def _settled(claim: NodeClaim) -> bool:
