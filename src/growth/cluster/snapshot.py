@@ -25,12 +25,13 @@ NODES: Final = "nodes"  # the pseudo-resource that counts machines
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BackedOff:
     """A sort of pods for which a pool's machines came in vain in so many rounds, and why. With `probe` one machine may be
-    bought for it. `claim` is the last that came in vain.
+    bought for pods that wait, with `rested` for pods that move too. `claim` is the last that came in vain.
     """
 
     rounds: int
     why: str
     probe: bool
+    rested: bool = False
     claim: str = ""
 
 

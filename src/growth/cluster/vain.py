@@ -1,7 +1,8 @@
 """What a pool's annotation `growth.dev/in-vain` means for plans, and what a claim says of the pods that it is bought for. Pure.
 
 The law: for one pool and sort of pods machines are bought in vain in at most two rounds, the second of one machine. Then the
-sort backs off: no machine is bought there for it before a time that doubles, then a single one.
+sort backs off: no machine is bought there for it before a time that doubles, then a single one. Moves of pods that run buy
+none for it before that time after the first round already.
 """
 
 import datetime as dt
@@ -29,7 +30,7 @@ _DOUBLINGS: Final = 5
 
 def rest_of(rounds: int, first: float) -> float:
     """How many seconds a sort rests after so many rounds in vain; `first` is the shortest rest."""
-    return 0.0 if rounds < ROUNDS else first * 2.0 ** min(rounds - ROUNDS, _DOUBLINGS)
+    return first * 2.0 ** min(max(0, rounds - ROUNDS), _DOUBLINGS)
 
 
 def basis_of(metadata: ObjectMeta, generation: int, types: Iterable[InstanceType]) -> str:
@@ -63,6 +64,7 @@ def backed_off(entries: Mapping[str, InVain], claims: Iterable[NodeClaim], now: 
             rounds=each.rounds,
             why=_said(each, under_way=sort in under_way),
             probe=sort not in under_way and (each.rounds < ROUNDS or now >= each.until),
+            rested=sort not in under_way and now >= each.until,
             claim=each.claim,
         )
         for sort, each in entries.items()

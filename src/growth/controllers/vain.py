@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from growth.api import names
-from growth.api.conditions import is_true
+from growth.api.conditions import TRUE, find, is_true
 from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodePool
@@ -29,7 +29,7 @@ from growth.cluster.pricing import by_name
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import PoolView, Snapshot
 from growth.cluster.vain import annotated, rest_of
-from growth.cluster.wanting import wants_machine
+from growth.cluster.wanting import movable, wants_machine
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import pool_of
 from growth.kube.errors import Conflict, NotFound
@@ -169,19 +169,26 @@ class Vain:
             await self._write(ref, ruling.in_vain.get(ref, {}), ruling.over.get(ref, {}))
 
     async def gave_up(self, claim: NodeClaim, why: str) -> None:
-        """A claim is about to go whose machine never took pods: in vain for those of its sorts that still wait."""
+        """A claim is about to go whose machine never took pods, and why: in vain for those of its sorts that still wait,
+        or must leave it.
+        """
         ref, sorts = pool_of(claim), self._memory.sorts
         bought = bought_for(claim.metadata)
         if ref is None or not bought or not claim.status.provider_id:
             return
         state = self._env.state
-        waiting = {sorts.digest(pod.shape) for pod in state.pods.store.find("node", "") if wants_machine(pod)}
+        name = claim.status.node_name
+        leaving = [pod for pod in (state.pods.store.find("node", name) if name else ()) if movable(pod)]
+        pending = [pod for pod in state.pods.store.find("node", "") if wants_machine(pod)]
+        waiting = {sorts.digest(pod.shape) for pod in (*leaving, *pending)}
         waiting |= {sorts.digest(each.shape) for each in state.buffered}
         basis = self._basis(ref)
         if basis is None:
             return
         found = {
-            each.sort: _entry(self._env, each, claim, why=why, basis=basis) for each in bought if each.sort in waiting
+            each.sort: _entry(self._env, each, claim, why=f"{why}{_missing(claim)}", basis=basis)
+            for each in bought
+            if each.sort in waiting
         }
         if found:
             await self._write(ref, found, {})
@@ -378,6 +385,15 @@ def _entry(env: Environment, bought: BoughtFor, claim: NodeClaim, *, why: str, b
         at=now,
         until=now + dt.timedelta(seconds=rest_of(rounds, env.settings.vain_back_off)),
     )
+
+
+def _missing(claim: NodeClaim) -> str:
+    """What the claim itself says is missing, as the end of a sentence."""
+    for type_ in (names.REGISTERED, names.INITIALIZED):
+        told = find(claim.status.conditions, type_)
+        if told is not None and told.status != TRUE and told.message:
+            return f": {told.message}"
+    return ""
 
 
 def _merged(known: Mapping[str, InVain], in_vain: Mapping[str, InVain], over: Mapping[str, int]) -> dict[str, InVain]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -25,8 +25,9 @@ def ordered(
     replaces: Sequence[NodeClaim],
     intent: intents.Intent,
     now: dt.datetime,
+    bought_for: Mapping[str, str],
 ) -> Order:
-    """`sold` is what the cloud sells, at its own prices."""
+    """`sold` is what the cloud sells, at its own prices. `bought_for` is the annotation that says for which pods it is bought."""
     view = market.views[replacement.planned.pool]
     listed = set(replacement.types)
     own = {kind.name: [each.price for each in kind.offerings] for kind in sold if kind.name in listed}
@@ -44,7 +45,7 @@ def ordered(
             if kind.name in listed
         ),
         replaces=tuple(claim.metadata.name for claim in replaces),
-        annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now)},
+        annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now), **bought_for},
     )
     return _short(order, currency=market.currency)
 

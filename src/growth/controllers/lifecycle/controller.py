@@ -206,8 +206,7 @@ class Lifecycle:
         told = find(claim.status.conditions, names.LAUNCHED)
         because = f": {told.message}" if reason == decide.LAUNCH_TIMEOUT and told is not None and told.message else ""
         if reason != decide.LAUNCH_TIMEOUT:
-            missing = _missing(claim)
-            await self._vain.gave_up(claim, f"{what} within {seconds:.0f} s{missing}")
+            await self._vain.gave_up(claim, f"{what} within {seconds:.0f} s")
         if not await self._claims.delete(claim):
             return None
         _log.warning("terminating due to timeout", timeout=seconds, reason=reason)
@@ -242,15 +241,6 @@ def _hold(draft: Json) -> None:
     """A claim that is on its way out by now takes no new finalizer: the server would refuse it."""
     if not draft["metadata"].get("deletionTimestamp"):
         add_finalizer(draft, names.TERMINATION_FINALIZER)
-
-
-def _missing(claim: NodeClaim) -> str:
-    """What the claim itself says is missing, as the end of a sentence."""
-    for type_ in (names.REGISTERED, names.INITIALIZED):
-        told = find(claim.status.conditions, type_)
-        if told is not None and told.status != TRUE and told.message:
-            return f": {told.message}"
-    return ""
 
 
 def _settled(claim: NodeClaim) -> bool:
