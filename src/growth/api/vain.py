@@ -34,8 +34,8 @@ class BoughtFor(Struct, frozen=True):
 class InVain(Struct, frozen=True):
     """So many rounds of machines were in vain for one sort of pods; before `until` no other is bought.
 
-    `claim` and `node` came last, `why` says what keeps the pods off. It holds while the pool, its class and what is sold
-    are those of `basis`.
+    `claim` and `node` came last, `why` says what keeps the pods off. `basis` stands for the pool, its class and what was
+    sold: when they change, one is bought before that.
     """
 
     rounds: int

@@ -15,7 +15,7 @@ from growth.api.reservations import Reservation, ReservationError, ReservedName
 from growth.cluster.machines import Machine
 from growth.cluster.pricing import by_name, type_of
 from growth.cluster.snapshot import NODES, BackedOff, PoolView
-from growth.cluster.vain import backed_off, basis_of, entries_of
+from growth.cluster.vain import backed_off, basis_of
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
 
@@ -57,11 +57,11 @@ class Market:
     def basis(self, metadata: ObjectMeta, uses: NodeClassReference | None) -> str:
         """What machines of a pool are bought by: with another basis they may come otherwise (`vain.basis_of`)."""
         known = self._class_of(uses)
-        return basis_of(metadata, 0 if known is None else known.generation, self.types_for(uses))
+        return basis_of(metadata, 0 if known is None else known.generation, self._sold(uses))
 
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         """What machines of a node class can be; without one, of the class that the cloud takes then."""
-        types = self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
+        types = self._sold(uses)
         known = self._class_of(uses)
         if known is None:
             return types
@@ -76,6 +76,9 @@ class Market:
             else dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
             for kind in types
         )
+
+    def _sold(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
+        return self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
 
     def _class_of(self, uses: NodeClassReference | None) -> NodeClassView | None:
         if uses is not None:
@@ -186,7 +189,7 @@ def _in_vain(
     """The sorts of pods for which the pool's machines came in vain."""
     if names.IN_VAIN_ANNOTATION not in meta.annotations:
         return {}
-    return backed_off(entries_of(meta, market.basis(meta, uses)), usage.staying(ref), market.now)
+    return backed_off(meta, market.basis(meta, uses), usage.staying(ref), market.now)
 
 
 def _named(kind: InstanceType, requirements: Iterable[Requirement]) -> bool:

@@ -28,7 +28,7 @@ from growth.cluster.pools import Market
 from growth.cluster.pricing import by_name
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import PoolView, Snapshot
-from growth.cluster.vain import annotated, rest_of
+from growth.cluster.vain import annotated, rest_of, standing
 from growth.cluster.wanting import movable, wants_machine
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import pool_of
@@ -207,7 +207,7 @@ class Vain:
                 pool = await env.api.get(kind, ref.name)
             except NotFound:
                 return
-            known = parse(pool.metadata.annotations.get(names.IN_VAIN_ANNOTATION, ""))
+            known = standing(parse(pool.metadata.annotations.get(names.IN_VAIN_ANNOTATION, "")), env.clock.now())
             merged = _merged(known, in_vain, over)
             if merged == known:
                 self._memory.written[ref] = pool
@@ -401,7 +401,7 @@ def _merged(known: Mapping[str, InVain], in_vain: Mapping[str, InVain], over: Ma
     merged = {sort: each for sort, each in known.items() if sort not in over or each.rounds > over[sort]}
     for sort, each in in_vain.items():
         other = merged.get(sort)
-        if other is None or other.basis != each.basis or other.rounds < each.rounds:
+        if other is None or other.rounds < each.rounds:
             merged[sort] = each
     return merged
 
