@@ -17,8 +17,9 @@ from growth.api.kinds import Json
 from growth.api.pods import POD, Pod
 from growth.cluster.assemble import Picture
 from growth.cluster.shapes import Shapes
+from growth.cluster.sorts import Sorts
 from growth.controllers.lifecycle import Lifecycle
-from growth.controllers.provisioning.demand import Marked, Sorts
+from growth.controllers.provisioning.demand import Marked
 from growth.controllers.provisioning.passes import Question, answered
 from growth.planning.solve import Options
 from growth.units.money import Money

@@ -9,8 +9,9 @@ from growth.api.decoding import convert
 from growth.api.kinds import Json
 from growth.api.pods import Pod
 from growth.cluster.shapes import CachedPod, Shapes
+from growth.cluster.sorts import Sorts
 from growth.controllers.provisioning.batching import Batch
-from growth.controllers.provisioning.demand import MARK_SECONDS, Marked, Pending, Sorts, ripe
+from growth.controllers.provisioning.demand import MARK_SECONDS, Marked, Pending, ripe
 from growth.kube.store import Added, Changed, Deleted
 from growth.sim import kernel as sim
 from growth.sim.kernel import Kernel

@@ -34,7 +34,7 @@ def test_reasons_of_our_own_are_told() -> None:
         *(names.LAUNCH_TIMEOUT, names.REGISTRATION_TIMEOUT, names.INITIALIZATION_TIMEOUT, names.COLLECTION_HELD),
         *(names.NO_NODE_POOL, names.NODE_POOL_NOT_FOUND, names.BACK_OFF, names.UNMET, names.NODE_NOT_COMING),
         *(names.SCALE_DOWN_SCHEDULED, names.SCALE_DOWN_CANCELLED, names.COULD_NOT_REMOVE, names.REMOVAL_FAILED),
-        names.LOST_WITH_MACHINE,
+        *(names.LOST_WITH_MACHINE, names.BOUGHT_IN_VAIN),
         *(strangers.PROVIDER_ID_MISSING, strangers.NODE_CLAIM_NOT_FOUND, pools.NODE_CLASS_UNKNOWN),
     ):
         assert f"`{word}`" in PAGE

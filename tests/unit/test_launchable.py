@@ -16,8 +16,9 @@ from growth.api.overlays import NodeOverlay
 from growth.api.pods import Pod
 from growth.cluster.assemble import Picture
 from growth.cluster.shapes import Shapes
+from growth.cluster.sorts import Sorts
 from growth.controllers.provisioning.claims import Order
-from growth.controllers.provisioning.demand import Marked, Sorts
+from growth.controllers.provisioning.demand import Marked
 from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.planning.solve import Options
 from growth.providers.catalogues import builtin

@@ -56,6 +56,7 @@ def replacement(of: Json, *objects: Json | list[Json], packer: Packer) -> Order:
         replaces=(),
         intent=Intent(reason=move.reason, at=NOW),
         now=NOW,
+        bought_for={},
     )
 
 

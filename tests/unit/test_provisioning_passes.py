@@ -14,8 +14,9 @@ from growth.api.pods import Pod
 from growth.cluster.assemble import Picture
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.snapshot import Demand, Snapshot
+from growth.cluster.sorts import Sorts
 from growth.controllers.provisioning import passes
-from growth.controllers.provisioning.demand import Marked, Sorts
+from growth.controllers.provisioning.demand import Marked
 from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.planning.plan import Filter, Plan, PlannedClaim
 from growth.planning.solve import Options, solve

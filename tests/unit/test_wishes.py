@@ -14,7 +14,8 @@ from growth.api.pods import Pod
 from growth.cluster.assemble import Objects, composed, pictured
 from growth.cluster.shapes import CachedPod, Shapes
 from growth.cluster.snapshot import Demand
-from growth.controllers.provisioning.demand import Marked, Sorts
+from growth.cluster.sorts import Sorts
+from growth.controllers.provisioning.demand import Marked
 from growth.controllers.provisioning.passes import Question, answered
 from growth.planning.disruption.buffering import without_room
 from growth.planning.plan import Plan

@@ -118,6 +118,8 @@ REPLACES_ANNOTATION: Final = "growth.dev/replaces"  # on a claim: the claims tha
 # On a claim that replaced others: what kinds of machines they and those before them were.
 GIVEN_UP_ANNOTATION: Final = "growth.dev/given-up"
 MOVE_ANNOTATION: Final = "growth.dev/move"  # on such a claim: the move that it was bought for
+BOUGHT_FOR_ANNOTATION: Final = "growth.dev/bought-for"  # on a claim: the kinds of pods that it was bought for
+IN_VAIN_ANNOTATION: Final = "growth.dev/in-vain"  # on a pool: the kinds of pods for which machines were bought in vain
 QUIET_SINCE_ANNOTATION: Final = "growth.dev/quiet-since"  # on a claim: since when no pod came or left, and who is there
 
 # --- Taints, by key
@@ -270,6 +272,7 @@ INVALID_DO_NOT_DISRUPT_ANNOTATION: Final = "InvalidDoNotDisruptAnnotation"
 NO_NODE_POOL: Final = "NoNodePool"
 NODE_POOL_NOT_FOUND: Final = "NodePoolNotFound"
 BACK_OFF: Final = "BackOff"
+BOUGHT_IN_VAIN: Final = "BoughtInVain"
 UNMET: Final = "Unmet"
 NODE_NOT_COMING: Final = "NodeNotComing"
 SCALE_DOWN_SCHEDULED: Final = "ScaleDownScheduled"

@@ -70,9 +70,11 @@ class Machine:
 
     @functools.cached_property
     def labels(self) -> Mapping[str, str]:
-        """The labels that count; a host's name is there even where nobody wrote it yet."""
+        """The labels that count; a host's name is there even where nobody wrote it yet. A kubelet of ours that is up wrote it."""
         labels = self.node.metadata.labels if self.registered and self.node is not None else self._claimed_labels()
-        return labels if names.HOSTNAME_LABEL in labels else {**labels, names.HOSTNAME_LABEL: self.name}
+        if names.HOSTNAME_LABEL in labels or (self.claim is not None and self.initialized):
+            return labels
+        return {**labels, names.HOSTNAME_LABEL: self.name}
 
     def _claimed_labels(self) -> dict[str, str]:
         """The claim's labels, and before it is launched those that its requirements leave no choice about."""

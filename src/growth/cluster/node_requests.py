@@ -78,6 +78,7 @@ def claim_to_come(request: NodeRequest, pool: GrowthPool | None) -> NodeClaim:
         metadata=ObjectMeta(
             name=claim_name(request.metadata.name),
             labels=labels,
+            annotations=_carried(request),
             deletion_timestamp=request.metadata.deletion_timestamp,
         ),
         spec=NodeClaimSpec(
@@ -87,6 +88,12 @@ def claim_to_come(request: NodeRequest, pool: GrowthPool | None) -> NodeClaim:
             startup_taints=template.startup_taints if template else (),
         ),
     )
+
+
+def _carried(request: NodeRequest) -> dict[str, str]:
+    """What the claim will say of the pods that it is bought for."""
+    text = request.metadata.annotations.get(names.BOUGHT_FOR_ANNOTATION)
+    return {} if text is None else {names.BOUGHT_FOR_ANNOTATION: text}
 
 
 def unmet_types(requests: Iterable[NodeRequest], now: dt.datetime) -> dict[str, set[str]]:

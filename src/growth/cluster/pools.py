@@ -8,7 +8,7 @@ from typing import Final
 from growth.api import names, reservations
 from growth.api.growthpools import GrowthPool
 from growth.api.instance_types import Catalogue, InstanceType
-from growth.api.karpenter import NodeClassReference, NodePool, Requirement
+from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool, Requirement
 from growth.api.meta import Condition, ObjectMeta
 from growth.api.pools import PoolRef
 from growth.api.reservations import Reservation, ReservationError, ReservedName
@@ -16,7 +16,8 @@ from growth.api.zones import in_all_names
 from growth.cluster.machines import Machine
 from growth.cluster.node_requests import without_unmet
 from growth.cluster.pricing import by_name, type_of
-from growth.cluster.snapshot import NODES, PoolView
+from growth.cluster.snapshot import NODES, BackedOff, PoolView
+from growth.cluster.vain import backed_off, basis_of
 from growth.cluster.zone_names import NO_OTHER_NAMES, ZoneNames
 from growth.units.errors import QuantityError
 from growth.units.resources import Amounts, add, amounts
@@ -30,11 +31,13 @@ class NodeClassView:
     """What matters of a node class. `zones` are those where its machines may be bought; empty for everywhere.
 
     `sizes` are capacity and allocatable that its machines turned out to have, by type: newer than what a catalogue says.
+    `generation` is another one with every change of its spec.
     """
 
     conditions: Sequence[Condition] = ()
     zones: tuple[str, ...] = ()
     sizes: Mapping[str, tuple[Amounts, Amounts]] = dataclasses.field(default_factory=dict)
+    generation: int = 0
 
 
 NodeClasses = Mapping[NodeClassReference, NodeClassView]
@@ -56,12 +59,17 @@ class Market:
     given_up: Set[ReservedName] | None = None
     zones: ZoneNames = NO_OTHER_NAMES
 
+    def basis(self, metadata: ObjectMeta, uses: NodeClassReference | None) -> str:
+        """What machines of a pool are bought by: with another basis they may come otherwise (`vain.basis_of`)."""
+        known = self._class_of(uses)
+        return basis_of(metadata, 0 if known is None else known.generation, self._sold(uses))
+
     def types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
         """What machines of a node class can be; without one, of the class that the cloud takes then."""
         return self.zones.sold(self._types_for(uses))
 
     def _types_for(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
-        types = self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
+        types = self._sold(uses)
         known = self._class_of(uses)
         if known is None:
             return types
@@ -76,6 +84,9 @@ class Market:
             else dataclasses.replace(kind, offerings=tuple(each for each in kind.offerings if each.zone in known.zones))
             for kind in types
         )
+
+    def _sold(self, uses: NodeClassReference | None) -> tuple[InstanceType, ...]:
+        return self.catalogue.of_classes.get(DEFAULT_CLASS if uses is None else uses.name, self.catalogue.types)
 
     def _class_of(self, uses: NodeClassReference | None) -> NodeClassView | None:
         if uses is not None:
@@ -101,12 +112,15 @@ class Usage:
         self._used: dict[PoolRef, dict[str, int]] = {}
         self._types: dict[PoolRef, dict[str, int]] = {}
         self._known = types
+        self._staying: dict[PoolRef, list[NodeClaim]] = {}
         for machine in machines:
             if machine.claim is not None:
                 self.names.add(machine.claim.metadata.name)
             pool = machine.pool
             if pool is None:
                 continue
+            if machine.claim is not None and not machine.leaving:
+                self._staying.setdefault(pool, []).append(machine.claim)
             try:
                 capacity = machine.capacity
             except QuantityError as error:
@@ -130,6 +144,10 @@ class Usage:
 
     def of(self, pool: PoolRef) -> Amounts:
         return self._used.get(pool, {})
+
+    def staying(self, pool: PoolRef) -> Sequence[NodeClaim]:
+        """The claims of the pool that are not on their way out."""
+        return self._staying.get(pool, ())
 
     def types_of(self, pool: PoolRef) -> Mapping[str, int]:
         """How many machines of each type, by its name."""
@@ -169,7 +187,17 @@ def karpenter_pool(pool: NodePool, usage: Usage, market: Market) -> PoolView:
         limits=limits,
         used=usage.of(ref),
         problem=problem,
+        in_vain=_in_vain(ref, pool.metadata, template.spec.node_class_ref, usage=usage, market=market),
     )
+
+
+def _in_vain(
+    ref: PoolRef, meta: ObjectMeta, uses: NodeClassReference | None, *, usage: Usage, market: Market
+) -> Mapping[str, BackedOff]:
+    """The sorts of pods for which the pool's machines came in vain."""
+    if names.IN_VAIN_ANNOTATION not in meta.annotations:
+        return {}
+    return backed_off(meta, market.basis(meta, uses), usage.staying(ref), market.now)
 
 
 def _named(kind: InstanceType, requirements: Iterable[Requirement]) -> bool:
@@ -223,6 +251,7 @@ def growth_pool(pool: GrowthPool, usage: Usage, market: Market) -> tuple[PoolVie
         type_used=usage.types_of(ref),
         priorities=priorities,
         problem=problem,
+        in_vain=_in_vain(ref, pool.metadata, pool.spec.node_class_ref, usage=usage, market=market),
     )
     return view, warnings
 

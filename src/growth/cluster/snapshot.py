@@ -22,6 +22,19 @@ from growth.units.resources import Amounts
 NODES: Final = "nodes"  # the pseudo-resource that counts machines
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BackedOff:
+    """A sort of pods for which a pool's machines came in vain in so many rounds, and why. With `probe` one machine may be
+    bought for pods that wait, with `rested` for pods that move too. `claim` is the last that came in vain.
+    """
+
+    rounds: int
+    why: str
+    probe: bool
+    rested: bool = False
+    claim: str = ""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PoolView:
     """A pool of either API, with what it may still buy.
@@ -30,6 +43,7 @@ class PoolView:
     `type_max` and `priorities` are those of growth pools, by the type's name; a type missing there has no bound and
     priority 0. `problem` says why nothing can be bought here now (not ready, paused, …); empty when it can.
     `order` breaks ties of weight: greater first. `repriced` are the types whose prices here are not the cloud's own.
+    `in_vain` are the sorts of pods, by digest, for which machines came in vain.
     """
 
     ref: PoolRef
@@ -46,6 +60,7 @@ class PoolView:
     type_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
     priorities: Mapping[str, int] = dataclasses.field(default_factory=dict)
     problem: str = ""
+    in_vain: Mapping[str, BackedOff] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

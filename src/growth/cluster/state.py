@@ -289,6 +289,7 @@ class State:
                 conditions=each.status.conditions,
                 zones=each.spec.locations if kind == HETZNER_NODE_CLASS else (),
                 sizes=learned_sizes(kind, each),
+                generation=each.metadata.generation,
             )
             for kind, informer in self.node_classes.items()
             for each in informer.store

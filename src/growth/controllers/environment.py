@@ -7,6 +7,7 @@ from growth.controllers.launches import Launches
 from growth.controllers.planned import Planned
 from growth.controllers.precedence import Precedence
 from growth.controllers.settings import ControllerSettings
+from growth.controllers.vain_memory import VainMemory
 from growth.kube.api import Api
 from growth.kube.events import Recorder
 from growth.ports import Clock, Compute, Random
@@ -35,3 +36,4 @@ class Environment:
     launches: Launches = dataclasses.field(default_factory=Launches)
     precedence: Precedence = dataclasses.field(default_factory=Precedence)
     planned: Planned = dataclasses.field(default_factory=Planned)
+    vain: VainMemory = dataclasses.field(default_factory=VainMemory)

@@ -39,7 +39,7 @@ PRIORITY: Final = -(2**31)
 MOST_PODS: Final = 10_000
 _SCALABLE: Final[dict[str, Kind[Any]]] = {kind.kind: kind for kind in (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)}
 # Reasons that pass: the others are there until somebody changes the buffer or a pool.
-_PASSING: Final = frozenset({Filter.LIMITS, Filter.UNAVAILABLE, Filter.CAPS, Filter.POOL})
+_PASSING: Final = frozenset({Filter.LIMITS, Filter.UNAVAILABLE, Filter.CAPS, Filter.POOL, Filter.IN_VAIN})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

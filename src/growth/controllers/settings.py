@@ -27,6 +27,7 @@ class ControllerSettings:
     max_price_percent: int = 125  # of the planned price; dearer offerings are not bought for a claim
     max_nodes: int | None = None  # caps of the whole cluster
     max_hourly: int | None = None  # billionths of the catalogue's currency
+    vain_back_off: float = 3600.0  # after two rounds of machines in vain for a sort of pods; doubled from there
     reservation_use: float = 30.0  # a name reserved longer ago is not created any more: it may be released soon
 
     # Lifecycle.

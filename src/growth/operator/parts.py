@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools, repair
+from growth.controllers import catalogue, collection, disrupted, disruption, gauges, lifecycle, pools, repair, vain
 from growth.controllers.buffers import Buffers
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.collection import Collection
@@ -57,6 +57,7 @@ METRICS: Final[tuple[Declaration, ...]] = tuple(
             *disrupted.METRICS,
             *backing.METRICS,
             *repair.METRICS,
+            *vain.METRICS,
             *gauges.METRICS,
             *measured.METRICS,
             *cloud_calls.METRICS,

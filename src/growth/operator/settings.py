@@ -263,6 +263,12 @@ def _sections() -> Iterator[Section]:
             _of(
                 made, "maxHourly", MONEY, "What the machines may cost an hour, in the catalogue's currency; a hard cap."
             ),
+            _of(
+                made,
+                "vainBackOff",
+                PERIOD,
+                "After two rounds of machines that took none of their pods the next comes after so long; then twice as long.",
+            ),
             _of(made, "reservationUse", RESERVED, "A reserved name is not used any more after so long."),
             _of(made, "cataloguePeriod", PERIOD, "How often prices and stock are read anew."),
             _of(made, "refusedTTL", PERIOD, "An offering that the cloud refused is left out of plans for so long."),

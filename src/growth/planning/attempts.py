@@ -149,10 +149,12 @@ def settled(asked: Iterable[Requirement], values: Iterable[str], *, absent: bool
 
 
 def open_to(shelf: Shelf, pods: PodClass, variant: Variant) -> bool:
-    """Whether pods of the class may use the shelf at all: its taints are tolerated, and a growth pool that is not the
-    default one is asked for by name.
+    """Whether pods of the class may use the shelf at all: its taints are tolerated, a growth pool that is not the
+    default one is asked for by name, and machines of the pool did not come in vain for them.
     """
     ref = shelf.pool.ref
+    if any(ref == pool for pool, _ in pods.backed_off):
+        return False
     by_name = ref.group == names.GROWTH and ref.name != names.DEFAULT_POOL
     if by_name and names.POOL_LABEL not in variant.constraint.requirements:
         return False

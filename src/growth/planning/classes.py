@@ -4,15 +4,17 @@ Shapes that differ only in what nothing asks about (a label that no selector rea
 """
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from growth.api.placement import Affinity, NodeSelectorTerm, PodAffinityTerm, Toleration
 from growth.api.pods import PodSpec
+from growth.api.pools import PoolRef
 from growth.api.requests import Port, host_ports_of, requests_of
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import Demand, Snapshot
+from growth.cluster.sorts import Sorts
 from growth.planning.offerings import Constraint, Constraints
 from growth.planning.requirements import Requirement, RequirementError, from_expressions, from_labels, gather
 from growth.planning.rules import Groups, keeps_away_of
@@ -41,6 +43,7 @@ class PodClass(msgspec.Struct, frozen=True, eq=False):
     `needs` are (index of the resource, amount). `variants` begins with every preference and ends with none. `counted`
     are the rules of anybody whose selector matches these pods; `kept_away` those placed pods that bar them;
     `keeps_away` the bars that these pods put up themselves. `refusal` is why no place will do: (filter, message).
+    `backed_off` are the pools where no machine is bought for them now, each with why.
     """
 
     shape: PodShape
@@ -57,6 +60,7 @@ class PodClass(msgspec.Struct, frozen=True, eq=False):
     kept_away: tuple[Group, ...]
     keeps_away: tuple[Group, ...]
     refusal: tuple[str, str] | None = None
+    backed_off: tuple[tuple[PoolRef, str], ...] = ()
 
     def selects_itself(self, group: Group) -> bool:
         return group in self.counted
@@ -79,6 +83,7 @@ class Draft(msgspec.Struct, frozen=True, eq=False):
     ports: frozenset[Port]
     volumes: VolumeNeeds
     refusal: tuple[str, str] | None = None
+    backed_off: tuple[tuple[PoolRef, str], ...] = ()
 
 
 class Compiler:
@@ -98,13 +103,32 @@ class Compiler:
         self._groups = groups
         self._respect = respect_preferences
         self._soft_taints = soft_taints
+        self._in_vain = [(pool.ref, pool.in_vain) for pool in snapshot.pools if pool.in_vain]
 
     def drafts(self, demands: Iterable[Demand]) -> list[tuple[Draft, list[str]]]:
         """Each distinct shape compiled, with its pods. Registers every rule that the shapes state."""
         pods: dict[PodShape, list[str]] = collections.defaultdict(list)
         for demand in demands:
             pods[demand.shape].append(demand.key)
-        return [(self._draft(shape), keys) for shape, keys in pods.items()]
+        drafts = [(self._draft(shape), keys) for shape, keys in pods.items()]
+        return drafts if not self._in_vain else list(self._held_back(drafts))
+
+    def _held_back(self, drafts: Iterable[tuple[Draft, list[str]]]) -> Iterator[tuple[Draft, list[str]]]:
+        """The drafts with the pools where none or one of their pods may have a machine. The first pod of a sort is the one."""
+        sorts = Sorts()
+        probed: set[tuple[PoolRef, str]] = set()
+        for draft, keys in drafts:
+            sort = sorts.digest(draft.shape)
+            known = [(ref, entries[sort]) for ref, entries in self._in_vain if sort in entries]
+            free = {ref for ref, each in known if each.probe and (ref, sort) not in probed}
+            probed |= {(ref, sort) for ref in free}
+            barred = tuple((ref, each.why) for ref, each in known)
+            if free:
+                first = tuple((ref, why) for ref, why in barred if ref not in free)
+                yield msgspec.structs.replace(draft, backed_off=first), keys[:1]
+                keys = keys[1:]  # noqa: PLW2901 - the rest of them
+            if keys:
+                yield msgspec.structs.replace(draft, backed_off=barred), keys
 
     def classes(self, drafts: list[tuple[Draft, list[str]]], resources: Sequence[str]) -> list[PodClass]:
         """The classes in the order of the queue: priority, then cpu and memory, largest first."""
@@ -143,6 +167,7 @@ class Compiler:
                 kept_away=kept_away,
                 keeps_away=draft.keeps_away,
                 refusal=draft.refusal,
+                backed_off=draft.backed_off,
             )
             for draft, keys, counted, kept_away in merged.values()
         ]
@@ -164,6 +189,7 @@ class Compiler:
             counted,
             kept_away,
             volumes,
+            draft.backed_off,
         )
 
     def _draft(self, shape: PodShape) -> Draft:

@@ -24,6 +24,7 @@ class Filter(enum.StrEnum):
     UNSUPPORTED = "unsupported"
     POOL = "pool"
     CAPS = "caps"
+    IN_VAIN = "inVain"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ class Explainer:
     def _on_shelf(self, shelf: Shelf, pods: PodClass, variant: Variant) -> Reason | None:
         """What keeps the pods out of the shelf; None: nothing that can be named."""
         ref = shelf.pool.ref
+        for pool, why in pods.backed_off:
+            if pool == ref:
+                return Reason(ref, Filter.IN_VAIN, why)
         taint = untolerated(pods.tolerations, shelf.pool.taints, soft=False)
         if taint is not None:
             shown = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
@@ -211,4 +214,5 @@ _FAR: Mapping[Filter, int] = {
     Filter.LIMITS: 8,
     Filter.CAPS: 8,
     Filter.TOPOLOGY: 9,
+    Filter.IN_VAIN: 10,
 }

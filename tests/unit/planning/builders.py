@@ -49,7 +49,7 @@ from growth.api.volumes import (
     VolumeNodeResources,
 )
 from growth.cluster.shapes import Shapes
-from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
+from growth.cluster.snapshot import BackedOff, Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.planning.plan import Plan, PlannedClaim, Reason
 from growth.planning.solve import Options, solve
 from growth.sim.judge import judge
@@ -280,6 +280,7 @@ def pool(
     limits: Mapping[str, str | float] | None = None,
     used: Mapping[str, str | float] | None = None,
     problem: str = "",
+    in_vain: Mapping[str, BackedOff] | None = None,
 ) -> PoolView:
     """A Karpenter pool; with the three types of `KINDS` unless others are named."""
     return PoolView(
@@ -293,6 +294,7 @@ def pool(
         limits=amounts(dict(limits or {})),
         used=amounts(dict(used or {})),
         problem=problem,
+        in_vain=in_vain or {},
     )
 
 

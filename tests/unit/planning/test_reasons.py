@@ -8,6 +8,8 @@ import pytest
 from growth.api import names
 from growth.api.meta import LabelSelector
 from growth.api.pods import PodResourceClaim, PodSchedulingGroup
+from growth.cluster.snapshot import BackedOff
+from growth.cluster.sorts import Sorts
 from growth.planning.plan import Filter
 from growth.planning.solve import Options
 from tests.unit.planning.builders import (
@@ -17,6 +19,7 @@ from tests.unit.planning.builders import (
     HOST,
     LARGE,
     MEDIUM,
+    SHAPES,
     SMALL,
     TERMS,
     TYPE,
@@ -396,6 +399,20 @@ CASES: list[tuple[str, Callable[[], Planned], str, Filter, tuple[str, ...]]] = [
         "default",
         Filter.TOPOLOGY,
         ("spread", ZONE, "skew 1"),
+    ),
+    (
+        "machines that came in vain",
+        lambda: plan(
+            pool(
+                in_vain={
+                    Sorts().digest(SHAPES.shape(pod())): BackedOff(rounds=2, why="the Node was wrong", probe=False)
+                }
+            ),
+            pod(),
+        ),
+        "default",
+        Filter.IN_VAIN,
+        ("the Node was wrong",),
     ),
     (
         "a pass that ran out of work",

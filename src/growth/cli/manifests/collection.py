@@ -327,7 +327,10 @@ class Collection:
             for item in self._all(kind):
                 reference = NodeClassReference(group=kind.group, kind=kind.kind, name=item.metadata.name)
                 zones = item.spec.locations if kind is HETZNER_NODE_CLASS else ()
-                yield reference, NodeClassView(item.status.conditions, zones, learned_sizes(kind, item))
+                yield (
+                    reference,
+                    NodeClassView(item.status.conditions, zones, learned_sizes(kind, item), item.metadata.generation),
+                )
 
     def _prioritised(self) -> Iterator[CachedPod]:
         """The pods with their priority as admission would fill it in."""

@@ -17,6 +17,8 @@ from growth.api import moves as intents
 from growth.api import names
 from growth.api.conditions import is_true
 from growth.api.karpenter import NODE_CLAIM
+from growth.cluster.shapes import CachedPod
+from growth.cluster.snapshot import Snapshot
 from growth.cluster.wanting import key_of
 from growth.controllers.disruption import marking
 from growth.controllers.disruption.attempts import each
@@ -33,6 +35,7 @@ from growth.controllers.disruption.weighing import search_options
 from growth.controllers.environment import Environment
 from growth.controllers.growth.purchases import Requesting
 from growth.controllers.provisioning.purchases import Purchases
+from growth.controllers.vain import Vain
 from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError, NotFound
 from growth.telemetry.logs import logger
 
@@ -66,6 +69,7 @@ class Execution:
         self._memory = memory
         self._report = report
         self._purchases = Purchases(env)
+        self._vain = Vain(env)
         self._growth = GrowthMoves(env, requesting)
         self._confirming = Confirming(env, moves, looking, self._growth)
 
@@ -117,6 +121,7 @@ class Execution:
             await self._mark(running)
             await self._growth.spare(running.move.destinations)
             if running.move.replacements:
+                await self._look_back(running)
                 await (self._ask(running) if by_request(running) else self._buy(running))
                 self._report.bought(running)
         await self._initialized(running)
@@ -205,8 +210,9 @@ class Execution:
                 replaces=going,
                 intent=intent,
                 now=env.clock.now(),
+                bought_for=sorts,
             )
-            for one, name in zip(move.replacements, named, strict=True)
+            for one, name, sorts in zip(move.replacements, named, self._bought_for(running), strict=True)
         ]
         for name in named:
             env.state.nominate(name, seconds=env.settings.nomination)
@@ -222,7 +228,7 @@ class Execution:
         """The same by NodeRequests."""
         env = self._env
         try:
-            wanted = self._growth.wanted(running)
+            wanted = self._growth.wanted(running, self._bought_for(running))
         except NotFound as error:
             raise GaveUp(str(error), failed=True) from None
         running.requests = tuple(each.name for each in wanted)
@@ -234,9 +240,46 @@ class Execution:
         if why:
             raise GaveUp(f"what replaces them cannot be asked for: {why}", failed=True)
 
+    async def _look_back(self, running: Running) -> None:
+        """`GaveUp` where the last machines that were bought for these pods came in vain, or may yet turn out so."""
+        env, market, catalogue = self._env, running.market, self._env.state.catalogue
+        assert market is not None
+        if catalogue is None:
+            return
+        picture = self._vain.laid(env.state.picture(env.clock.now()))
+        ruling = self._vain.looked(
+            picture,
+            Snapshot(
+                currency=market.currency,
+                pools=tuple(market.views.values()),
+                daemons=tuple(picture.daemons),
+                volumes=picture.volumes,
+            ),
+            [(one.planned.pool, one.planned.pods) for one in running.move.replacements],
+            {key: pod.shape for key, pod in self._moving(running).items()},
+        )
+        await self._vain.settle(ruling)
+        if ruling:
+            raise GaveUp("machines that were bought for their pods before came otherwise than planned", failed=True)
+
+    def _bought_for(self, running: Running) -> list[dict[str, str]]:
+        """What each of the claims says that are bought for the move."""
+        assert running.market is not None
+        pods, views = self._moving(running), running.market.views
+        return [
+            self._vain.annotation(
+                views.get(one.planned.pool), (pods[key].shape for key in one.planned.pods if key in pods)
+            )
+            for one in running.move.replacements
+        ]
+
+    def _moving(self, running: Running) -> dict[str, CachedPod]:
+        """The pods on the nodes of the move, by key."""
+        return {key_of(pod): pod for name in running.targets for pod in self._env.state.pods.store.find("node", name)}
+
     def _promise(self, running: Running) -> None:
         """The pods that the plan puts on each new machine keep their room there."""
-        pods = {key_of(pod): pod for name in running.targets for pod in self._env.state.pods.store.find("node", name)}
+        pods = self._moving(running)
         for name, one in zip(running.coming, running.move.replacements, strict=True):
             self._env.state.promises.promise(name, [pods[key] for key in one.planned.pods if key in pods])
 

@@ -24,6 +24,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.growth.sparing import Sparing
 from growth.controllers.ownership import serves
 from growth.controllers.quiet import Quiet
+from growth.controllers.vain import Vain
 from growth.planning.disruption.situating import Facts
 
 
@@ -41,6 +42,7 @@ class Looking:
 
     def __init__(self, env: Environment, memory: Memory) -> None:
         self._env = env
+        self._vain = Vain(env)
         self._memory = memory
         self.quiet = Quiet(env)
         self._sparing = Sparing(env)
@@ -65,7 +67,8 @@ class Looking:
         catalogue must be known.
         """
         env = self._env
-        picture = _overlaid(env.state.picture(env.clock.now()), fresh or {}, pools or {}, growth_pools or {})
+        picture = self._vain.laid(env.state.picture(env.clock.now()))
+        picture = _overlaid(picture, fresh or {}, pools or {}, growth_pools or {})
         if around is not None:
             picture = self._corrected(picture, around)
         acting = {*acting, *self._being_removed()}

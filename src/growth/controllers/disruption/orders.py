@@ -1,7 +1,7 @@
 """A replacement as it is ordered. Pure."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from growth.api import moves as intents
 from growth.api.karpenter import NodeClaim, NodePool
@@ -20,7 +20,9 @@ def ordered(
     replaces: Sequence[NodeClaim],
     intent: intents.Intent,
     now: dt.datetime,
+    bought_for: Mapping[str, str],
 ) -> Order:
+    """`bought_for` is the annotation that says for which pods it is bought."""
     view = market.views[replacement.planned.pool]
     order = Order(
         name=name,
@@ -31,6 +33,6 @@ def ordered(
         types=replacement.types,
         max_price=replacement.max_price,
         replaces=tuple(claim.metadata.name for claim in replaces),
-        annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now)},
+        annotations={**intents.annotation(intent), **replacing.giving_up(replaces, now), **bought_for},
     )
     return shortened(order, currency=market.currency)

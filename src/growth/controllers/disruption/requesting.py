@@ -42,15 +42,18 @@ class GrowthMoves:
         """Ends the scale-down of those that are empty and marked, as pods are to come there, whichever pool's they are."""
         await self._sparing.keep(sorted(self._sparing.nodes().intersection(nodes)))
 
-    def wanted(self, running: Running) -> list[Asking]:
-        """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone."""
+    def wanted(self, running: Running, bought_for: Sequence[Mapping[str, str]]) -> list[Asking]:
+        """What is to be asked for in the place of the nodes; the names are new. `NotFound` where a pool is gone.
+
+        `bought_for` are the annotations that say for which pods each is bought.
+        """
         going = [target.claim for target in running.targets.values()]
         annotations = {
             **named([claim.metadata.name for claim in going]),
             **giving_up(going, self._env.clock.now()),
         }
         found = []
-        for each in running.move.replacements:
+        for each, sorts in zip(running.move.replacements, bought_for, strict=True):
             name = each.planned.pool.name
             pool = self._env.state.growth_pools.store.get(name)
             if pool is None:
@@ -64,7 +67,7 @@ class GrowthMoves:
                     requirements=needs_of(each.planned, pool),
                     planned=each.planned,
                     price=each.planned.max_price,
-                    annotations=annotations,
+                    annotations={**annotations, **sorts},
                 )
             )
         return found

@@ -109,7 +109,7 @@ def claim_body(request: NodeRequest, pool: GrowthPool, uses: NodeClassReference,
                 **{
                     key: value
                     for key, value in request.metadata.annotations.items()
-                    if key in {names.REPLACES_ANNOTATION, names.GIVEN_UP_ANNOTATION}
+                    if key in {names.REPLACES_ANNOTATION, names.GIVEN_UP_ANNOTATION, names.BOUGHT_FOR_ANNOTATION}
                 },
                 names.NODE_REQUEST_ANNOTATION: request.metadata.uid,
                 **hashes.stamp(pool),

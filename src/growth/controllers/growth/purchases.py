@@ -17,6 +17,7 @@ from growth.controllers.provisioning.booking import UnknownUsage
 from growth.controllers.provisioning.freshness import buys_the_same, vanished
 from growth.controllers.provisioning.passes import Answer
 from growth.controllers.provisioning.reserving import PlanAgain
+from growth.controllers.vain import Vain
 from growth.kube.errors import ApiError, ConfigError, GateClosed, KubeError, NotFound, ServerError, Unreachable
 from growth.planning.plan import PlannedClaim
 from growth.telemetry.logs import logger
@@ -67,6 +68,7 @@ class Requesting:
     def __init__(self, env: Environment, reserving: GrowthReserving) -> None:
         self._env = env
         self._reserving = reserving
+        self._vain = Vain(env)
 
     def wanted(self, planned: Sequence[PlannedClaim], answer: Answer) -> list[Asking]:
         """What of a plan is still wanted, with names."""
@@ -84,6 +86,9 @@ class Requesting:
                         requirements=needs_of(each, pool),
                         planned=each,
                         price=each.max_price,
+                        annotations=self._vain.annotation(
+                            answer.views[each.pool], (answer.shapes[pod] for pod in pods if pod in answer.shapes)
+                        ),
                     )
                 )
         return found

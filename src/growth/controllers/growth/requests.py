@@ -55,6 +55,7 @@ from growth.controllers.provisioning.booking import UnknownUsage
 from growth.controllers.provisioning.purchases import PROVISIONED
 from growth.controllers.provisioning.reserving import PlanAgain
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.vain import Vain
 from growth.kube.changes import change
 from growth.kube.errors import AlreadyExists, Conflict, NotFound, OutcomeUnknown, ServerError
 from growth.kube.informer import Informer
@@ -77,6 +78,7 @@ class NodeRequests:
     def __init__(self, env: Environment, reserving: GrowthReserving) -> None:
         self._env = env
         self._reserving = reserving
+        self._vain = Vain(env)
         settings = env.settings
         self._patience = progress.Patience(
             readiness=settings.readiness_wait, ready_ttl=settings.ready_ttl, unmet_ttl=settings.unmet_ttl
@@ -380,6 +382,7 @@ class NodeRequests:
         _log.info("deleted the nodeclaim of an unmet request", NodeClaim=claim.metadata.name)
 
     async def _ask_for_removal(self, claim: NodeClaim) -> None:
+        await self._vain.gave_up(claim, f"its node was not ready within {self._patience.readiness:.0f} s")
         pool = self._env.state.growth_pools.store.get(claim.metadata.labels.get(names.POOL_LABEL, ""))
         try:
             await self._env.api.create(NODE_REMOVAL_REQUEST, removal_body(claim, pool, reason=NOT_READY))

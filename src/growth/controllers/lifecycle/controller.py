@@ -32,6 +32,7 @@ from growth.controllers.lifecycle.registration import NODES_CREATED, Registratio
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
+from growth.controllers.vain import Vain
 from growth.kube.informer import Informer
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.readiness import SEVERAL_NODES
@@ -81,6 +82,7 @@ class Lifecycle:
         self._strangers = Strangers(env)
         self._pauses = Pauses(env)
         self._labels = NodeLabels(env)
+        self._vain = Vain(env)
         env.state.claims.subscribe(self._on_claim)
         env.state.nodes.subscribe(self._on_node)
         env.state.pools.subscribe(self._on_pool)
@@ -219,6 +221,8 @@ class Lifecycle:
         event, what = _TIMEOUTS[reason]
         told = find(claim.status.conditions, names.LAUNCHED if reason == decide.LAUNCH_TIMEOUT else names.REGISTERED)
         because = f": {told.message}" if told is not None and told.status != TRUE and told.message else ""
+        if reason != decide.LAUNCH_TIMEOUT:
+            await self._vain.gave_up(claim, f"{what} within {seconds:.0f} s{because}")
         if not await self._claims.delete(claim):
             return None
         _log.warning("terminating due to timeout", timeout=seconds, reason=reason)

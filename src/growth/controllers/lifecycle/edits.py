@@ -23,7 +23,9 @@ from growth.planning.readiness import NOT_REGISTERED, Obstacle
 from growth.units.resources import quantities
 
 # What concerns the claim alone and would say something false of a Node.
-CLAIM_ONLY_ANNOTATIONS: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+CLAIM_ONLY_ANNOTATIONS: Final = frozenset(
+    {"kubectl.kubernetes.io/last-applied-configuration", names.BOUGHT_FOR_ANNOTATION}
+)
 
 
 def launch_labels(claim: NodeClaim, machine: CloudMachine) -> dict[str, str]:

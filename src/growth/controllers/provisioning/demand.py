@@ -10,66 +10,15 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
-import msgspec
-
-from growth.api.meta import LabelSelector
-from growth.api.placement import PodAffinityTerm
-from growth.api.pods import PodSpec
 from growth.cluster.shapes import CachedPod, PodShape
+from growth.cluster.sorts import Sorts
 from growth.cluster.wanting import wants_machine
 from growth.kube.store import Change, Deleted, Key
 from growth.ports import Clock
 
 # What one pod's mark says of its like is believed for this long after the last of them was seen.
 MARK_SECONDS: Final = 60.0
-_REMEMBERED: Final = 20_000
 _LONG_AGO: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
-
-
-class Sorts:
-    """Tells pods that ask for the same from others, coarser than shapes.
-
-    Shapes differ by any label and by the names of volume claims: every pod of a StatefulSet has its own. Of labels only
-    those count here that the pod's own selectors read, and of volumes none.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[PodShape, bytes] = {}
-        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
-
-    def of(self, shape: PodShape) -> bytes:
-        known = self._known.get(shape)
-        if known is None:
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            read = {key: value for key, value in shape.labels.items() if key in _read_labels(shape.spec)}
-            spec = msgspec.structs.replace(shape.spec, volumes=())
-            known = self._known[shape] = self._encode((shape.namespace, read, spec))
-        return known
-
-
-def _read_labels(spec: PodSpec) -> Set[str]:
-    """The keys of labels that the pod's own rules about other pods look at."""
-    selectors = [constraint.label_selector for constraint in spec.topology_spread_constraints]
-    keys = {key for constraint in spec.topology_spread_constraints for key in constraint.match_label_keys}
-    if spec.affinity is not None:
-        for both in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
-            if both is not None:
-                preferred = (
-                    each.pod_affinity_term for each in both.preferred_during_scheduling_ignored_during_execution
-                )
-                terms: list[PodAffinityTerm] = [*both.required_during_scheduling_ignored_during_execution, *preferred]
-                selectors += [term.label_selector for term in terms]
-                keys |= {key for term in terms for key in (*term.match_label_keys, *term.mismatch_label_keys)}
-    for selector in selectors:
-        keys |= _keys(selector)
-    return keys
-
-
-def _keys(selector: LabelSelector | None) -> Set[str]:
-    if selector is None:
-        return frozenset()
-    return {*selector.match_labels, *(each.key for each in selector.match_expressions)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

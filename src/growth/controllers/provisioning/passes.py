@@ -54,6 +54,7 @@ class Answer:
 
     `ignored` counts pods that wait for something else than a machine. `soonest` is in how many seconds another pod will
     count. `snapshot` is what was planned on, overlays laid. `types` are those that the plan's claims list, in their order.
+    `shapes` are of all that was planned for, pods of buffers among them, by key.
     """
 
     plan: Plan | None
@@ -65,6 +66,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     overlay_problems: tuple[OverlayProblem, ...] = ()
     types: tuple[tuple[str, ...], ...] = ()
+    shapes: Mapping[str, PodShape] = dataclasses.field(default_factory=dict)
     growth_pools: Mapping[str, GrowthPool] = dataclasses.field(default_factory=dict)
     note: str = ""  # what else people should know of how the plan was made
 
@@ -120,6 +122,7 @@ def answered(question: Question) -> Answer:
         warnings=assembled.warnings,
         overlay_problems=problems,
         types=types,
+        shapes={each.key: each.shape for each in demands},
         growth_pools=growth_pools,
     )
 

@@ -34,8 +34,9 @@ from growth.controllers.provisioning.passes import Answer, Question, answered
 from growth.controllers.provisioning.purchases import Done, Purchases
 from growth.controllers.provisioning.telling import Teller
 from growth.controllers.slicing import slices
+from growth.controllers.vain import Vain
 from growth.kube.backoff import Backoff, BackoffSettings
-from growth.kube.errors import ConfigError, GateClosed, KubeError
+from growth.kube.errors import ConfigError, Conflict, GateClosed, KubeError
 from growth.kube.store import Change, Changed, Deleted
 from growth.planning.plan import Filter, Plan, PlannedClaim, Reason, Unplaced
 from growth.planning.solve import Options
@@ -62,6 +63,8 @@ PLAN_SECONDS: Final = 1.0
 PLAN_SECONDS_PER_POD: Final = 0.002
 # While the cluster or the cloud is not known, that is logged again after so long.
 WAITING_SECONDS: Final = 60.0
+# So often at most a pass is planned anew because of what came of machines bought before.
+LOOKS: Final = 8
 # After a failure of the server the next pass waits so long.
 FAILED_SECONDS: Final = 5.0
 # After one of our own: nobody mends it meanwhile, but the cluster may change.
@@ -107,6 +110,8 @@ class Provisioner:
         self._env = env
         self._requesting = requesting or Requesting(env, GrowthReserving(env))
         self._sparing = Sparing(env)
+        self._vain = Vain(env)
+        self._vain.follow()
         self._back_offs = BackOffs(env) if back_offs is None else back_offs
         self._rested: asyncio.TimerHandle | None = None
         self._decisions = decisions
@@ -241,7 +246,7 @@ class Provisioner:
         self._seen, self._planned_at = changes, now
         marked = self._pending.marked()
         question = Question(
-            picture=dataclasses.replace(picture, held=sifted.shapes, promised=promised),
+            picture=self._vain.laid(dataclasses.replace(picture, held=sifted.shapes, promised=promised)),
             marked=marked,
             sort=self._pending.sorts.of,
             held=sifted.keys,
@@ -253,7 +258,8 @@ class Provisioner:
             disruption_budgets=tuple(env.state.disruption_budgets.store),
             options=dataclasses.replace(self._options, nominate=self._options.nominate and not env.planned.refused),
         )
-        answer = await self._planned(question, waiting=len(marked.since))
+        answer, held = await self._sound(question, waiting=len(marked.since))
+        sifted = dataclasses.replace(sifted, keys=sifted.keys | held)
         if answer.soonest is not None:
             asyncio.get_running_loop().call_later(answer.soonest, self.trigger, "ripe")
         await self._perform(answer, sifted, virtual, spared=question.spared, resting=question.resting)
@@ -274,6 +280,25 @@ class Provisioner:
         if what != told or now - at >= WAITING_SECONDS:
             self._waited = (what, now)
             _log.info("waiting on cluster sync", unsynced=what)
+
+    async def _sound(self, question: Question, *, waiting: int) -> tuple[Answer, Set[str]]:
+        """The answer, and pods left out because their machine may yet take them. It buys nothing again that came in vain."""
+        held: Set[str] = frozenset()
+        for _ in range(LOOKS):
+            answer = await self._planned(question, waiting=waiting)
+            plan = answer.plan
+            if plan is None or self._env.settings.observe:
+                return answer, held
+            wanted = [(each.pool, each.pods) for each in plan.claims]
+            ruling = self._vain.looked(question.picture, answer.snapshot, wanted, answer.shapes)
+            if not ruling:
+                return answer, held
+            await self._vain.settle(ruling)
+            held |= ruling.held
+            question = dataclasses.replace(
+                question, picture=self._vain.laid(question.picture), held=question.held | ruling.held
+            )
+        raise Conflict("machines that were bought come otherwise than planned as fast as plans are made")
 
     async def _planned(self, question: Question, *, waiting: int) -> Answer:
         env = self._env
@@ -374,7 +399,7 @@ class Provisioner:
             await self._nominate(plan, coming, answer, virtual)
             await self._sparing.keep(each.name for each in plan.filled if each.name in spared)
             served = {pod for each in asked.created for pod in each.pods}
-            self._back_offs.looked(answer.pods, unplaced, bought=served)
+            self._back_offs.looked(answer.pods, [each for each in unplaced if not _in_vain(each)], bought=served)
             for each in unplaced:
                 pod = answer.pods.get(each.pod)
                 if pod is not None:
@@ -473,6 +498,11 @@ class Provisioner:
                 lower_bound=plan.lower_bound if bought else None,
             )
         )
+
+
+def _in_vain(unplaced: Unplaced) -> bool:
+    """Whether the pod rests because of machines that came: its pool says until when."""
+    return any(reason.filter is Filter.IN_VAIN for reason in unplaced.reasons)
 
 
 def _for_headroom(

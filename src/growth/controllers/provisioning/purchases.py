@@ -16,6 +16,7 @@ from growth.controllers.provisioning.freshness import buys_the_same, vanished
 from growth.controllers.provisioning.passes import Answer
 from growth.controllers.provisioning.reserving import PlanAgain, Reserved, Reserving
 from growth.controllers.slicing import slices
+from growth.controllers.vain import Vain
 from growth.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -56,6 +57,7 @@ class Purchases:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._reserving = Reserving(env)
+        self._vain = Vain(env)
 
     async def look_for_overdue(self) -> None:
         """Claims that we made and no watch has shown: a lagging watch is no reason to buy again."""
@@ -95,6 +97,9 @@ class Purchases:
                     pods=pods,
                     types=types,
                     max_price=planned.max_price,
+                    annotations=self._vain.annotation(
+                        views[planned.pool], (answer.shapes[pod] for pod in pods if pod in answer.shapes)
+                    ),
                 )
                 orders.append(order)
         return orders

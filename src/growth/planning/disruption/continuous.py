@@ -182,9 +182,7 @@ def warm(node: OwnedNode, situation: Situation, options: Options) -> Replacement
     if not plan.claims:
         return None
     planned = dataclasses.replace(plan.claims[0], pods=())
-    return Replacement(
-        planned=planned, types=planned.instance_types, max_price=planned.price * options.flexibility // 100
-    )
+    return Replacement(planned=planned, types=planned.instance_types, max_price=planned.max_price)
 
 
 def _of_type(view: PoolView, type_: str) -> tuple[InstanceType, ...]:

@@ -133,8 +133,11 @@ def _not_relied_on(view: NodeView) -> NodeView:
 def _for_moves(view: PoolView, pools: Mapping[str, NodePool], claims: Sequence[NodeClaim]) -> PoolView:
     """A pool as moves see it: a Soft limit counts nothing that is being replaced, and lets a pool keep what it has.
 
-    What a move itself takes away is given back by the search.
+    What a move itself takes away is given back by the search. No move tries what came in vain before its time.
     """
+    if view.in_vain:
+        in_vain = {sort: dataclasses.replace(each, probe=each.rested) for sort, each in view.in_vain.items()}
+        view = dataclasses.replace(view, in_vain=in_vain)
     pool = pools.get(str(view.ref))
     if pool is None or NODES not in view.limits or node_limit_mode(pool) == HARD:
         return view

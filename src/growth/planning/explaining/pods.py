@@ -44,6 +44,7 @@ _CAUSES: Final = {
     Filter.UNSUPPORTED: "it uses what is not supported: {1}",
     Filter.POOL: "NodePool {0} buys nothing: {1}",
     Filter.CAPS: "{1}",
+    Filter.IN_VAIN: "NodePool {0} buys nothing for such pods now: {1}",
 }
 
 

@@ -10,6 +10,7 @@ import contextvars
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from growth.api import names
 from growth.api.core import CONFIG_MAP
 from growth.api.kinds import Json
 from growth.kube.api import Api
@@ -23,7 +24,7 @@ from growth.sim.chaos.hands import STRIKES, Hands
 from growth.sim.chaos.joins import Joins
 from growth.sim.chaos.network import KINDS, network_faults
 from growth.sim.chaos.rates import CREATE, FAULTS, HOUR, JOIN
-from growth.sim.invariants.books import CONFIG_MAPS, NODES, Books
+from growth.sim.invariants.books import CONFIG_MAPS, NODES, Books, labels
 from growth.sim.network import GOOD, Faults, NetworkApi
 from growth.sim.ports import SimRandom
 from growth.sim.seams import Actor, Seams, Step
@@ -31,6 +32,7 @@ from growth.sim.world.half import Half
 from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
 
 HOUR_SECONDS: Final = 3600.0
+_NO_NODE: Final[Json] = {"metadata": {}}
 LOOK_SECONDS: Final = 1.0
 # Where there is nobody to strike at, somebody may come soon.
 VICTIM_SECONDS: Final = 5.0
@@ -149,6 +151,10 @@ class Injector(Seams):
                 self._absent[claim] = float("inf")
             elif self._strikes_now("slow-join"):
                 self._absent[claim] = step.at + slow
+        elif step.which == NODES and step.new is not None:
+            now, before = (names.REGISTERED_LABEL in labels(each or _NO_NODE) for each in (step.new, step.old))
+            if now and not before and self._world is not None:
+                self._joins.otherwise.registered(self._world.admin, step.key[1])
         elif step.which == NODES and step.new is None and step.key[1] not in self._joins.names:
             self._joins.names.append(step.key[1])
 

@@ -20,6 +20,7 @@ from growth.kube.api import Api
 from growth.kube.changes import change
 from growth.kube.errors import AlreadyExists, KubeError, NotFound
 from growth.providers.kwok.records import record_name
+from growth.sim.chaos.strange_nodes import StrangeNodes
 from growth.sim.ports import SimRandom
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Joins:
         self._strike = strike
         self._random = random
         self._later = later
+        self.otherwise = StrangeNodes(strike=strike, random=random.stream("otherwise"), later=later)
         self._strange: dict[str, str] = {}  # the Node's name → its machine's record
 
     def wrap(self, api: Api) -> Api:
@@ -59,6 +61,7 @@ class Joins:
         if self._strike("wrong-allocatable"):
             allocatable = body["status"]["allocatable"]
             allocatable["cpu"] = f"{self._random.between(1200, 3000)}m"
+        self.otherwise.distort(api, body)
         if self._strike("missing-provider-id"):
             del spec["providerID"]
             followed = _estranged(meta, record)

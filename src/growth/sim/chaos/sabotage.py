@@ -30,6 +30,7 @@ from growth.controllers.provisioning import booking, demand, passes
 from growth.controllers.sizing import controller as sizing
 from growth.controllers.termination.drains import Drained, Drains
 from growth.controllers.termination.endings import Endings
+from growth.controllers.vain import Ruling, Vain
 from growth.kube.errors import NotFound
 from growth.kube.events import Recorder
 from growth.kube.informer import Informer
@@ -354,6 +355,12 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
             (fresh, "nodes_of", _answers([])),
         ),
         faults="list-partial=1",
+    ),
+    "buy-it-again": Sabotage(
+        breaks="in vain",
+        bug="nobody looks what became of machines that were bought for the same pods",
+        apply=_replaced((Vain, "looked", _returns(Ruling())), (Vain, "gave_up", _answers(None))),
+        faults="stray-taint=1",
     ),
     "never-mind-the-pods": Sabotage(
         breaks="replacement",

@@ -21,6 +21,7 @@ from growth.sim.invariants.counts import Limits, Money
 from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
 from growth.sim.invariants.leading import Led
 from growth.sim.invariants.liveness import AtTheEnd, Ending
+from growth.sim.invariants.purchases import InVain
 from growth.sim.ledger import NO_CAPS, Caps
 from growth.sim.seams import Step
 from growth.sim.world.world import HETZNER, LINODE, NAMESPACE_OF_GROWTH, World
@@ -80,8 +81,12 @@ class Auditor:
             self._case.class_group = LINODE_NODE_CLASS.group
         settings = world.settings.growth.controllers
         patience = min(settings.registration_ttl, settings.initialization_ttl)
+        own: dict[type, Callable[[], Invariant]] = {
+            safety.Unknown: lambda: safety.Unknown(patience=patience),
+            InVain: lambda: InVain(rest=settings.vain_back_off),
+        }
         self._invariants = (
-            *(safety.Unknown(patience=patience) if each is safety.Unknown else each() for each in safety.SAFETY),
+            *(own.get(each, each)() for each in safety.SAFETY),
             Led(world.settings.growth.lease.renew_deadline_seconds),
             Limits(self._caps),
             Money(self._caps),

@@ -28,6 +28,7 @@ from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go
 from growth.sim.invariants.invariant import BLINK_SECONDS, Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES, replaces
 from growth.sim.invariants.pods import DisruptionBudgets, DoNotDisrupt, Drained
+from growth.sim.invariants.purchases import InVain
 from growth.sim.invariants.sizes import MOST_WRONG_SECONDS, surplus
 from growth.sim.ports import EPOCH
 from growth.sim.seams import Step
@@ -315,5 +316,6 @@ SAFETY: Final = (
     Drained,
     Unsynced,
     Unknown,
+    InVain,
     *MOVES,
 )

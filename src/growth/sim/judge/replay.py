@@ -58,7 +58,9 @@ class Replay:
                     self._opened.append(place)
             host.pods.append(pod)
         for each in self._plan.unplaced:
-            if each.reasons[0].filter is not Filter.CAPS:  # such a pod was not tried at all
+            if not {Filter.CAPS, Filter.IN_VAIN} & {
+                reason.filter for reason in each.reasons
+            }:  # else it was not tried there
                 yield from self._left(self._stage.pods[each.pod], each.pod)
 
     def _everything(self) -> list[Host]:

@@ -31,6 +31,8 @@ EVICT_SECONDS: Final = 300.0
 ORPHAN_SECONDS: Final = 40.0
 # A Node with this taint loses it when it is ready: what runs on every Node has started there.
 AGENT_TAINT: Final = "simulated.dev/agent-not-ready"
+# On a Node where it does not start.
+AGENT_AWAY_ANNOTATION: Final = "simulated.dev/agent-away"
 # The taint of a Node by its condition Ready.
 TROUBLE: Final = {"False": names.NOT_READY_TAINT, "Unknown": names.UNREACHABLE_TAINT}
 
@@ -108,7 +110,8 @@ class Nodes:
         ready = next((each.status for each in node.status.conditions if each.type == names.READY), None)
         if ready is not None:
             await self._taint(node, TROUBLE.get(ready, ""))
-        if ready == "True" and any(taint.key == AGENT_TAINT for taint in node.spec.taints):
+        starts = AGENT_AWAY_ANNOTATION not in node.metadata.annotations
+        if ready == "True" and starts and any(taint.key == AGENT_TAINT for taint in node.spec.taints):
             await change(self._api, NODE, name, _start_agent)
 
     def _is_silent(self, name: str, now: float) -> bool:
