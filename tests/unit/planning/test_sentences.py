@@ -520,8 +520,8 @@ NODE_LIMITS: list[Row] = [
         Mutation(
             EXECUTING,
             "Execution._initialized",
-            "claim is not None and claim.metadata.deletion_timestamp is not None",
-            "claim is not None and claim.metadata.deletion_timestamp is None",
+            "claim is None and env.clock.monotonic() - asked >= SHOWN_SECONDS",
+            "claim is None and env.clock.monotonic() - asked >= 60 * SHOWN_SECONDS",
         ),
     ),
     Row(
