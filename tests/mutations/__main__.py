@@ -34,6 +34,11 @@ class Trials:
     def __init__(self, pairs: list[tuple[str, Mutation]]) -> None:
         self.pairs = pairs
         self.answers: list[tuple[str, str]] = []
+        self.faults: dict[str, str] = {}  # by file, why it could not be collected
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.faults[report.nodeid] = report.longreprtext.strip().rpartition("\n")[2]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -46,6 +51,9 @@ class Trials:
         tried: dict[tuple[str, Mutation], tuple[str, str]] = {}
         for test, mutation in self.pairs:
             of_test = items.get(_node(test), [])
+            fault = self.faults.get(_node(test).partition("::")[0])
+            if fault is not None:
+                passes[test] = (f"the file cannot be collected: {fault}", "")
             if test not in passes:
                 before = _seconds_of_children()
                 passes[test] = _forked(of_test, None, seconds=TEST_SECONDS)

@@ -8,6 +8,7 @@ every part of the house that has imported it before runs the mutant. Values that
 
 import ast
 import builtins
+import dataclasses
 import functools
 import gc
 import importlib
@@ -27,8 +28,8 @@ class DoesNotApplyError(Exception):
 class Mutation:
     """`old` is the source of one expression in `function`, compared as a tree, and `new` what stands there instead.
 
-    `function` is `name`, `Class.method`, or the name of a constant of the module or of a class. Functions inside
-    functions belong to the outermost. `index` says which, where `old` occurs more than once.
+    `function` is `name`, `Class.method`, or the name of a constant of the module or of a class, or of a field whose
+    annotation is meant. Functions inside functions belong to the outermost. `index` says which, where `old` occurs more than once.
     """
 
     module: str
@@ -130,7 +131,7 @@ class _Found:
         values = {id(each): at for at, each in enumerate(arguments.defaults)}
         names = {id(each): arg.arg for arg, each in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)}
         for each in (*arguments.defaults, *arguments.kw_defaults):
-            if each is None or all(part is not self.new for part in ast.walk(each)):
+            if each is None or not _holds(each, self.new):
                 continue
             value = self._value(each)
             if id(each) in values:
@@ -145,12 +146,17 @@ class _Found:
     def change_constant(self) -> None:
         """The constant gets its new value here and wherever it was imported by its name."""
         assert isinstance(self.home, ast.Assign | ast.AnnAssign)
-        assert self.home.value is not None
-        value = self._value(self.home.value)
         owner: Any = self.module
         parts = self.mutation.function.split(".")
         for part in parts[:-1]:
             owner = getattr(owner, part)
+        if isinstance(self.home, ast.AnnAssign) and _holds(self.home.annotation, self.new):
+            owner.__annotations__[parts[-1]] = self._value(self.home.annotation)
+            return
+        if hasattr(owner, "__struct_fields__") or dataclasses.is_dataclass(owner):
+            raise DoesNotApplyError(f"{self.mutation}: the default of a field is in the code of its class already")
+        assert self.home.value is not None
+        value = self._value(self.home.value)
         before = getattr(owner, parts[-1])
         setattr(owner, parts[-1], value)
         if len(parts) == 1:
@@ -214,7 +220,7 @@ def _names(node: ast.AST) -> set[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+        case ast.AnnAssign(target=ast.Name(id=name)):
             return {name}
         case ast.Assign(targets=targets):
             return {each.id for each in targets if isinstance(each, ast.Name)}
@@ -242,6 +248,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for each in code.co_consts:
         if isinstance(each, CodeType):
             yield from _codes(each)
+
+
+def _holds(tree: ast.AST, part: ast.AST) -> bool:
+    return any(each is part for each in ast.walk(tree))
 
 
 def _same(one: ast.AST, other: ast.AST) -> bool:

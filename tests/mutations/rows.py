@@ -22,7 +22,7 @@ class Row:
 
     promise: str
     shown: str
-    mutation: Mutation | None = None
+    mutation: Mutation
     killer: str = ""
 
     def check_names(self) -> None:
@@ -59,8 +59,7 @@ def try_rows(rows: Sequence[Row]) -> list[Verdict]:
     Equal pairs of mutation and test are tried once. The tests are collected once, in a fresh process that forks for each
     pair (`tests.mutations.__main__`): what runs here has threads and caches.
     """
-    rows = [each for each in rows if each.mutation is not None]
-    pairs = [[each.killed_by, asdict(each.mutation)] for each in rows if each.mutation is not None]
+    pairs = [[each.killed_by, asdict(each.mutation)] for each in rows]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.mutations"],

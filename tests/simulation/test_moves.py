@@ -121,7 +121,7 @@ def test_after_a_failed_check_the_next_best_follows() -> None:
 def test_types_that_are_sold_no_more_end_the_move() -> None:
     """What a replacement lists must still be had for its price when the move is checked again."""
 
-    async def body(stage: Stage) -> list[str]:
+    async def body(stage: Stage) -> tuple[list[str], float]:
         pool = await add_ready_pool(stage)
         await add_large(stage, pool=pool)
         await stage.start(Disruption(stage.env))
@@ -129,9 +129,10 @@ def test_types_that_are_sold_no_more_end_the_move() -> None:
         large = [kind for kind in stage.cloud.sold.types if kind.name == "c-16x-amd64-linux"]
         stage.env.state.catalogue = dataclasses.replace(stage.cloud.sold, types=tuple(large))
         await asyncio.sleep(300)
-        return [*await coming(stage), *await tainted(stage)]
+        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+        return [*await coming(stage), *await tainted(stage)], failed
 
-    assert on_stage(body).value == []
+    assert on_stage(body).value == ([], 1.0)
 
 
 def test_a_replacement_that_vanishes_takes_the_move_back() -> None:
@@ -290,18 +291,20 @@ def test_drift_acts_at_once() -> None:
 def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
     """Where a drifted node could not be replaced its pool waits, each time longer; another pool goes on meanwhile."""
 
-    async def body(stage: Stage) -> tuple[list[str], list[int]]:
+    async def body(stage: Stage) -> tuple[list[tuple[str, int]], list[int]]:
         disruption = {**ALL, "consolidateAfter": "Never"}
         for name in ("bad", "good"):
             labels = {"metadata": {"labels": {"team": name}}}
             pool = await add_ready_pool(stage, name, disruption=disruption, **labels)
             await add_large(stage, f"of-{name}", pool=pool, selector={"team": name})
-            await drift(stage, f"of-{name}")
+        await drift(stage, "of-bad")
         await stage.start(Disruption(stage.env))
         tries: list[int] = []
-        replaced: list[str] = []
+        replaced: list[tuple[str, int]] = []
         for second in range(400):
             await asyncio.sleep(1)
+            if tries and second == tries[0] + 5:
+                await drift(stage, "of-good")
             for new in await coming(stage):
                 claim = await stage.claim(new)
                 if claim.metadata.labels[names.NODE_POOL_LABEL] == "bad":
@@ -310,12 +313,13 @@ def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
                     await stage.admin.delete(NODE_CLAIM, new)
                 elif not claim.status.provider_id:
                     await bring_up(stage, new)
-                    replaced.append(claim.metadata.annotations[names.REPLACES_ANNOTATION])
+                    replaced.append((claim.metadata.annotations[names.REPLACES_ANNOTATION], second - tries[0]))
         return replaced, [after - before for before, after in itertools.pairwise(tries)]
 
     replaced, pauses = on_stage(body).value
-    assert replaced == ["of-good"]
-    assert len(pauses) == 2
+    ((name, after),) = replaced
+    assert (name, len(tuple(pauses))) == ("of-good", 2)
+    assert after < 40, "the pool that waits does so for a minute"
     assert 60 <= pauses[0] < 90
     assert 120 <= pauses[1] < 150
 
