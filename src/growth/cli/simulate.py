@@ -1,7 +1,8 @@
 """`growth simulate`: whole clusters in virtual time, with faults, and a judgement of what the autoscaler made of them."""
 
+import contextlib
 import dataclasses
-import os
+import hashlib
 import pathlib
 import re
 import shlex
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+import msgspec
 from cyclopts import Parameter
 
 from growth.cli.errors import RunFailed, UsageError
@@ -17,6 +19,7 @@ from growth.cli.output import note, print_json, print_table
 if TYPE_CHECKING:
     from growth.ports import Clock
     from growth.sim.campaign import Summary
+    from growth.sim.results import Key, Results
     from growth.sim.scenario.model import Order, Outcome, Scenario
 
 MOST_HOURS: Final = 8784.0
@@ -58,6 +61,17 @@ def simulate(
         Parameter(help="Whose machines: kwok, or another's by a fake of its API."),
     ] = "kwok",
     jobs: Annotated[int, Parameter(help="Processes at a time.")] = 1,
+    resume: Annotated[
+        str | None,
+        Parameter(
+            help="A file that has each outcome as soon as it is there: runs that are in it are not made again.",
+            show_default=False,
+        ),
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        Parameter(help="Two such files: which runs did something else? Nothing is run.", show_default=False),
+    ] = None,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="The format.")] = "table",
 ) -> None:
     """Run the autoscaler in a simulated cluster where things go wrong, and judge it.
@@ -66,6 +80,9 @@ def simulate(
     seeds repeat a run exactly. Exit code 1 says that a promise was broken; what happened and the command that repeats it
     are printed.
     """
+    if compare is not None:
+        _compare(*compare)
+        return
     from growth.sim.scenario.generate import generate, small
 
     chosen = _seeds(seed, seeds)
@@ -84,9 +101,10 @@ def simulate(
         played = given or (small(each) if crash_everywhere else generate(each, hours=hours or 1.0))
         orders.append(asked.order(each, played))
     _check_company(orders[0])
-    if crash_everywhere:
-        orders = _everywhere(orders, jobs)
-    outcomes, seconds = _performed(orders, jobs)
+    with _results(resume, asked, given) as results:
+        if crash_everywhere:
+            orders = _everywhere(orders, jobs, results)
+        outcomes = _performed(orders, jobs, results)
     asked, outcomes = _shrunk(asked, orders, outcomes)
     from growth.sim.campaign import summed
 
@@ -98,8 +116,7 @@ def simulate(
         print_json({**summary.as_json(), **extra})
     else:
         _print(summary, extra)
-    speed = summary.hours / max(seconds, 0.01)
-    note(f"{summary.hours:g} virtual hours in {seconds:.1f} core-seconds: {speed:.2f} virtual hours per core-second")
+    _tell_speed(outcomes, summary)
     for each in summary.without_scaling if scenario is None else ():
         note(f"seed {each}: nothing was bought, or nothing given back")
     if summary.violations:
@@ -134,6 +151,19 @@ class _Asked:
             sabotage=self.sabotage,
             quiet_seconds=QUIET_SECONDS,
         )
+
+    def options(self, scenario: "Scenario | None") -> dict[str, str]:
+        """What decides about a run beside its seed and the code, for people to compare."""
+        found = {
+            "--faults": self.faults,
+            "--sabotage": self.sabotage,
+            "--crash-everywhere": str(self.crash_everywhere).lower(),
+            "--hours": "" if self.hours is None else f"{self.hours:g}",
+            "--provider": self.provider,
+        }
+        if scenario is not None:
+            found["the scenario"] = hashlib.blake2b(msgspec.json.encode(scenario), digest_size=8).hexdigest()
+        return found
 
     def replay(self, seed: int) -> str:
         """The command that repeats one run."""
@@ -213,9 +243,9 @@ def _check_company(order: "Order") -> None:
 # -- runs -------------------------------------------------------------------------------------------------------------------
 
 
-def _everywhere(orders: Sequence["Order"], jobs: int) -> list["Order"]:
+def _everywhere(orders: Sequence["Order"], jobs: int, results: "Results | None") -> list["Order"]:
     """For each run one that is not disturbed, which says how many writes there are, and then one for each of them."""
-    outcomes, _ = _performed(orders, jobs)
+    outcomes = _performed(orders, jobs, results)
     found: list[Order] = []
     for order, outcome in _paired(orders, outcomes):
         found += [dataclasses.replace(order, crash_after=n) for n in range(outcome.writes + 1)]
@@ -223,19 +253,24 @@ def _everywhere(orders: Sequence["Order"], jobs: int) -> list["Order"]:
     return found
 
 
-def _performed(orders: Sequence["Order"], jobs: int) -> tuple[list["Outcome"], float]:
-    """The outcomes as they came, and how many seconds all cores together worked."""
+def _performed(orders: Sequence["Order"], jobs: int, results: "Results | None") -> list["Outcome"]:
+    """The outcomes as they came, those that were there already first."""
     from growth.ports import SystemClock
     from growth.sim.campaign import perform
 
-    outcomes: list[Outcome] = []
-    worked = _core_seconds()
-    progress = _Progress(SystemClock(), orders)
-    for outcome in perform(orders, jobs=jobs, tell=progress.passed):
+    done = {} if results is None else results.done
+    outcomes = [done[key] for key in map(_key, orders) if key in done]
+    left = [order for order in orders if _key(order) not in done]
+    progress = _Progress(SystemClock(), left)
+    if outcomes:
+        note(f"{len(outcomes)} of {len(orders)} runs are there already")
+    for outcome in perform(left, jobs=jobs, tell=progress.passed) if left else ():
+        if results is not None:
+            results.add(outcome)
         outcomes.append(outcome)
         progress.ended(outcome)
     progress.close()
-    return outcomes, _core_seconds() - worked
+    return outcomes
 
 
 def _shrunk(asked: _Asked, orders: Sequence["Order"], outcomes: list["Outcome"]) -> tuple[_Asked, list["Outcome"]]:
@@ -265,6 +300,7 @@ class _Progress:
         self._began = self._told = clock.monotonic()
         self._runs = 0
         self._violations = 0
+        self._core_seconds = 0.0
 
     def passed(self, seconds: float) -> None:
         """So much virtual time of the run that goes on."""
@@ -275,8 +311,12 @@ class _Progress:
     def ended(self, outcome: "Outcome") -> None:
         self._runs += 1
         self._violations += len(outcome.violations)
+        self._core_seconds += outcome.core_seconds
         if len(self._orders) > 1:
-            self._tell(f"{self._runs} of {len(self._orders)} runs, {self._violations} violations")
+            each = self._core_seconds / self._runs
+            self._tell(
+                f"{self._runs} of {len(self._orders)} runs, {self._violations} violations, {each:.1f} core-seconds a run"
+            )
 
     def close(self) -> None:
         if self._terminal:
@@ -293,15 +333,61 @@ class _Progress:
             note(f"{text}, {now - self._began:.0f} s")
 
 
-def _core_seconds() -> float:
-    """What this process and its ended children have used."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+def _key(order: "Order") -> "Key":
+    return order.seed, order.crash_after
 
 
 def _paired(orders: Sequence["Order"], outcomes: Sequence["Outcome"]) -> Iterator[tuple["Order", "Outcome"]]:
     by_order = {(outcome.seed, outcome.crash_after): outcome for outcome in outcomes}
-    return ((order, by_order[order.seed, order.crash_after]) for order in orders)
+    return ((order, by_order[_key(order)]) for order in orders)
+
+
+# -- files of results -------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _results(file: str | None, asked: _Asked, scenario: "Scenario | None") -> Iterator["Results | None"]:
+    """The file that is to have the outcomes; None where none is to."""
+    if file is None:
+        yield None
+        return
+    from growth.sim.results import Results, ResultsError
+
+    try:
+        results = Results(pathlib.Path(file), asked.options(scenario))
+    except ResultsError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror or error}") from error
+    note(f"{file}: runs of {results.header.code}")
+    try:
+        yield results
+    finally:
+        results.close()
+
+
+def _compare(before: str, after: str) -> None:
+    """Which runs of two files had other effects."""
+    from growth.sim.results import ResultsError, compared
+
+    try:
+        found = compared(pathlib.Path(before), pathlib.Path(after))
+    except ResultsError as error:
+        raise UsageError(str(error)) from error
+    note(f"{before}: {found.before.code}")
+    note(f"{after}: {found.after.code}")
+    for old, new in found.changed:
+        run = f"seed {old.seed}" + (f", a crash after {old.crash_after} writes" if old.crash_after else "")
+        print(f"{run}: effects {old.effects} before, {new.effects} after")
+    if found.missing:
+        print(f"{len(found.missing)} runs are in one of the files alone")
+    print(f"{found.equal} runs have equal effects, {len(found.changed)} have others")
+    number = found.equal + len(found.changed)
+    if number:
+        was, now = (seconds / number for seconds in found.seconds)
+        print(f"core-seconds a run: {was:.2f} before, {now:.2f} after")
+    if found.changed:
+        raise RunFailed(f"{len(found.changed)} runs did something else")
 
 
 # -- results ----------------------------------------------------------------------------------------------------------------
@@ -333,6 +419,14 @@ def _print(summary: "Summary", extra: dict[str, object]) -> None:
     for each in summary.violations:
         print(f"\nseed {each.seed}, {each.at:.2f} s: {each.invariant}")
         print("\n".join(f"  {line}" for line in each.story.splitlines()))
+
+
+def _tell_speed(outcomes: Sequence["Outcome"], summary: "Summary") -> None:
+    seconds = sum(outcome.core_seconds for outcome in outcomes)
+    speed = summary.hours / max(seconds, 0.01)
+    note(f"{summary.hours:g} virtual hours in {seconds:.1f} core-seconds: {speed:.2f} virtual hours per core-second")
+    if len(outcomes) > 1:
+        note(f"{seconds / len(outcomes):.2f} core-seconds a run")
 
 
 def _tell_replays(asked: _Asked, outcomes: Sequence["Outcome"]) -> None:

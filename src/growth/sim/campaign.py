@@ -7,10 +7,12 @@ import collections
 import dataclasses
 import gc
 import hashlib
+import os
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait  # noqa: TID251 - processes, and no threads
-from multiprocessing import get_context  # noqa: TID251 - the same
+from multiprocessing import get_context, parent_process  # noqa: TID251 - the same
+from threading import Thread  # noqa: TID251 - it waits for the end of a process, beside the simulation
 
 import structlog
 
@@ -30,7 +32,7 @@ def perform(
         yield from (_one(order, tell) for order in orders)
         return
     # Fresh processes: a fork would inherit the event loops and threads of whoever called.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=quiet) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_begin_worker) as pool:
         waiting = {pool.submit(_one, order) for order in orders}
         try:
             while waiting:
@@ -43,10 +45,30 @@ def perform(
 
 def _one(order: Order, tell: Callable[[float], None] = lambda _: None) -> Outcome:
     """A run leaves its world behind, full of circles: the next one would hide it from the collector for good."""
+    began = _core_seconds()
     try:
-        return run(order, tell=tell)
+        outcome = run(order, tell=tell)
+        return dataclasses.replace(outcome, core_seconds=round(_core_seconds() - began, 3))
     finally:
         gc.collect()
+
+
+def _begin_worker() -> None:
+    """Without its parent a worker would finish its run and wait for the next one for ever."""
+    quiet()
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None, "a worker has a parent"
+    parent.join()
+    os._exit(1)
+
+
+def _core_seconds() -> float:
+    used = os.times()
+    return used.user + used.system
 
 
 def quiet() -> None:

@@ -96,23 +96,13 @@ class Run(Generic[R]):
     steps: int
 
 
-class _Timer(asyncio.TimerHandle):
-    """A heap alone forgets which of two timers due at one instant was set first; this remembers."""
-
-    __slots__ = ("number",)
-    number: int
-
-    def __lt__(self, other: "_Timer") -> bool:  # type: ignore[override] # the heap holds no others
-        ours, theirs = self._when, other._when  # type: ignore[attr-defined]
-        return bool(ours < theirs or (ours == theirs and self.number < other.number))
-
-
 class Kernel(asyncio.BaseEventLoop):
     """The loop. Create it through `run`; reach the running one through `current()`."""
 
     # Owned by asyncio.BaseEventLoop since 3.4, without public names.
     _ready: collections.deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    # A heap alone forgets which of two timers due at one instant was set first: each has a number.
+    _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
     _timer_cancelled_count: int
     _stopping: bool
 
@@ -165,11 +155,17 @@ class Kernel(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         self._timers += 1
-        timer = _Timer(when, callback, args, self, context)
-        timer.number = self._timers
-        heapq.heappush(self._scheduled, timer)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
         timer._scheduled = True  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
         return timer
+
+    def call_soon(  # type: ignore[override] # as above
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
 
     def living(self) -> tuple[str, ...]:
         """The names of the tasks that have not ended, oldest first."""
@@ -202,11 +198,12 @@ class Kernel(asyncio.BaseEventLoop):
 
     def _run_ready(self) -> None:
         # A method of its own: after it nothing here holds the last task, and a failure in it is told now.
-        for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
-            if handle.cancelled():
+        ready = self._ready
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001 - a million calls of cancelled() are a cost
                 continue
-            group = _group_of(handle)
+            group = handle._context.get(GROUP)  # type: ignore[attr-defined]  # noqa: SLF001 - 3.11 has no public way
             if group is not None:
                 if group.dead:
                     continue
@@ -222,11 +219,11 @@ class Kernel(asyncio.BaseEventLoop):
         gc.collect(1)
         self._failed = [(reference, group) for reference, group in self._failed if _unseen(reference)]
         kept = []
-        for timer in self._scheduled:
-            if self._is_void(timer):
-                timer._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
+        for entry in self._scheduled:
+            if self._is_void(entry[-1]):
+                entry[-1]._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
             else:
-                kept.append(timer)
+                kept.append(entry)
         heapq.heapify(kept)
         self._scheduled = kept
         self._timer_cancelled_count = 0
@@ -238,12 +235,12 @@ class Kernel(asyncio.BaseEventLoop):
                 gc.collect()  # frees those that nobody holds, before time hides when they failed
                 if self._failure is not None:
                     raise self._failure
-        while self._scheduled and self._is_void(self._scheduled[0]):
+        while self._scheduled and self._is_void(self._scheduled[0][-1]):
             self._drop_first_timer()
         # A sleep without end is a wait like any other.
-        if not self._scheduled or self._scheduled[0].when() == math.inf:
+        if not self._scheduled or self._scheduled[0][0] == math.inf:
             raise Deadlock(f"at {self._now} s every task waits and no timer is set:\n{self._waiters()}")
-        when = self._scheduled[0].when()
+        when = self._scheduled[0][0]
         if when > self._now:
             if when > self._limit:
                 raise Overrun(f"the limit of {self._limit} s has passed:\n{self._waiters()}")
@@ -253,11 +250,11 @@ class Kernel(asyncio.BaseEventLoop):
 
     def _release_due(self) -> None:
         # `<=`: a timer due exactly now must fire, or the loop would stand before it for ever.
-        while self._scheduled and self._scheduled[0].when() <= self._now:
+        while self._scheduled and self._scheduled[0][0] <= self._now:
             self._ready.append(self._drop_first_timer())
 
     def _drop_first_timer(self) -> asyncio.TimerHandle:
-        handle = heapq.heappop(self._scheduled)
+        _, _, handle = heapq.heappop(self._scheduled)
         if handle.cancelled():
             self._timer_cancelled_count -= 1
         handle._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping

@@ -207,3 +207,5 @@ class Outcome:
     """Of what was done to the outside (`growth.sim.effects`)."""
     faults: Mapping[str, int]
     violations: tuple[Violation, ...]
+    core_seconds: float = 0.0
+    """What the run cost the machine: the one thing here that another run of the order has not the same of."""
