@@ -107,7 +107,7 @@ def shortened(shelf: Shelf, state: State, mask: int, types: Sequence[str]) -> tu
     if len(kept) <= MAX_TYPES or shelf.too_rigid(state, mask & of_types(shelf, kept[:MAX_TYPES])) is None:
         return tuple(kept[:MAX_TYPES])
     left = mask & of_types(shelf, kept)
-    for name in reversed(types):
+    for name in reversed(types[1:]):
         fewer = left & ~shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
         if len(kept) > MAX_TYPES and shelf.too_rigid(state, fewer) is None:
             kept.remove(name)
