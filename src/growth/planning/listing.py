@@ -66,19 +66,26 @@ def bounded(shelf: Shelf, state: State, mask: int, types: Sequence[str], *, pric
 
 def dearest(types: Sequence[str], requirements: Requirements, pool: PoolView) -> int:
     """The most that a machine of one of the types costs in the zones and on the terms that are allowed, in stock or not."""
+    return max(price for each in prices(types, requirements, pool).values() for price in each)
+
+
+def prices(types: Sequence[str], requirements: Requirements, pool: PoolView) -> dict[str, list[int]]:
+    """What a machine of each of the types may cost in the zones and on the terms that are allowed, in stock or not."""
     listed = set(types)
     asked = [
         (requirements[key], attribute)
         for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
         if key in requirements
     ]
-    return max(
-        offering.price
+    return {
+        kind.name: [
+            offering.price
+            for offering in kind.offerings
+            if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+        ]
         for kind in pool.instance_types
         if kind.name in listed
-        for offering in kind.offerings
-        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
-    )
+    }
 
 
 def lowest_price(shelf: Shelf, state: State, mask: int) -> int:
