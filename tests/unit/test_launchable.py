@@ -237,14 +237,19 @@ def test_any_market_leaves_as_many_choices_as_every_key_asks_for(seed: int) -> N
     limits: Json = {"limits": {"cpu": str(chosen.choice([8, 20, 1000]))}} if chosen.random() < 0.4 else {}
     wanted = [pod(f"p{at}", cpu=str(chosen.choice([1, 2, 3]))) for at in range(chosen.randint(1, 6))]
     packer = chosen.choice(["cost", "first-fit"])
-    answer = asked(*wanted, pool=asking(*needs, **limits), catalogue=market, packer=packer)
+    sales = [overlay("sale", need(FAMILY, "In", chosen.choice("fgh")), priceAdjustment="-40%")]
+    overlays = sales if chosen.random() < 0.2 else []
+    answer = asked(*wanted, pool=asking(*needs, **limits), catalogue=market, overlays=overlays, packer=packer)
     for order in orders(answer):
         _, raw = written(order)
         found = enough(raw, market.types, order.pool)
         assert all(have >= wanted for have, wanted in found.values()), found
         assert {name for name, _, _ in launchable(raw, market.types)} == set(order.types)
         assert len(order.types) <= max(60, *(each["minValues"] for each in needs))
-        if order.max_price > order.planned.price * 125 // 100 and not reserved:  # a free place is for one claim
+        if order.planned.repriced:
+            assert order.max_price == order.planned.lowest_max_price
+            assert names.MAX_PRICE_ANNOTATION not in raw["metadata"]["annotations"]
+        elif order.max_price > order.planned.price * 125 // 100 and not reserved:  # a free place is for one claim
             price = Money(order.planned.lowest_max_price - 1, "USD").exact
             cheaper = {**raw, "metadata": {"annotations": {names.MAX_PRICE_ANNOTATION: price}}}
             fewer = enough(cheaper, market.types, order.pool)

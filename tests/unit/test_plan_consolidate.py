@@ -102,7 +102,10 @@ def test_a_node_that_is_too_large_is_replaced(asked: Asked) -> None:
     """Its pods need a place, and a smaller machine is one: the saving is the difference an hour."""
     (move,) = asked.json(pool(), old("a"), pods(1, on="a"))["disruptions"]
     assert move["nodes"] == ["a"]
-    assert move["replacements"] == [{"instanceType": SMALL, "price": PRICE[SMALL]}]
+    (bought,) = move["replacements"]
+    assert list(bought) == ["instanceType", "price", "maxPrice"]
+    assert (bought["instanceType"], bought["price"]) == (SMALL, PRICE[SMALL])
+    assert PRICE[SMALL] <= bought["maxPrice"] <= 1.25 * PRICE[SMALL]
     assert move["savings"] == pytest.approx(PRICE[LARGE] - PRICE[SMALL])
     assert move["evictions"] == 1
 
@@ -448,7 +451,7 @@ def test_what_is_bought_for_pods_of_what_is_too_many_is_no_saving(asked: Asked) 
     found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), nodes)
     (move,) = found["disruptions"]
     assert (move["reason"], move["nodes"], move["evictions"]) == ("Overprovisioned", ["a1"], 15)
-    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE]}]
+    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE], "maxPrice": PRICE[LARGE]}]
     assert move["savings"] == pytest.approx(0.0)
     assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
     assert found["reachable"]["unschedulable"] == []
@@ -485,7 +488,7 @@ def test_a_pod_that_waits_has_no_place_on_what_is_too_many(asked: Asked) -> None
     assert alone["reachable"]["unschedulable"] == ["default/pending"]
     found = asked.json(pool(limits={"nodes": "1"}), pool("b", types=(LARGE,)), full)
     (move,) = found["disruptions"]
-    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE]}]
+    assert move["replacements"] == [{"instanceType": LARGE, "price": PRICE[LARGE], "maxPrice": PRICE[LARGE]}]
     assert (move["savings"], move["evictions"]) == (pytest.approx(0.0), 0)
     assert found["reachable"]["hourly"] == pytest.approx(2 * PRICE[LARGE])
     assert found["reachable"]["unschedulable"] == []
@@ -499,7 +502,10 @@ def test_a_pod_that_makes_room_for_those_of_what_is_too_many_is_bought_for(asked
     found = asked.json(pool(limits={"nodes": "1"}), pool("other", types=(SMALL, LARGE)), nodes, small)
     assert found["existingNodes"] == [{"name": "spare", "pods": ["default/pending"]}]
     (move,) = found["disruptions"]
-    assert (move["nodes"], move["replacements"]) == (["b"], [{"instanceType": SMALL, "price": PRICE[SMALL]}])
+    assert (move["nodes"], move["replacements"]) == (
+        ["b"],
+        [{"instanceType": SMALL, "price": PRICE[SMALL], "maxPrice": PRICE[SMALL]}],
+    )
     assert move["savings"] == pytest.approx(PRICE[LARGE] - PRICE[SMALL])
     sums(found)
 
@@ -644,7 +650,7 @@ def test_a_static_pool_replaces_what_drifted_within_its_budget(asked: Asked) -> 
             "reason": "Drifted",
             "nodePool": "default",
             "nodes": ["a"],
-            "replacements": [{"instanceType": LARGE, "price": PRICE[LARGE]}],
+            "replacements": [{"instanceType": LARGE, "price": PRICE[LARGE], "maxPrice": PRICE[LARGE]}],
             "savings": 0,
             "evictions": 1,
         }

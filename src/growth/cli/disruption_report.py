@@ -128,7 +128,11 @@ def _move(move: Move) -> dict[str, Any]:
         "nodePool": ",".join(move.pools),
         "nodes": list(move.nodes),
         "replacements": [
-            {"instanceType": each.planned.instance_type, "price": each.planned.price / NANO}
+            {
+                "instanceType": each.planned.instance_type,
+                "price": each.planned.price / NANO,
+                "maxPrice": each.max_price / NANO,
+            }
             for each in move.replacements
         ],
         "savings": None if move.savings is None else move.savings / NANO,

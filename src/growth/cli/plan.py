@@ -182,6 +182,8 @@ def _lacking(lack: "Lack", currency: str) -> str:
     if lack.planned is None:
         return f"NodePool {lack.pool} is static and lacks {machines}, and nothing can be bought: {lack.why}"
     price = print_hourly(Money(lack.planned.price, currency))
+    if lack.planned.max_price > lack.planned.price:
+        price = f"{price}, at most {print_hourly(Money(lack.planned.max_price, currency))},"
     return (
         f"NodePool {lack.pool} is static and lacks {machines}: beside this plan {lack.number:,} x "
         f"{lack.planned.instance_type} at {price} would be bought at once"

@@ -257,8 +257,18 @@ def _sections() -> Iterator[Section]:
                 "Tell kube-scheduler which machine pods were planned for, where that makes the cluster cheaper.",
             ),
             _of(made, "preferencePolicy", _choice("Respect", "Ignore"), "Whether preferred terms of pods count."),
-            _of(made, "minValuesPolicy", _choice("Strict", "BestEffort"), "Whether minValues may be lowered."),
-            _of(made, "maxPricePercent", PERCENT, "What a machine may cost at most, in percent of the planned price."),
+            _of(
+                made,
+                "minValuesPolicy",
+                _choice("Strict", "BestEffort"),
+                "Whether a machine may cost what minValues need, or minValues are lowered to what it may cost.",
+            ),
+            _of(
+                made,
+                "maxPricePercent",
+                PERCENT,
+                "What a machine may cost at most, in percent of the planned price, or more where minValues need it.",
+            ),
             _of(made, "maxNodes", MAYBE_COUNT, "How many machines the cluster may have; a hard cap."),
             _of(
                 made, "maxHourly", MONEY, "What the machines may cost an hour, in the catalogue's currency; a hard cap."

@@ -44,10 +44,7 @@ def listing(shelf: Shelf, state: State, mask: int, *, percent: int) -> Listing:
     lowest = lowest_price(shelf, state, mask)
     price = max(shelf.cheapest(mask).price * percent // 100, lowest)
     affordable = mask & up_to(shelf, price)
-    types = shortened(
-        shelf, state, affordable, list(dict.fromkeys(option.type.name for option in shelf.chosen(affordable)))
-    )
-    return bounded(shelf, state, mask, types, price=price)
+    return bounded(shelf, state, mask, shortened(shelf, state, affordable), price=price)
 
 
 def bounded(shelf: Shelf, state: State, mask: int, types: Sequence[str], *, price: int) -> Listing:
@@ -66,19 +63,26 @@ def bounded(shelf: Shelf, state: State, mask: int, types: Sequence[str], *, pric
 
 def dearest(types: Sequence[str], requirements: Requirements, pool: PoolView) -> int:
     """The most that a machine of one of the types costs in the zones and on the terms that are allowed, in stock or not."""
+    return max(price for each in prices(types, requirements, pool).values() for price in each)
+
+
+def prices(types: Sequence[str], requirements: Requirements, pool: PoolView) -> dict[str, list[int]]:
+    """What a machine of each of the types may cost in the zones and on the terms that are allowed, in stock or not."""
     listed = set(types)
     asked = [
         (requirements[key], attribute)
         for key, attribute in ((names.ZONE_LABEL, "zone"), (names.CAPACITY_TYPE_LABEL, "capacity_type"))
         if key in requirements
     ]
-    return max(
-        offering.price
+    return {
+        kind.name: [
+            offering.price
+            for offering in kind.offerings
+            if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
+        ]
         for kind in pool.instance_types
         if kind.name in listed
-        for offering in kind.offerings
-        if offering.price is not None and all(need.allows(getattr(offering, where)) for need, where in asked)
-    )
+    }
 
 
 def lowest_price(shelf: Shelf, state: State, mask: int) -> int:
@@ -101,13 +105,16 @@ def of_types(shelf: Shelf, types: Sequence[str]) -> int:
     return mask
 
 
-def shortened(shelf: Shelf, state: State, mask: int, types: Sequence[str]) -> tuple[str, ...]:
-    """At most `MAX_TYPES`, cheapest first, unless `minValues` needs more of them: the dearest go that it does not need."""
-    kept = list(types)
+def shortened(shelf: Shelf, state: State, mask: int) -> tuple[str, ...]:
+    """The types of the options, cheapest first: at most `MAX_TYPES`, unless `minValues` needs more. The dearest go that it does
+    not need, and never the cheapest.
+    """
+    types = list(dict.fromkeys(option.type.name for option in shelf.chosen(mask)))
+    kept = types.copy()
     if len(kept) <= MAX_TYPES or shelf.too_rigid(state, mask & of_types(shelf, kept[:MAX_TYPES])) is None:
         return tuple(kept[:MAX_TYPES])
-    left = mask & of_types(shelf, kept)
-    for name in reversed(types):
+    left = mask
+    for name in reversed(types[1:]):
         fewer = left & ~shelf.options_with(names.INSTANCE_TYPE_LABEL, name)
         if len(kept) > MAX_TYPES and shelf.too_rigid(state, fewer) is None:
             kept.remove(name)

@@ -53,7 +53,9 @@ Packer = Literal["first-fit", "cost"]
 class Options:
     """How to plan. `respect_preferences` False drops preferred terms at once; `strict_min_values` False lowers them.
 
-    A claim lists offerings up to `flexibility` percent of its price. The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
+    A claim lists offerings up to `flexibility` percent of its price, and dearer ones where `minValues` must hold.
+
+    The rest is for the packer `cost`: `node_cost` is what a machine costs beside its price, in billionths an hour;
     `rehearse` False believes that kube-scheduler packs as we do; with `nominate` pods may be told their machines where it does
     not.
     """

@@ -609,3 +609,14 @@ def test_pods_that_nothing_keeps_say_where_they_go() -> None:
     ):
         found = explained(Case(title="", objects=objects, about=KEY, cause="", words=()).scene(), KEY)
         assert (found.cause, word in found.sentence) == (cause, True), found
+
+
+def test_a_machine_that_minvalues_may_make_dear_is_explained_with_its_worst_price() -> None:
+    """One that costs what is expected, or near it, is not."""
+    flexible = node_pool("default", need(names.INSTANCE_TYPE_LABEL, "Exists", minValues=10))
+    notes = {
+        at: explained(Case(title="", objects=flat(pool, pod("web")), about=KEY, cause="", words=()).scene(), KEY).notes
+        for at, pool in (("flexible", flexible), ("plain", node_pool()))
+    }
+    assert any("it may cost up to $" in note and "minValues" in note for note in notes["flexible"])
+    assert not any("it may cost up to" in note for note in notes["plain"])

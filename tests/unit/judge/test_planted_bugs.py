@@ -363,6 +363,18 @@ PLANTED: list[tuple[str, Callable[[], Case], Callable[[Plan], Plan], str]] = [
         "minValues",
     ),
     (
+        "a price below what minValues need",
+        lambda: case(pool(needs=[need(TYPE, "Exists", least=3)]), pod()),
+        lambda plan: changed(plan, max_price=plan.claims[0].lowest_max_price - 1),
+        "minValues",
+    ),
+    (
+        "a type listed that the claim may not cost",
+        lambda: case(pool(), pod()),
+        lambda plan: changed(plan, instance_types=("small", "medium"), next_best=("medium", 400_000_000)),
+        "types",
+    ),
+    (
         "more nodes than the limit",
         lambda: case(pool("default", MEDIUM, limits={"nodes": 1}), pods(5)),
         lambda plan: moved(dataclasses.replace(plan, claims=(*plan.claims, plan.claims[0])), plan.unplaced[0].pod, 1),

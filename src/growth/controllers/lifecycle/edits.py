@@ -19,6 +19,7 @@ from growth.api.edits import (
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
 from growth.api.kinds import Json
 from growth.api.placement import NO_EXECUTE
+from growth.controllers.provisioning.claims import is_relaxed
 from growth.planning.readiness import NOT_REGISTERED, Obstacle
 from growth.units.resources import quantities
 
@@ -60,7 +61,7 @@ def tell_launched(draft: Json, claim: NodeClaim, machine: CloudMachine, *, now: 
         if held:
             status[field] = quantities(held)
     set_condition(draft, names.LAUNCHED, status=TRUE, now=now)
-    if claim.metadata.annotations.get(names.MIN_VALUES_RELAXED_ANNOTATION) == TRUE.lower():
+    if is_relaxed(claim):
         reason, message = names.MIN_VALUES_RELAXED, _relaxed(claim)
         set_condition(draft, names.MIN_VALUES_RELAXED, status=TRUE, reason=reason, message=message, now=now)
     for condition in (names.REGISTERED, names.INITIALIZED):

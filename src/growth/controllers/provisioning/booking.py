@@ -19,7 +19,7 @@ from growth.cluster.pools import Usage
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.replacing import being_replaced, excused
 from growth.cluster.snapshot import NODES, PoolView
-from growth.controllers.provisioning.claims import Order
+from growth.controllers.provisioning.claims import Order, capped
 from growth.units.errors import MoneyError, QuantityError
 from growth.units.money import Money
 from growth.units.resources import Amounts, add, amounts, largest, print_amount, quantities
@@ -212,11 +212,7 @@ def spending(order: Order) -> Spending:
 def afforded(orders: Sequence[Order], spent: Spent) -> Booking:
     """The orders that the caps allow, each at what it may cost."""
     return Booking(
-        tuple(
-            dataclasses.replace(order, max_price=spent.prices[order.name])
-            for order in orders
-            if order.name in spent.prices
-        ),
+        tuple(capped(order, spent.prices[order.name]) for order in orders if order.name in spent.prices),
         tuple((order, spent.refused[order.name]) for order in orders if order.name in spent.refused),
         spent.reserved,
     )

@@ -19,6 +19,7 @@ from growth.api.meta import ObjectMeta, OwnerReference
 from growth.cluster import replacing
 from growth.cluster.hashes import stamp
 from growth.cluster.snapshot import PoolView
+from growth.planning.listing import prices
 from growth.planning.offerings import option_labels
 from growth.planning.plan import PlannedClaim
 from growth.planning.requirements import Requirement as Need
@@ -206,6 +207,15 @@ def _expressions(order: Order) -> Iterator[Requirement]:
         yield from _with_min_values(expressed(key, need), need.min_values)
     most = listed.min_values if listed is not None else 0
     yield Requirement(key=names.INSTANCE_TYPE_LABEL, operator="In", values=order.types, min_values=most or None)
+
+
+def capped(order: Order, price: int) -> Order:
+    """The order if it may cost so much; what costs more is not listed, so that limits need not count it."""
+    if price >= order.max_price:
+        return order
+    offered = prices(order.types, order.planned.requirements, order.view)
+    types = tuple(name for name in order.types if min(offered.get(name, ()), default=price + 1) <= price)
+    return dataclasses.replace(order, types=types or order.types[:1], max_price=price)
 
 
 def expressed(key: str, need: Need) -> list[Requirement]:

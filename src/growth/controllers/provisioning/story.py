@@ -108,7 +108,11 @@ def _why(planned: PlannedClaim, currency: str) -> str:
         # A claim lists what is near the price of the cheapest: others may hold the pods too, and cost much more.
         return f"the cheapest that would do, with no other near its price ({where})"
     name, price = planned.next_best
-    return f"the cheapest of {len(planned.instance_types)} types that would do ({where}); next {name} at {Money(price, currency)}/h"
+    most = f", at most {Money(planned.max_price, currency)}/h" if planned.lowest_max_price > price else ""
+    return (
+        f"the cheapest of {len(planned.instance_types)} types that would do ({where}); next {name} at"
+        f" {Money(price, currency)}/h{most}"
+    )
 
 
 def grouped(unplaced: Iterable[Unplaced]) -> Iterable[UnschedulablePods]:

@@ -233,6 +233,10 @@ def _bought(scene: Scene, subject: str, claim: PlannedClaim) -> Explanation:
     others = len(claim.pods) - 1
     beside = f", for it and {others} more" if others else ""
     weight, before = _weighed(scene, claim.pool)
+    worst: tuple[str, ...] = ()
+    if claim.lowest_max_price > claim.price and not claim.repriced:
+        most = print_hourly(Money(claim.max_price, scene.snapshot.currency))
+        worst = (f"it may cost up to {most}, for minValues of the pool, where what is cheaper cannot be had",)
     return Explanation(
         subject=subject,
         cause=TO_BUY,
@@ -240,7 +244,7 @@ def _bought(scene: Scene, subject: str, claim: PlannedClaim) -> Explanation:
             f"{subject} has no node yet: a {claim.instance_type} in {claim.zone} at {price} would be bought for NodePool"
             f" {claim.pool}{weight}{beside}."
         ),
-        notes=("nothing keeps it but that the machine must be bought: is `growth run` at work?", *before),
+        notes=("nothing keeps it but that the machine must be bought: is `growth run` at work?", *worst, *before),
         remedies=(Remedy(text="wait", changes=(Change(verb="wait"),)),),
     )
 

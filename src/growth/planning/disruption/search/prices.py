@@ -235,8 +235,7 @@ def _listed(draft: _Draft, cheaper: Sequence[str], flexible: int, limit: int) ->
     elif shelf.too_rigid(state, sold & up_to(shelf, price) & of_types(shelf, first)) is None:
         return bounded(shelf, state, sold, first, price=price)
     sold &= up_to(shelf, price)
-    types = [name for name in cheaper if sold & of_types(shelf, [name])]
-    return bounded(shelf, state, sold, shortened(shelf, state, sold, types), price=price)
+    return bounded(shelf, state, sold, shortened(shelf, state, sold), price=price)
 
 
 def _bought(
