@@ -49,7 +49,8 @@ class Warm(Removing):
 
     def __init__(self) -> None:
         super().__init__()
-        self._silent: dict[str, float] = {}  # by provider ID: since when its Node is gone or not ready
+        self._silent: dict[str, float] = {}  # by a Node's UID: since when it is not ready, or going
+        self._gone: dict[str, float] = {}  # by provider ID: when a Node of it was last ready that is gone
         self._changed: dict[str, float] = {}  # by pool: when its types were last changed
         self._taken: list[tuple[float, str, str]] = []  # claims that others ended: when, of which pool and type
 
@@ -84,17 +85,21 @@ class Warm(Removing):
             yield Complaint(said, (step.key[1], name))
 
     def _is_ready(self, claim: Json, case: Case, *, news: float) -> bool:
-        since = self._silent.get(claim.get("status", {}).get("providerID", ""), math.inf)
-        there = bool(case.books.nodes_of(claim)) or since < math.inf
-        return there and since > case.sent - news
+        """Whether a Node of its machine was Ready so long ago, or is."""
+        known = case.sent - news
+        if self._gone.get(claim.get("status", {}).get("providerID", ""), -math.inf) > known:
+            return True
+        return any(self._silent.get(each["metadata"]["uid"], math.inf) > known for each in case.books.nodes_of(claim))
 
     def _follow(self, step: Step) -> None:
         if step.which == NODES:
-            ready = step.new is not None and has_condition(step.new, "Ready") and not deleting(step.new)
-            if ready:
-                self._silent.pop(provider_id_of(step.last), None)
+            uid = step.last["metadata"]["uid"]
+            if step.new is None:
+                self._gone[provider_id_of(step.last)] = self._silent.pop(uid, step.at)
+            elif has_condition(step.new, "Ready") and not deleting(step.new):
+                self._silent.pop(uid, None)
             else:
-                self._silent.setdefault(provider_id_of(step.last), step.at)
+                self._silent.setdefault(uid, step.at)
         elif step.which == GROWTH_POOLS and (
             step.old is None or step.new is None or step.old["spec"]["serverTypes"] != step.new["spec"]["serverTypes"]
         ):
