@@ -70,11 +70,6 @@ def _rules(pool: GrowthPool) -> Disruption:
     return Disruption(consolidate_after=NEVER, consolidation_policy=WHEN_EMPTY, budgets=budgets)
 
 
-def optimised(pools: Iterable[GrowthPool]) -> dict[str, NodePool]:
-    """Those of them whose pods are moved to fewer or cheaper machines."""
-    return moved(pool for pool in pools if pool.spec.optimise == CONTINUOUS)
-
-
 def consolidates(pool: str, situation: Situation) -> bool:
     """Whether pods are moved to and from machines of the pool to save; of a growth pool `Continuous` says so."""
     found = situation.pools.get(pool)
