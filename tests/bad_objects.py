@@ -228,6 +228,21 @@ def _growth_pools() -> list[tuple[str, Json, str]]:
         ),
         ("unknown way to optimise", pool(optimise="Always"), "spec.optimise"),
         ("scaleDownAfter in days", pool(scaleDownAfter="1d"), "spec.scaleDownAfter"),
+        (
+            "growth pool with a budget in words",
+            pool(disruption={"budgets": [{"nodes": "some"}]}),
+            "spec.disruption.budgets[0].nodes",
+        ),
+        (
+            "growth pool with a budget for an unknown reason",
+            pool(disruption={"budgets": [{"nodes": "1", "reasons": ["Old"]}]}),
+            "spec.disruption.budgets[0].reasons[0]",
+        ),
+        (
+            "growth pool with a schedule without a duration",
+            pool(disruption={"budgets": [{"nodes": "1", "schedule": "@daily"}]}),
+            "spec.disruption.budgets[0].schedule",
+        ),
         ("growth pool with a negative limit", pool(limits={"nodes": -1}), "spec.limits.nodes"),
         ("growth pool with its own label", pool(template={"labels": {"growth.dev/pool": "x"}}), "spec.template.labels"),
         (

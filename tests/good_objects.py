@@ -264,6 +264,12 @@ GOOD_OBJECTS: Final = [
                 },
                 "optimise": "Continuous",
                 "scaleDownAfter": "1h30m",
+                "disruption": {
+                    "budgets": [
+                        {"nodes": "0", "reasons": ["Drifted"], "schedule": "0 9 * * mon-fri", "duration": "8h"},
+                        {"nodes": "20%"},
+                    ]
+                },
                 "limits": {"nodes": 20},
             },
         ),
@@ -277,6 +283,11 @@ GOOD_OBJECTS: Final = [
         "node removal request",
         growthpools.NODE_REMOVAL_REQUEST,
         obj(growthpools.NODE_REMOVAL_REQUEST, {"nodeName": "a", "nodeClaimName": "b", "reason": "Empty"}),
+    ),
+    GoodObject(
+        "node removal request for drift",
+        growthpools.NODE_REMOVAL_REQUEST,
+        obj(growthpools.NODE_REMOVAL_REQUEST, {"nodeName": "a", "nodeClaimName": "b", "reason": "Drifted"}),
     ),
     GoodObject(
         "decision",

@@ -13,9 +13,11 @@ from growth.api.kinds import Json
 from growth.api.nodeclasses import KWOK_NODE_CLASS
 from growth.api.nodes import NODE
 from growth.api.pods import POD
+from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.workloads import DEPLOYMENT
+from growth.sim.trials.owning.life import SETTINGS, Life
 from tests.manifests import growth_pool
-from tests.simulation.growing import Growing, growing
+from tests.simulation.growing import HETZNER, Growing, growing
 
 ONE_AT_A_TIME = {"budgets": [{"nodes": "1"}]}
 HALF_AN_HOUR = 1800
@@ -306,11 +308,61 @@ def test_the_process_may_die_at_any_write_of_an_exchange(write: int) -> None:
         cluster.replica.crash_after_write(write)
         for _ in range(HALF_AN_HOUR):
             await asyncio.sleep(1)
+            cluster.stage.check()
             assert await ready(cluster) >= 2
             assert len(await cluster.claims()) <= 4
             if await replaced(cluster, before, 3):
                 break
         assert await teams(cluster) == ["b"] * 3
         await cluster.running(3)
+
+    growing(body)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_two_leaders_at_once_keep_minimum_and_maximum(seed: int) -> None:
+    """Both replace the same machines: never more than `max`, never fewer than `min` ready, and all are replaced."""
+
+    async def body(cluster: Growing) -> None:
+        life = Life(settings=SETTINGS, catalogue=HETZNER)
+        await cluster.pool(
+            pool_body({"name": "cax11", "min": 2, "max": 4}, disruption={"budgets": [{"nodes": "100%"}]})
+        )
+        await started(cluster, 3)
+        cluster.stage.start("other", life, lease="other")
+        await asyncio.sleep(30)
+        before = {each.metadata.uid for each in await cluster.claims()}
+        await change_template(cluster)
+        for _ in range(HALF_AN_HOUR):
+            await asyncio.sleep(1)
+            cluster.stage.check()
+            assert await ready(cluster) >= 2
+            if before.isdisjoint(each.metadata.uid for each in await cluster.claims()):
+                break
+        assert set(await teams(cluster)) == {"b"}
+        await cluster.running(3)
+
+    growing(body, seed=seed)
+
+
+def test_a_budget_of_pods_is_kept_and_a_machine_that_it_holds_stays() -> None:
+    """Of a PodDisruptionBudget that allows none: no pod is evicted; when it allows one at a time every machine is replaced."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(pool_body({"name": "cax11", "max": 10}, disruption={"budgets": []}))
+        await started(cluster, 2)
+        spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
+        await cluster.admin.create(
+            POD_DISRUPTION_BUDGET, {"metadata": {"name": "web"}, "spec": spec}, namespace="default"
+        )
+        before = {each.metadata.uid for each in await cluster.claims()}
+        pods = {each.metadata.uid for each in await cluster.pods()}
+        await change_template(cluster)
+        await asyncio.sleep(900)
+        assert {each.metadata.uid for each in await cluster.claims()} == before
+        assert {each.metadata.uid for each in await cluster.pods()} == pods
+        less = {"spec": {"minAvailable": 1}}
+        await cluster.admin.patch(POD_DISRUPTION_BUDGET, "web", less, namespace="default")
+        await cluster.until(lambda: replaced(cluster, before, 2), seconds=HALF_AN_HOUR)
 
     growing(body)

@@ -1,5 +1,6 @@
 """Growth pools in the words of disruption: which of them are optimised, and what their minima keep."""
 
+import dataclasses
 import datetime as dt
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from growth.api.growthpools import GrowthPool
 from growth.cluster.snapshot import NodeView, Snapshot
-from growth.planning.disruption.continuous import minima, of_growth, optimised, spare, too_few
+from growth.planning.disruption.continuous import consolidates, minima, moved, of_growth, spare, too_few
 from growth.planning.disruption.model import OwnedNode, Situation
 from tests.manifests import growth_pool
 
@@ -21,26 +22,37 @@ def pool(**spec: Any) -> GrowthPool:
     return msgspec.convert(body, GrowthPool)
 
 
-def node(name: str, type_: str = "cax11", *, leaving: bool = False) -> OwnedNode:
+def node(name: str, type_: str = "cax11", *, leaving: bool = False, ready: bool = True) -> OwnedNode:
     view = NodeView(name=name, labels={"node.kubernetes.io/instance-type": type_})
-    return OwnedNode(name=name, pool=POOL, view=view, leaving=leaving)
+    return OwnedNode(name=name, pool=POOL, view=view, leaving=leaving, ready=ready)
 
 
 def situation(*nodes: OwnedNode) -> Situation:
     pools = (pool(optimise="Continuous"),)
-    return Situation(
-        snapshot=Snapshot(currency="EUR"), nodes=nodes, pools=optimised(pools), now=NOW, minima=minima(pools)
-    )
+    return Situation(snapshot=Snapshot(currency="EUR"), nodes=nodes, pools=moved(pools), now=NOW, minima=minima(pools))
 
 
 def test_only_pools_that_ask_for_it_are_optimised() -> None:
-    """By Karpenter's defaults, `scaleDownAfter` in the place of `consolidateAfter`; no other pool's nodes are moved."""
-    assert optimised([pool(), pool(optimise="WhenEmpty")]) == {}
-    found = optimised([pool(optimise="Continuous", scaleDownAfter="7m")])
+    """With `Continuous` pods move to save, `scaleDownAfter` in the place of `consolidateAfter`; else nodes move for drift alone."""
+    found = moved([pool(optimise="Continuous", scaleDownAfter="7m")])
     assert list(found) == [POOL]
     disruption = found[POOL].spec.disruption
     assert (disruption.consolidate_after, disruption.consolidation_policy) == ("7m", "WhenEmptyOrUnderutilized")
-    assert [each.nodes for each in disruption.budgets] == ["10%"]
+    assert consolidates(POOL, situation())
+    (resting,) = moved([pool(optimise="WhenEmpty")]).values()
+    assert resting.spec.disruption.consolidate_after == "Never"
+    assert not consolidates(POOL, dataclasses.replace(situation(), pools={POOL: resting}))
+
+
+def test_budgets_are_the_pool_s_own() -> None:
+    """A tenth where nothing is said; else what is written, for both ways to optimise."""
+    budgets = [{"nodes": "2", "reasons": ["Drifted"]}, {"nodes": "0", "schedule": "@daily", "duration": "1h"}]
+    for optimise in ("WhenEmpty", "Continuous"):
+        (said,) = moved([pool(optimise=optimise)]).values()
+        assert [each.nodes for each in said.spec.disruption.budgets] == ["10%"]
+        (own,) = moved([pool(optimise=optimise, disruption={"budgets": budgets})]).values()
+        told = [(each.nodes, each.reasons, each.schedule) for each in own.spec.disruption.budgets]
+        assert told == [("2", ("Drifted",), None), ("0", (), "@daily")]
 
 
 def test_pools_are_told_apart_by_their_api() -> None:
@@ -56,6 +68,7 @@ def test_pools_are_told_apart_by_their_api() -> None:
         ([node("a"), node("b"), node("c")], ["a"]),
         ([node("a"), node("b"), node("c"), node("x", "cax31")], ["a", "x"]),
         ([node("a"), node("b"), node("c", leaving=True)], []),
+        ([node("a"), node("b"), node("c", ready=False)], ["c"]),
     ],
 )
 def test_as_many_as_the_minimum_stay(nodes: list[OwnedNode], going: list[str]) -> None:

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from growth.api import names
-from growth.api.karpenter import NodeClaim, NodePool
+from growth.api.growthpools import GrowthPool
+from growth.api.karpenter import NodeClaim, NodeClassReference, NodePool
 from growth.api.kinds import Json
 from growth.cluster import hashes
 from growth.cluster.pricing import by_name
-from growth.planning.disruption.drift import drifted
+from growth.planning.disruption.drift import drifted, drifted_in_growth
 from growth.providers.catalogues import builtin
 from tests import manifests
 from tests.manifests import need
@@ -163,3 +164,62 @@ def test_the_first_reason_in_order_is_told() -> None:
 def test_a_claim_without_a_machine_cannot_drift() -> None:
     """Until it is launched it is what the pool was when it was planned."""
     assert drift(claim(pool(), launched=False), pool(labels={"team": "b"})) == ""
+
+
+TAINT: Json = {"key": "example.com/a", "effect": "NoSchedule"}
+OTHER: Json = {"key": "example.com/b", "effect": "NoSchedule", "value": "x"}
+TEMPLATE: Json = {"labels": {"team": "a"}, "taints": [TAINT, OTHER], "startupTaints": [TAINT]}
+
+
+def server_pool(*types: Json, **spec: Any) -> GrowthPool:
+    listed = types or ({"name": KIND.upper(), "max": 5},)
+    return msgspec.convert(manifests.growth_pool("default", *listed, **{"template": TEMPLATE, **spec}), GrowthPool)
+
+
+def of_servers(made_from: GrowthPool, now: GrowthPool, *, uses: NodeClassReference | None = None, **more: Any) -> str:
+    found = claim(pool(), annotations=hashes.stamp(made_from), **more)
+    return drifted_in_growth(found, now, TYPES, NOW, uses=uses or found.spec.node_class_ref)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, ""),
+        ({"template": {**TEMPLATE, "labels": {"team": "b"}}}, "NodePoolDrifted"),
+        ({"template": {**TEMPLATE, "labels": {}}}, "NodePoolDrifted"),
+        ({"template": {**TEMPLATE, "taints": [TAINT]}}, "NodePoolDrifted"),
+        ({"template": {**TEMPLATE, "taints": [OTHER, TAINT]}}, ""),
+        ({"template": {**TEMPLATE, "startupTaints": []}}, "NodePoolDrifted"),
+        ({"serverTypes": [{"name": "c-2x-amd64-linux", "max": 5}]}, "RequirementsDrifted"),
+        ({"serverTypes": [{"name": KIND, "max": 0, "priority": 7}, {"name": "c-2x-amd64-linux", "max": 5}]}, ""),
+        ({"optimise": "Continuous", "scaleDownAfter": "1h", "limits": {"nodes": 1}}, ""),
+        ({"disruption": {"budgets": [{"nodes": "0"}]}}, ""),
+    ],
+)
+def test_a_machine_of_a_growth_pool_drifts_from_template_and_list(change: Json, reason: str) -> None:
+    """Bounds, ways to optimise and budgets concern no machine that is there; nor do spelling and order."""
+    assert of_servers(server_pool(), server_pool(**change)) == reason
+
+
+def test_a_machine_of_another_node_class_has_drifted() -> None:
+    """The class that the pool uses now, whether it names one or has the provider's."""
+    other = NodeClassReference(group="karpenter.kwok.sh", kind="KWOKNodeClass", name="other")
+    assert of_servers(server_pool(), server_pool(), uses=other) == names.NODE_POOL_DRIFTED
+
+
+def test_a_claim_of_a_growth_pool_without_a_hash_or_a_machine_has_not_drifted() -> None:
+    """Nobody knows what it was made from; and before its launch there is nothing that could differ."""
+    changed = server_pool(template={"labels": {"team": "b"}})
+    uses = claim(pool()).spec.node_class_ref
+    assert drifted_in_growth(claim(pool(), annotations={}), changed, TYPES, NOW, uses=uses) == ""
+    assert of_servers(server_pool(), changed, launched=False) == ""
+
+
+def test_a_machine_of_a_growth_pool_whose_type_nobody_sells_has_drifted() -> None:
+    """An hour after its creation, as in Karpenter's pools."""
+    found = claim(pool(), annotations=hashes.stamp(server_pool()))
+    uses = found.spec.node_class_ref
+    types = {name: kind for name, kind in TYPES.items() if name != KIND}
+    assert drifted_in_growth(found, server_pool(), types, NOW, uses=uses) == names.INSTANCE_TYPE_NOT_FOUND
+    young = claim(pool(), annotations=hashes.stamp(server_pool()), age=HOUR / 2)
+    assert drifted_in_growth(young, server_pool(), types, NOW, uses=uses) == ""

@@ -70,11 +70,6 @@ def _rules(pool: GrowthPool) -> Disruption:
     return Disruption(consolidate_after=NEVER, consolidation_policy=WHEN_EMPTY, budgets=budgets)
 
 
-def optimised(pools: Iterable[GrowthPool]) -> dict[str, NodePool]:
-    """Those of them whose pods are moved to fewer or cheaper machines."""
-    return moved(pool for pool in pools if pool.spec.optimise == CONTINUOUS)
-
-
 def consolidates(pool: str, situation: Situation) -> bool:
     """Whether pods are moved to and from machines of the pool to save; of a growth pool `Continuous` says so."""
     found = situation.pools.get(pool)
@@ -98,9 +93,10 @@ def spare(nodes: Sequence[OwnedNode], situation: Situation) -> tuple[list[OwnedN
     kept: list[Kept] = []
     for node in nodes:
         key = _key(node)
-        if left.get(key, 1) > 0:
+        counts = _is_warm(node)
+        if not counts or left.get(key, 1) > 0:
             going.append(node)
-            if key in left:
+            if counts and key in left:
                 left[key] -= 1
         else:
             kept.append(Kept(node.name, node.pool, words.MINIMUM, _told(key, situation.minima), disabled=True))
@@ -109,7 +105,7 @@ def spare(nodes: Sequence[OwnedNode], situation: Situation) -> tuple[list[OwnedN
 
 def too_few(nodes: Collection[str], situation: Situation) -> str:
     """Why not all of these may go: what would stay of a type is less than its minimum. Empty where they may."""
-    going = collections.Counter(_key(node) for node in situation.nodes if node.name in nodes)
+    going = collections.Counter(_key(node) for node in situation.nodes if node.name in nodes and _is_warm(node))
     beyond = _beyond(situation)
     return next((_told(key, situation.minima) for key in sorted(going) if going[key] > beyond.get(key, going[key])), "")
 
@@ -118,9 +114,14 @@ def _key(node: OwnedNode) -> tuple[str, str]:
     return node.pool, node.instance_type.lower()
 
 
+def _is_warm(node: OwnedNode) -> bool:
+    """Whether it counts for a minimum: a node that is not ready holds nothing that pods could use."""
+    return node.ready and not node.leaving
+
+
 def _beyond(situation: Situation) -> dict[tuple[str, str], int]:
     """Of each type with a minimum, how many of the nodes that stay are beyond it."""
-    staying = collections.Counter(_key(node) for node in situation.nodes if not node.leaving)
+    staying = collections.Counter(_key(node) for node in situation.nodes if _is_warm(node))
     return {key: staying[key] - least for key, least in situation.minima.items()}
 
 

@@ -21,10 +21,11 @@ from growth.api.kinds import Json
 from growth.api.pods import POD
 from growth.cluster.pools import Usage
 from growth.cluster.state import State
-from growth.controllers import fresh
+from growth.controllers import drifting, fresh
 from growth.controllers.collection.controller import Collection
 from growth.controllers.decisions import Decisions
 from growth.controllers.disruption import confirming, discouraging, executing, question
+from growth.controllers.growth import releasing
 from growth.controllers.lifecycle import decide
 from growth.controllers.provisioning import booking, demand, passes
 from growth.controllers.sizing import controller as sizing
@@ -37,14 +38,14 @@ from growth.kube.informer import Informer
 from growth.kube.lease import Elector
 from growth.planning import occupants
 from growth.planning.budgets import Allowance
-from growth.planning.disruption import candidates, room, situating
+from growth.planning.disruption import candidates, continuous, room, situating
 from growth.planning.disruption import decide as deciding
 from growth.ports import Clock
 from growth.providers.kwok import records
 from growth.providers.kwok.provider import KwokProvider
 from growth.sim.network import NetworkApi
 from growth.sim.scenario import manifests, oddities
-from growth.sim.scenario.model import Order, PodShape, Scenario
+from growth.sim.scenario.model import Event, Order, PodShape, Scenario
 
 Apply = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -59,6 +60,7 @@ class Sabotage:
     faults: str | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     objects: tuple[Json, ...] = ()
+    events: tuple[Event, ...] = ()
     edit: Callable[[Json], Json] = lambda body: body
     hours: float = 0.5
     """As long as it takes to show."""
@@ -69,6 +71,7 @@ class Sabotage:
             order.scenario,
             settings={**order.scenario.settings, **self.settings},
             objects=(*map(self.edit, order.scenario.objects), *self.objects),
+            events=(*order.scenario.events, *self.events),
         )
         return dataclasses.replace(
             order, scenario=scenario, faults=order.faults if self.faults is None else self.faults
@@ -297,6 +300,22 @@ def _elects_awake(self: Any, *args: Any, clock: Clock, **more: Any) -> None:
 _REAL_ELECTOR: Final = Elector.__init__
 
 
+def _warm_pool(**labels: str) -> Json:
+    """A growth pool that keeps two machines without any load: no pod tolerates its taint."""
+    types = [{"name": "c-2x-amd64-linux", "min": 2, "max": 4}]
+    template = {"labels": labels, "taints": [{"key": "warm", "effect": "NoSchedule"}]}
+    return {
+        "apiVersion": "growth.dev/v1alpha1",
+        "kind": "NodePool",
+        "metadata": {"name": "warm"},
+        "spec": {"serverTypes": types, "disruption": {"budgets": [{"nodes": "100%"}]}, "template": template},
+    }
+
+
+def _relabelled() -> Event:
+    return Event(at="5m", do="patch", object=_warm_pool(team="b"))
+
+
 SABOTAGES: Final[Mapping[str, Sabotage]] = {
     "forget-the-machine": Sabotage(
         breaks="leak",
@@ -479,5 +498,28 @@ SABOTAGES: Final[Mapping[str, Sabotage]] = {
         faults="none",
         objects=_apart("restless", 3),
         hours=1.0,
+    ),
+    "heed-no-minimum": Sabotage(
+        breaks="warm",
+        bug="the minima of growth pools are not counted where machines are moved away",
+        apply=_replaced(
+            (continuous, "_beyond", _returns({})),
+            (
+                releasing,
+                "released_of",
+                lambda _pool, wanted, staying: tuple(name for name in wanted if name in staying),
+            ),
+        ),
+        faults="none",
+        objects=(_warm_pool(),),
+        events=(_relabelled(),),
+    ),
+    "never-renewed": Sabotage(
+        breaks="renewed",
+        bug="no machine of a growth pool is found to have drifted",
+        apply=_replaced((drifting, "drifted_in_growth", _returns(""))),
+        faults="none",
+        objects=(_warm_pool(),),
+        events=(_relabelled(),),
     ),
 }

@@ -9,7 +9,7 @@ from growth.sim.invariants.sizes import of_age, surplus
 from growth.sim.seams import Step
 
 # Why a NodeRemovalRequest is made of a machine that is well, and not one too many.
-CHOSEN: Final = frozenset({"Empty", "Underutilized"})
+CHOSEN: Final = frozenset({"Empty", "Underutilized", "Drifted"})
 # A write that was on its way for longer than this was decided in another world.
 LATE_SECONDS: Final = 3.0
 # So long the news of what others did may take to reach a decision: watches are late, and a removal takes seconds.

@@ -31,6 +31,7 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.exchanges import Removing, renewed_wrong
 from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
 from growth.sim.invariants.moves import replaces
@@ -375,4 +376,21 @@ class Sized(AtTheEnd):
             yield Complaint(said, (name,))
 
 
-LIVENESS: Final = (Bound, Ended, Calm, Idle, Reasons, Settled, Sized)
+class Renewed(AtTheEnd):
+    name = "renewed"
+    promise = "in the end every machine of a growth pool is what its pool asks for, unless the pool says why not or something keeps it"
+
+    def __init__(self) -> None:
+        self._removing = Removing()
+
+    def step(self, step: Step, case: Case) -> Iterator[Complaint]:
+        del case
+        self._removing.follow(step)
+        yield from ()
+
+    def end(self, case: Case, ending: Ending) -> Iterator[Complaint]:
+        del ending
+        yield from renewed_wrong(case.books, self._removing.removed)
+
+
+LIVENESS: Final = (Bound, Ended, Calm, Idle, Reasons, Settled, Sized, Renewed)

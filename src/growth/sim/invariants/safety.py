@@ -24,6 +24,7 @@ from growth.sim.invariants.books import (
     provider_id_of,
     tainted,
 )
+from growth.sim.invariants.exchanges import Warm
 from growth.sim.invariants.facts import LATE_SECONDS, NEWS_SECONDS, begins_to_go, voluntary
 from growth.sim.invariants.invariant import BLINK_SECONDS, Case, Complaint, Quiet, went_by_our_hand
 from growth.sim.invariants.moves import MOVES, replaces
@@ -318,4 +319,5 @@ SAFETY: Final = (
     Unknown,
     InVain,
     *MOVES,
+    Warm,
 )

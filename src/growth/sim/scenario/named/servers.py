@@ -310,6 +310,63 @@ def _moved_servers() -> Scenario:
     )
 
 
+def _drifting_servers() -> Scenario:
+    """A pool of five with a minimum of two is made anew one by one, while its template changes once more, and beside it pools that
+    lose a type, keep what they have, have no room for a replacement, and are empty.
+    """
+    one = {"budgets": [{"nodes": "1"}]}
+    one_a_pod = {"app": "five"}
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": one_a_pod}, "topologyKey": names.HOSTNAME_LABEL}
+            ]
+        }
+    }
+
+    def relabelled(pool: str, to: str) -> Json:
+        return _the_servers(pool, spec={"template": {"labels": {"team": to}}})
+
+    return Scenario(
+        hours=0.75,
+        objects=(
+            _servers(
+                "five", most={}, serverTypes=[{"name": TWO, "min": 2, "max": 8}], disruption=one, scaleDownAfter="10m"
+            ),
+            _servers("listed", most={TWO: 4, FOUR: 4}, disruption={"budgets": [{"nodes": "50%"}]}),
+            _servers("kept", most={TWO: 3}, disruption={"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}),
+            _servers("full", most={TWO: 2}, disruption=one),
+            _servers("warm", most={}, serverTypes=[{"name": TWO, "min": 2, "max": 3}], disruption=one),
+            cloud(),
+        ),
+        workloads=(
+            Burst(
+                name="five",
+                pods=5,
+                at="10s",
+                lasts="44m",
+                pod=PodShape(cpu="900m", memory="256Mi", labels=one_a_pod, spec={**_on("five"), "affinity": apart}),
+            ),
+            *(
+                Burst(name=each, pods=2, at="10s", lasts="22m", pod=PodShape(cpu="1", memory="256Mi", spec=_on(each)))
+                for each in ("listed", "kept", "full")
+            ),
+        ),
+        events=(
+            *(at("4m", "patch", relabelled(each, "b")) for each in ("five", "kept", "full", "warm")),
+            at("5m", "patch", _the_servers("listed", spec={"serverTypes": [{"name": FOUR, "max": 4}]})),
+            at("6m", "crash", {}),
+            at("10m", "patch", relabelled("five", "c")),
+            at("12m", "patch", _the_servers("full", spec={"serverTypes": [{"name": TWO, "max": 3}]})),
+        ),
+        settings={"unmetTTL": "1m"},
+    )
+
+
+def _on(pool: str) -> Json:
+    return {"nodeSelector": {names.POOL_LABEL: pool}}
+
+
 def _firm(pool: str, *, cpu: str = "900m") -> PodShape:
     """On machines that nobody takes back: spot machines are not replaced by spot machines."""
     selector = {names.POOL_LABEL: pool, names.CAPACITY_TYPE_LABEL: "on-demand"}
@@ -322,4 +379,5 @@ OF_SERVERS: Final[Mapping[str, Scenario]] = {
     "stubborn servers": _stubborn_servers(),
     "odd servers": _odd_servers(),
     "moved servers": _moved_servers(),
+    "drifting servers": _drifting_servers(),
 }
