@@ -8,7 +8,7 @@
 | CreateError, final   | False, its reason      | the claim goes; the more in a row in a pool, the later      |
 | CreateError          | Unknown, its reason    | tried again, later and later, until the launch TTL          |
 | QuotaExceeded        | Unknown, QuotaExceeded | tried again every minute until the launch TTL               |
-| InvariantViolation   | False                  | tried again every five minutes, for ever: people must look  |
+| InvariantViolation   | False                  | tried again every five minutes: people must look            |
 | anything else        | Unknown, LaunchFailed  | tried again, later and later, until the launch TTL          |
 """
 
