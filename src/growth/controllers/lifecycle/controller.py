@@ -43,7 +43,7 @@ _log = logger("nodeclaim.lifecycle")
 WORKERS: Final = 200
 # While a watch is broken or late, nobody is given up: what we believe of the claim or its Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
-# How often a claim that waits for the end of a contradiction is looked at: whether somebody still wants it.
+# How often a claim that waits for its next launch is looked at: whether it is still wanted.
 LOOK_SECONDS: Final = 30.0
 
 METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
@@ -188,10 +188,8 @@ class Lifecycle:
                 )
                 return seconds
             case decide.Launch():
-                left = self._memory.seconds_left(claim)
-                if left is None:
-                    return await self._launch(claim)
-                return min(left, LOOK_SECONDS) if decide.contradicted(claim) else left
+                left = self._memory.seconds_left(claim) or await self._launch(claim)
+                return left if left is None else min(left, LOOK_SECONDS)
             case decide.Hold():
                 await self._claims.change(claim, _hold)
                 _log.info("put the finalizer back", NodeClaim=claim.metadata.name)
