@@ -399,7 +399,7 @@ class Claiming(Finding):
         if not others:
             self._pools.remembered.answered(claim.metadata.uid, shown.id)
             return shown
-        async with self._pools.locks.held(tags.key_of(claim, shown.type), within=bound.left()):
+        async with self._pools.locks.held(tags.key_of(claim, shown.type), within=max(bound.left(), PASS_SECONDS)):
             await self._pools.give_back(claimed.id, claim)
         raise CreateError(
             f"claim {name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING
