@@ -372,6 +372,11 @@ GOOD_OBJECTS: Final = [
         ),
     ),
     GoodObject(
+        "Linode class whose tags machines have",
+        linodeclasses.LINODE_NODE_CLASS,
+        obj(linodeclasses.LINODE_NODE_CLASS, {"tags": ["a"]}, status={"appliedTags": ["a", "b"]}),
+    ),
+    GoodObject(
         "KWOK class",
         nodeclasses.KWOK_NODE_CLASS,
         obj(nodeclasses.KWOK_NODE_CLASS, {"nodeRegistrationDelay": "5s"}),

@@ -1,6 +1,7 @@
 """LinodeNodeClasses: what their conditions say, when their machines drift, and tags that are changed in place."""
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +29,14 @@ FORBIDDEN = Refused("PUT", status=403, problem=Problem(code="api", message="Unau
 async def change(stage: LkeStage, **spec: Any) -> None:
     await stage.admin.patch(LINODE_NODE_CLASS, "default", {"spec": spec})
     await asyncio.sleep(20)
+
+
+async def replace(stage: LkeStage, spec: dict[str, Any]) -> None:
+    """As `kubectl replace` does: the whole object, without what others wrote on it."""
+    held = await stage.admin.get(LINODE_NODE_CLASS.raw, "default")
+    metadata = {"name": "default", "resourceVersion": held["metadata"]["resourceVersion"]}
+    body = {"apiVersion": held["apiVersion"], "kind": held["kind"], "metadata": metadata, "spec": spec}
+    await stage.admin.update(LINODE_NODE_CLASS.raw, "default", body)
 
 
 def launched(wanted: NodeClaim, provider_id: str) -> NodeClaim:
@@ -310,6 +319,33 @@ def test_machines_drift_with_their_class_and_not_with_its_tags() -> None:
             assert await provider.is_drifted(launched(wanted, machine.provider_id)) == "NodeClassDrifted"
 
     on("lke-enterprise", body)
+
+
+@pytest.mark.parametrize("tier", ["lke", "lke-enterprise", "linode-instances"])
+@pytest.mark.parametrize("running", [True, False], ids=["beside us", "between two processes"])
+def test_a_class_that_is_replaced_leaves_no_old_tags_on_machines(tier: str, *, running: bool) -> None:
+    """A PUT without our annotations and status: what its machines have of the class before goes, what people gave them stays."""
+
+    async def body(stage: LkeStage) -> None:
+        async with contextlib.AsyncExitStack() as processes:
+            provider = await processes.enter_async_context(kept(stage))
+            await change(stage, tags=["team:web", "stage:test"])
+            instance = machine_of(stage, await made(provider, claim(stage, "one")))
+            stage.fake.account.retag(instance, (*instance.tags, "by:hand"))
+            if not running:
+                await processes.aclose()
+            await replace(stage, {"tags": ["team:api"]})
+            await asyncio.sleep(30)
+            if not running:
+                await processes.enter_async_context(kept(stage))
+            await asyncio.sleep(60)
+            assert {"team:api", "by:hand", "karpenter.sh/nodeclaim:one"} <= set(instance.tags)
+            assert not {"team:web", "stage:test"} & set(instance.tags)
+            await replace(stage, {})
+            await asyncio.sleep(60)
+            assert not {"team:api", "team:web"} & set(instance.tags)
+
+    on(tier, body)
 
 
 @pytest.mark.parametrize("judged", ["by the keeper", "by nobody yet"])

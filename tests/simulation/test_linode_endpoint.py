@@ -1,15 +1,19 @@
 """Wherever the API is said to be, the cluster's tier is found out, or it is said what to do."""
 
+import asyncio
 import urllib.parse
 
 import msgspec
 import pytest
 
+from growth.api import names
 from growth.api.clouds import CloudUnavailable
+from growth.api.conditions import find
 from growth.api.kinds import Json
 from growth.ports import Response
 from growth.sim.ports import Answer, Request
-from tests.conformance.providers.stages import LkeStage, Wire, claim, on
+from tests.conformance.providers.stages import OURS, LkeStage, Wire, claim, on
+from tests.simulation.class_keeping import kept, read, told
 from tests.simulation.test_linode_pools import TIERS, made
 
 GATEWAY = "https://gateway.test/clouds/linode"
@@ -87,3 +91,38 @@ def test_an_account_that_knows_no_tiers_has_standard_clusters() -> None:
         assert (await provider.parts()).home.tier == "standard"
 
     on("lke", body)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"), [((), "no LKE cluster is called"), ((OURS, OURS), "2 LKE clusters are called")]
+)
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_label_that_no_cluster_has_or_several_buys_nothing_and_is_told(
+    tier: str, labels: tuple[str, ...], said: str
+) -> None:
+    """For as long as it is so: each class says it, and goes on as soon as one cluster is called so."""
+
+    async def body(stage: LkeStage) -> None:
+        clusters = stage.fake.account.clusters
+        ours = [number for number, each in clusters.items() if each.label == OURS]
+        other = stage.fake.account.add_cluster("else", region=stage.zone, tier=stage.tier)
+        if labels:
+            other.label = OURS
+        else:
+            clusters[ours[0]].label = "unknown"
+        async with kept(stage) as provider:
+            with pytest.raises(CloudUnavailable, match=said):
+                await provider.create(claim(stage, "one"))
+            with pytest.raises(CloudUnavailable, match=said):
+                await provider.list()
+            await asyncio.sleep(1800)
+            judged = find((await read(stage)).status.conditions, names.VALIDATION_SUCCEEDED)
+            assert judged is not None
+            assert (judged.status, judged.reason) == ("Unknown", "NotJudged")
+            assert said in judged.message
+            clusters[ours[0]].label, other.label = OURS, "else"
+            await asyncio.sleep(360)
+            assert (await told(stage))[0] == "True"
+            await made(provider, claim(stage, "one"))
+
+    on(tier, body)

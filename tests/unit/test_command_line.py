@@ -140,6 +140,10 @@ def test_the_demo_says_what_it_cannot_do(capsys: pytest.CaptureFixture[str], arg
         (["crds", "--grup", "x"], "growth: unknown option: --grup. Did you mean --group? `growth crds --help`"),
         (["crds", "--group"], "--group requires an argument; `growth crds --help` shows what there is"),
         (["crds", "-o", "xml"], 'growth: invalid value "xml" for -o. Choose from: "yaml", "json", "table";'),
+        (
+            ["run", "--lke-orphan-ttl", "5m", "--lke-orphan-ttl", "6m"],
+            "--lke-orphan-ttl specified multiple times; `growth run",
+        ),
         (["plan", "-f"], "growth: -f names no file; give a file, a folder, or - for standard input"),
         (["demo", "now"], "growth: 'now' is more than the command takes; `growth demo --help` shows what there is"),
         (["--kubeconfig", "x"], "growth: --kubeconfig x stands alone; name a command"),

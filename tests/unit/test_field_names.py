@@ -226,7 +226,7 @@ FACTS: dict[Kind[Any], set[str]] = {
         *paths("spec.ipv6Options", "enableSLAAC enableRanges isPublicIPv6"),
         *paths("spec.kubelet", "clusterDNS maxPods podsPerCore systemReserved kubeReserved evictionHard evictionSoft"),
         *paths("spec.kubelet", "evictionSoftGracePeriod evictionMaxPodGracePeriod cpuCFSQuota"),
-        *paths("status", "linodeImages learnedTypes"),
+        *paths("status", "linodeImages learnedTypes appliedTags"),
         *paths("status.learnedTypes", "name hash capacity allocatable"),  # ours
         *paths("status.linodeImages", "id label deprecated requirements"),
         *paths("status.linodeImages.requirements", "key operator values"),

@@ -5,7 +5,7 @@ import re
 
 ROOT = pathlib.Path(__file__).parents[2]
 # How many rules each part of the specification has, and what is promised besides.
-RULES = {"goals": 4, "model": 7, "tiers": 5, "writers": 7, "create": 12, "errors": 6, "ends": 4, "besides": 43}
+RULES = {"goals": 4, "model": 7, "tiers": 5, "writers": 7, "create": 12, "errors": 6, "ends": 4, "besides": 49}
 
 
 def test_every_rule_has_a_test_that_exists() -> None:

@@ -14,9 +14,12 @@ Messages are for people, and never hold a secret.
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 from growth.units.resources import Amounts
+
+IsOver: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 class CloudError(Exception):
@@ -55,7 +58,12 @@ class CreateError(CloudError):
 
 
 class InvariantViolation(CloudError):
-    """What the cloud holds contradicts itself or the claim: buy nothing and delete nothing for this claim."""
+    """What the cloud holds contradicts itself or the claim: buy nothing and delete nothing for this claim.
+
+    `is_over` asks the cloud whether people have resolved it meanwhile; None where nobody can be asked.
+    """
+
+    is_over: "IsOver | None" = None
 
 
 class CloudUnavailable(CloudError):

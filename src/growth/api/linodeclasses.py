@@ -181,6 +181,7 @@ class LinodeNodeClassStatus(Struct, frozen=True):
     conditions: Annotated[tuple[Condition, ...], CONDITIONS] = ()
     linode_images: Annotated[tuple[LinodeImage, ...], Schema("The images that are used.")] = ()
     learned_types: Annotated[tuple[LearnedType, ...], LEARNED_TYPES] = ()
+    applied_tags: Annotated[Names, Schema("Tags that machines may have of the class, as it is or was.")] = ()
 
 
 class LinodeNodeClass(Struct, frozen=True):

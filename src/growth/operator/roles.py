@@ -68,7 +68,7 @@ HETZNER_AT_HOME: Final = (
 HETZNER_TOKENS: Final = (_rule("", ("secrets",), "create"),)  # each machine's own, made and never read
 # With the Linode provider.
 LINODE: Final = (
-    _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses",), *_READ, "patch"),  # which tags were applied
+    _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses",), *_READ),
     _rule(names.LINODE_CLASS_GROUP, ("linodenodeclasses/status",), "patch"),
 )
 LINODE_AT_HOME: Final = (_rule("", ("secrets",), "get"),)  # with what machines join that are no nodes of LKE

@@ -7,8 +7,8 @@ from growth.operator.settings import SECTIONS
 HEAD = """# Settings
 
 Every setting of `growth run` is a flag and a variable; a flag beats a variable, a variable beats the default. Durations
-are written as `30s`, `10m` or `1h30m`. A value that cannot be read ends the start with exit code 2 and one line. Flags
-`--kubeconfig` and `--context` choose the cluster, see [access.md](access.md).
+are written as `30s`, `10m` or `1h30m`. A value that cannot be read ends the start with exit code 2 and one line, and so
+does a flag that is given twice. Flags `--kubeconfig` and `--context` choose the cluster, see [access.md](access.md).
 
 This page is made from the table in `src/growth/operator/settings.py`.
 """

@@ -74,8 +74,8 @@ def node(name: str = "n", *, ready: bool = True, deleting: bool = False, taints:
     )
 
 
-def step(of: NodeClaim, *nodes: Node, paused: bool = False) -> decide.Step:
-    return decide.next_step(of, nodes, now=NOW, patience=PATIENCE, paused=paused)
+def step(of: NodeClaim, *nodes: Node, paused: bool = False, wanted: bool = True) -> decide.Step:
+    return decide.next_step(of, nodes, now=NOW, patience=PATIENCE, paused=paused, wanted=wanted)
 
 
 def launched(seconds: float = 0, **more: Any) -> NodeClaim:
@@ -136,6 +136,14 @@ def test_each_state_has_one_next_step(of: NodeClaim, nodes: tuple[Node, ...], ex
 def test_a_pause_stops_buying_and_giving_up(of: NodeClaim) -> None:
     """Nothing but waiting and telling happens to a paused claim that has no usable node."""
     assert isinstance(step(of, paused=True), Wait | Tell)
+
+
+def test_what_a_contradiction_stops_is_given_up_where_nothing_wants_it() -> None:
+    """Not before the time that every launch has; and never while it is wanted or paused."""
+    young = claim(said("Launched", 0, "False", "InvariantViolation"), age=299)
+    assert step(VIOLATED, wanted=False) == GiveUp("launch_timeout", 300)
+    assert step(young, wanted=False) == step(VIOLATED) == Launch()
+    assert isinstance(step(VIOLATED, wanted=False, paused=True), Wait)
 
 
 def test_a_wrong_clock_does_not_shorten_a_time() -> None:

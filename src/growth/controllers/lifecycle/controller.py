@@ -24,6 +24,7 @@ from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
 from growth.controllers.lifecycle import decide, edits
 from growth.controllers.lifecycle.claims import Claims, read
+from growth.controllers.lifecycle.contradictions import Contradictions
 from growth.controllers.lifecycle.labels import NodeLabels
 from growth.controllers.lifecycle.launch import Launcher
 from growth.controllers.lifecycle.memory import Memory
@@ -45,6 +46,8 @@ _log = logger("nodeclaim.lifecycle")
 WORKERS: Final = 200
 # While a watch is broken or late, nobody is given up: what we believe of the claim or its Node may be old.
 UNSYNCED_SECONDS: Final = 5.0
+# How often a claim that waits for its next launch is looked at: whether it is still wanted.
+LOOK_SECONDS: Final = 30.0
 
 METRICS: Final[tuple[Declaration, ...]] = (NODES_CREATED, *disrupted.METRICS)
 
@@ -69,7 +72,8 @@ class Lifecycle:
         self._health = health or RegistrationHealth()
         self._memory = Memory(env.clock, env.random)
         self._claims = Claims(env.api)
-        self._launcher = Launcher(env, memory=self._memory, catalogue=catalogue)
+        self._contradictions = Contradictions(self._try_again)
+        self._launcher = Launcher(env, memory=self._memory, contradictions=self._contradictions, catalogue=catalogue)
         self._registration = Registration(env, memory=self._memory, health=self._health)
         self._patience = decide.Patience(
             launch=env.settings.launch_ttl,
@@ -99,12 +103,14 @@ class Lifecycle:
             group.create_task(self._strangers.run(), name="strangers")
             group.create_task(self._pauses.run(), name="pauses")
             group.create_task(self._labels.run(), name="labels")
+            group.create_task(self._contradictions.run(), name="contradictions")
 
     # What makes us look at a claim.
 
     def _on_claim(self, news: Change[NodeClaim]) -> None:
         if isinstance(news, Deleted):
             self._memory.forget(news.old.metadata.uid)
+            self._contradictions.forget(news.old.metadata.uid)
             self._env.planned.forget(news.key[1])
             return
         if _settled(news.new):
@@ -137,6 +143,10 @@ class Lifecycle:
             if not _settled(claim) and pool_of(claim) == pool:
                 self._reconciler.add(claim.metadata.name)
 
+    def _try_again(self, uid: str, name: str) -> None:
+        self._memory.try_now(uid)
+        self._reconciler.add(name)
+
     # What is done with it.
 
     async def _act(self, name: str) -> float | None:
@@ -152,7 +162,19 @@ class Lifecycle:
         paused = bool(why_paused(self._env, pool_of(claim))) or any(marked_paused(node.metadata) for node in nodes)
         stage, began = decide.stage(claim)
         now, tried = self._memory.now(claim, stage, began=began), self._memory.tried(claim)
-        return decide.next_step(claim, nodes, now=now, patience=self._patience, paused=paused, tried=tried)
+        wanted = not decide.contradicted(claim) or self._is_wanted(claim)
+        return decide.next_step(
+            claim, nodes, now=now, patience=self._patience, paused=paused, tried=tried, wanted=wanted
+        )
+
+    def _is_wanted(self, claim: NodeClaim) -> bool:
+        """Whether pods wait for it. Of what is bought for another reason, as a static pool's size, its owner decides."""
+        pool = pool_of(claim)
+        karpenters = pool is not None and pool.group == names.KARPENTER
+        known = self._env.state.pools.store.get(pool.name) if pool is not None and karpenters else None
+        if known is None or known.spec.replicas is not None or names.REPLACES_ANNOTATION in claim.metadata.annotations:
+            return True
+        return self._memory.is_wanted(claim, nominated=self._env.state.nominated(claim.metadata.name))
 
     async def _perform(self, claim: NodeClaim, step: decide.Step) -> float | None:
         if not isinstance(step, decide.Tell):
@@ -174,7 +196,8 @@ class Lifecycle:
                 )
                 return seconds
             case decide.Launch():
-                return self._memory.seconds_left(claim) or await self._launch(claim)
+                left = self._memory.seconds_left(claim) or await self._launch(claim)
+                return left if left is None else min(left, LOOK_SECONDS)
             case decide.Hold():
                 await self._claims.change(claim, _hold)
                 _log.info("put the finalizer back", NodeClaim=claim.metadata.name)

@@ -109,8 +109,11 @@ def next_step(
     patience: Patience,
     paused: bool = False,
     tried: bool = True,
+    wanted: bool = True,
 ) -> Step:
     """`nodes` are those with the claim's provider ID. Paused claims are neither launched nor given up.
+
+    What a contradiction stops waits for its end, whatever time that takes, as long as somebody still wants the claim.
 
     A claim of which neither we (`tried`) nor its status know that a launch was tried is tried once, however old it is.
     """
@@ -118,7 +121,7 @@ def next_step(
         return Nothing()
     nodes = [node for node in nodes if node.metadata.deletion_timestamp is None]
     if not launched(claim):
-        return _launch(claim, now=now, patience=patience, paused=paused, tried=tried)
+        return _launch(claim, now=now, patience=patience, paused=paused, tried=tried, wanted=wanted)
     if not held(claim):
         return Hold()
     if not is_true(claim.status.conditions, names.REGISTERED):
@@ -168,9 +171,15 @@ def comes_up(claim: NodeClaim, node: Node) -> bool:
     return obstacle is not None and obstacle.reason in {names.NODE_NOT_READY, names.KNOWN_EPHEMERAL_TAINTS_EXIST}
 
 
-def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool, tried: bool) -> Step:
+def contradicted(claim: NodeClaim) -> bool:
+    """Whether the claim says that what the cloud holds contradicts itself."""
     told = find(claim.status.conditions, names.LAUNCHED)
-    if told is not None and told.reason == names.INVARIANT_VIOLATION:
+    return told is not None and told.reason == names.INVARIANT_VIOLATION
+
+
+def _launch(claim: NodeClaim, *, now: dt.datetime, patience: Patience, paused: bool, tried: bool, wanted: bool) -> Step:
+    told = find(claim.status.conditions, names.LAUNCHED)
+    if contradicted(claim) and wanted:
         return Wait(patience.launch) if paused else Launch()  # until people have resolved it, nothing is given up
     left = _left(claim.metadata.creation_timestamp, patience.launch, now=now)
     if paused:

@@ -9,7 +9,7 @@
 | CreateError          | Unknown, its reason    | tried again, later and later, until the launch TTL; at      |
 |                      |                        | once where the next attempt goes on with other offerings    |
 | QuotaExceeded        | Unknown, QuotaExceeded | tried again every minute until the launch TTL               |
-| InvariantViolation   | False                  | tried again every five minutes, for ever: people must look  |
+| InvariantViolation   | False                  | tried again every five minutes: people must look            |
 | anything else        | Unknown, LaunchFailed  | tried again, later and later, until the launch TTL          |
 """
 

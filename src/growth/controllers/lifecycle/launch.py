@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Final
 
 from growth.api import names
-from growth.api.clouds import CloudError, CloudMachine, CloudUnavailable
+from growth.api.clouds import CloudError, CloudMachine, CloudUnavailable, InvariantViolation
 from growth.api.conditions import find
 from growth.api.edits import add_finalizer, set_labels
 from growth.api.events import WARNING, regarding
@@ -18,6 +18,7 @@ from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
 from growth.controllers.lifecycle import edits
 from growth.controllers.lifecycle.claims import Claims, read
+from growth.controllers.lifecycle.contradictions import Contradictions
 from growth.controllers.lifecycle.failures import Failure, Then, delay_before_end, failure_of
 from growth.controllers.lifecycle.memory import Memory
 from growth.kube.errors import NotFound
@@ -37,10 +38,13 @@ UNMET_SECONDS: Final = 60.0
 class Launcher:
     """What the lifecycle does with a claim that has no machine."""
 
-    def __init__(self, env: Environment, *, memory: Memory, catalogue: CatalogueReader | None) -> None:
+    def __init__(
+        self, env: Environment, *, memory: Memory, contradictions: Contradictions, catalogue: CatalogueReader | None
+    ) -> None:
         self._env = env
         self._claims = Claims(env.api)
         self._memory = memory
+        self._contradictions = contradictions
         self._catalogue = catalogue
 
     async def launch(self, raw: Json) -> float | None:
@@ -66,7 +70,12 @@ class Launcher:
             except CloudError as error:
                 if isinstance(error, CloudUnavailable):
                     self._env.launches.unanswered(claim.metadata.uid, self._env.clock.monotonic())
+                if isinstance(error, InvariantViolation):
+                    self._contradictions.stops(claim, error)
+                else:
+                    self._contradictions.forget(claim.metadata.uid)
                 return await self._failed(claim, failure_of(error))
+            self._contradictions.forget(claim.metadata.uid)
             self._memory.bought(claim, machine)
             self._env.launches.forget(claim.metadata.uid)
             _log.info(
@@ -135,7 +144,10 @@ class Launcher:
         else:
             seconds = self._memory.postpone(claim, seconds=failure.seconds)
         told = find(claim.status.conditions, names.LAUNCHED)
-        if told is None or (told.status, told.reason) != (failure.status, failure.reason):
+        new = told is None or (told.status, told.reason) != (failure.status, failure.reason)
+        if new or (
+            failure.reason == names.INVARIANT_VIOLATION and told is not None and told.message != failure.message
+        ):
             now = self._env.clock.now()
             await self._claims.change_status(
                 claim,

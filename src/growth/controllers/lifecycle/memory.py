@@ -22,6 +22,8 @@ LAUNCH_RETRY: Final = BackoffSettings(base_seconds=1.0, cap_seconds=60.0, jitter
 # A node that comes up so soon after it appeared is taken in one write. Longer it is not left: what makes it ready (a CNI's
 # DaemonSet) may wait for the labels that we put on it.
 APPEARING_SECONDS: Final = 2.0
+# A claim that a contradiction stops is wanted as long as pods are planned for it; no plan is further from the next one.
+UNWANTED_SECONDS: Final = 120.0
 # A node that is usable so soon after it registered is told of in one write, registered and initialised together.
 TOGETHER_SECONDS: Final = 5.0
 # A reason that goes away by itself within moments is not worth a write.
@@ -43,6 +45,7 @@ class Memory:
         self._taken: dict[str, tuple[dt.datetime, float]] = {}
         self._written: dict[str, Json] = {}
         self._obstacles: dict[str, tuple[str, float]] = {}
+        self._unwanted: dict[str, float] = {}
         self._refusals: dict[PoolRef | None, int] = {}
         self._waits = Waits(clock)
 
@@ -83,6 +86,18 @@ class Memory:
         """How long the next launch must still wait; None when it need not."""
         left = self._not_before.get(claim.metadata.uid, 0.0) - self._clock.monotonic()
         return left if left > 0 else None
+
+    def try_now(self, uid: str) -> None:
+        """What made the last launch fail is over."""
+        self._not_before.pop(uid, None)
+
+    def is_wanted(self, claim: NodeClaim, *, nominated: bool) -> bool:
+        """Whether pods have been planned for the claim of late; `nominated` says whether they are now. Ask now and then."""
+        uid, now = claim.metadata.uid, self._clock.monotonic()
+        if nominated:
+            self._unwanted.pop(uid, None)
+            return True
+        return now - self._unwanted.setdefault(uid, now) < UNWANTED_SECONDS
 
     def refused(self, claim: NodeClaim) -> int:
         """Counts a launch that failed for good; how many of its pool did in a row before."""
@@ -151,6 +166,7 @@ class Memory:
             self._taken,
             self._written,
             self._obstacles,
+            self._unwanted,
         )
         for memory in kept:
             memory.pop(uid, None)

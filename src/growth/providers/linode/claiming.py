@@ -49,6 +49,8 @@ _log = logger("linode")
 AUTOSCALED: Final = "LKEAutoscalerEnabled"
 # So long a purchase takes where answers are prompt; then it gives up and is tried again.
 CREATE_SECONDS: Final = 15.0
+# A claim with two machines is no news to a purchase that comes again so soon: what contradicts itself is tried every five minutes.
+DOUBLED_SECONDS: Final = 900.0
 # Between two looks at a pool whose node is on its way.
 WAIT_SECONDS: Final = 1.0
 # Less than what was claimed here is remembered for: the vendor's clock says how old a machine is.
@@ -86,7 +88,7 @@ class Claiming(Finding):
         self._inheriting = inheriting
         self._leaving = leaving
         self._ttl = dt.timedelta(seconds=ttl_seconds)
-        self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=2 * DOUBT_SECONDS)
+        self._doubled: Overdue[Key] = Overdue(clock, forget_seconds=DOUBLED_SECONDS)
 
     async def find(self, claim: NodeClaim, *, bound: Bound) -> wire.Instance | None:
         """As it is the claim's and no other names it; the tags of one that another names are put right."""
@@ -103,6 +105,10 @@ class Claiming(Finding):
         if unsure and own.id in self._pools.remembered.of_claim(claim.metadata.uid):
             return await self._confirmed(claim, own, bound)  # claimed a moment ago, when there was no time for this
         return own
+
+    async def check(self, claim: NodeClaim, key: Key) -> None:
+        await super().check(claim, key)
+        await self._pools.check(key)
 
     async def _judged(
         self, claim: NodeClaim, since: float | None = None
@@ -393,7 +399,7 @@ class Claiming(Finding):
         if not others:
             self._pools.remembered.answered(claim.metadata.uid, shown.id)
             return shown
-        async with self._pools.locks.held(tags.key_of(claim, shown.type), within=bound.left()):
+        async with self._pools.locks.held(tags.key_of(claim, shown.type), within=max(bound.left(), PASS_SECONDS)):
             await self._pools.give_back(claimed.id, claim)
         raise CreateError(
             f"claim {name} had two machines for a moment; {claimed.id} is given back", reason=PROVISIONING

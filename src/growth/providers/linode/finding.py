@@ -55,6 +55,10 @@ class Finding:
         """The claim's machine, by its tag, as it is now. `Late` where what must be waited for takes longer than the bound."""
         return await self._found(claim)
 
+    async def check(self, claim: NodeClaim, key: Key) -> None:  # noqa: ARG002 - for those whose machines are in pools
+        """`InvariantViolation` where what is there of the claim and its key contradicts itself."""
+        await self._found(claim)
+
     async def _found(self, claim: NodeClaim, since: float | None = None) -> wire.Instance | None:
         """`InvariantViolation` for two machines, or one of another claim of that name.
 

@@ -5,13 +5,10 @@ compared whenever the class is judged: one whose purchase was under way when the
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-import msgspec
-
 from growth.api.clouds import CloudError
-from growth.api.edits import set_annotations
 from growth.api.kinds import Json
 from growth.api.linodeclasses import LINODE_NODE_CLASS, LinodeNodeClass
 from growth.kube.api import Api
@@ -37,7 +34,7 @@ COLLECT_SECONDS: Final = 30.0
 LATE_SECONDS: Final = 600.0
 # After so many machines whose tags cannot be written a round ends: the trouble is not theirs.
 FAILURES: Final = 3
-APPLIED_ANNOTATION: Final = "growth.dev/applied-tags"
+APPLIED: Final = "appliedTags"
 
 
 class Keeper(ClassKeeper[LinodeNodeClass]):
@@ -87,7 +84,7 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
 
     async def _retag(self, node_class: LinodeNodeClass) -> None:
         name, wanted = node_class.metadata.name, list(node_class.spec.tags)
-        if not wanted and not _applied(node_class.metadata.annotations):
+        if not wanted and not node_class.status.applied_tags:
             return
         now = self._clock.monotonic()
         known, since = self._wanted.get(name, ([], now))
@@ -114,13 +111,16 @@ class Keeper(ClassKeeper[LinodeNodeClass]):
             await self._note(name, lambda _: wanted)
 
     async def _note(self, name: str, edit: Callable[[list[str]], list[str]]) -> list[str]:
-        """What is written down before machines get it: what they may have of the class, whoever gave it to them."""
+        """What is written down before machines get it: what they may have of the class, whoever gave it to them. In the status,
+        which nobody loses who replaces the class.
+        """
 
         def note(draft: Json) -> None:
-            applied = edit(_applied(draft["metadata"].get("annotations") or {}))
-            set_annotations(draft, {APPLIED_ANNOTATION: msgspec.json.encode(applied).decode()})
+            status = draft.setdefault("status", {})
+            status[APPLIED] = edit(list(status.get(APPLIED) or ()))
 
-        return _applied((await change(self._api, LINODE_NODE_CLASS, name, note))["metadata"]["annotations"])
+        noted = await change(self._api, LINODE_NODE_CLASS, name, note, subresource="status")
+        return list(noted["status"][APPLIED])
 
     async def _retag_one(
         self, held: Holdings, listed: wire.Instance, *, wanted: Sequence[str], applied: Sequence[str]
@@ -155,10 +155,3 @@ def _laid(held: Sequence[str], *, wanted: Sequence[str], applied: Sequence[str])
     gone = set(applied) - set(wanted)
     kept = [each for each in held if each not in gone or tags.is_ours(each)]
     return list(dict.fromkeys([*kept, *(each for each in wanted if not tags.is_ours(each))]))
-
-
-def _applied(annotations: Mapping[str, str]) -> list[str]:
-    try:
-        return msgspec.json.decode(annotations.get(APPLIED_ANNOTATION, "[]"), type=list[str])
-    except msgspec.DecodeError:
-        return []

@@ -118,6 +118,17 @@ class Pools(Holdings):
                     found[each.id] = why
         return found
 
+    async def check(self, key: Key) -> None:
+        """`InvariantViolation` where pools of the key contradict each other, or machines in them. Lists that are read now tell."""
+        now = self._clock.monotonic()
+        pools, machines = await self.pools.since(now), await self.machines.since(now)
+        why = self._dispute(key, pools)
+        if why:
+            raise InvariantViolation(why)
+        for pool in pools:
+            if self._fits(pool, key):
+                self._check(pool, machines)
+
     def _dispute(self, key: Key, listed: Sequence[wire.Pool]) -> str:
         """What contradicts itself about the pools of a key; empty where nothing does."""
         others = [each for each in listed if self._is_others(each, key)]

@@ -6,6 +6,7 @@ claimed is not shown: it is `ending`'s to collect, under the lock of its key. In
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -259,6 +260,21 @@ class LinodeProvider:
                     return self._shown(found, sold, {found.id: claim.metadata.name})
             except Late:
                 raise self._provisioning(self._in_vain(claim)) from None
+            except InvariantViolation as error:
+                type_ = self._types.get(claim.metadata.uid, "")
+                error.is_over = functools.partial(self._is_over, buying, claim, tags.key_of(claim, type_))
+                raise
+
+    async def _is_over(self, buying: Claiming | Direct, claim: NodeClaim, key: tags.Key) -> bool:
+        """Whether nothing contradicts itself any more about the claim, or the pools and machines of the key. Changes nothing."""
+        async with self._answering():
+            try:
+                await buying.check(claim, key)
+            except InvariantViolation:
+                return False
+            except CreateError:
+                pass  # its machine is on its way out: a try says the rest
+            return True
 
     def _in_vain(self, claim: NodeClaim) -> str:
         return f"no machine for claim {claim.metadata.name} after {self._create_seconds:.0f} s: it is tried again"

@@ -60,6 +60,7 @@ class Account(Estate[Instance]):
 
     def __init__(self, *, market: Market, limits: Limits, times: Times, random: Random, now: dt.datetime) -> None:
         super().__init__(now=now)
+        self.began = now
         self.market = market
         self.limits = limits
         self.times = times

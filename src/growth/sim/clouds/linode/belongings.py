@@ -9,7 +9,7 @@ from growth.sim.clouds.linode.account import Account, region_of
 from growth.sim.clouds.linode.bodies import NewFirewall, NewLock, NewPlacementGroup, read
 from growth.sim.clouds.linode.objects import Instance, Lock, PlacementGroup
 from growth.sim.clouds.linode.tags import checked
-from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page
+from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page, text_time
 
 OF_FIREWALLS: Final = ("id", "label", "status", "tags")
 OF_GROUPS: Final = ("id", "label", "region", "placement_group_type", "placement_group_policy")
@@ -53,7 +53,16 @@ class Belongings:
     def _firewall(self, number: int) -> Json:
         rules: Json = {"inbound": [], "inbound_policy": "ACCEPT", "outbound": [], "outbound_policy": "ACCEPT"}
         label = self._account.firewalls[number]
-        return {"id": number, "label": label, "status": "enabled", "tags": [], "rules": rules, "entities": []}
+        since = text_time(self._account.began)
+        return {
+            "id": number,
+            "label": label,
+            "status": "enabled",
+            "tags": [],
+            "rules": rules,
+            "created": since,
+            "updated": since,
+        }
 
     # -- placement groups -------------------------------------------------------------------------------------------
 
@@ -149,15 +158,28 @@ class Belongings:
         raise not_found()
 
     def _images(self) -> list[Json]:
+        since = text_time(self._account.began)
         return [
             {
                 "id": name,
                 "label": label,
+                "description": "",
                 "status": "available",
+                "created": since,
+                "created_by": "linode" if name.startswith("linode/") else "somebody",
+                "updated": since,
+                "eol": None,
+                "expiry": None,
+                "deprecated": False,
                 "is_public": name.startswith("linode/"),
+                "is_shared": False,
                 "type": "manual",
                 "vendor": label.partition(" ")[0] if name.startswith("linode/") else None,
                 "size": IMAGE_MIB,
+                "total_size": IMAGE_MIB,
+                "regions": [],
+                "tags": [],
+                "image_sharing": {"shared_with": None, "shared_by": None},
                 "capabilities": [] if name in self._account.without_cloud_init else ["cloud-init"],
             }
             for name, label in self._account.images.items()

@@ -49,9 +49,23 @@ class NewInstance(Body, frozen=True):
     tags: list[str] | None = None
 
 
+class Schedule(Body, frozen=True):
+    day: str | None = None
+    window: str | None = None
+
+
+class Backups(Body, frozen=True):
+    """Whether there are any is asked for by other calls, which nobody makes here."""
+
+    schedule: Schedule | None = None
+
+
 class InstanceChange(Body, frozen=True):
+    alerts: dict[str, int] | None = None
+    backups: Backups | None = None
     group: str | None = None
     label: str | None = None
+    maintenance_policy: Literal["linode/migrate", "linode/power_off_on"] | None = None
     tags: list[str] | None = None
     watchdog_enabled: bool | None = None
 

@@ -140,10 +140,14 @@ class LinodeFake(FakeApi):
             ("GET", "lke/clusters"): lambda order: lke.clusters(order.query, order.filter, beta=order.beta),
             ("GET", r"lke/clusters/(\d+)"): lambda order: lke.cluster(order.at[0], beta=order.beta),
             ("POST", r"lke/clusters/(\d+)/recycle"): lambda order: lke.recycle(order.at[0]),
-            ("GET", "lke/versions"): lambda order: lke.versions(STANDARD, order.query, order.filter),
-            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(order.at[0], order.query, order.filter),
-            ("GET", r"lke/versions/([^/]+)"): lambda order: lke.version(STANDARD, _text(order.at[0])),
-            ("GET", r"lke/tiers/([a-z]+)/versions/([^/]+)"): lambda order: lke.version(order.at[0], _text(order.at[1])),
+            ("GET", "lke/versions"): lambda order: lke.versions(order.query, order.filter),
+            ("GET", r"lke/tiers/([a-z]+)/versions"): lambda order: lke.versions(
+                order.query, order.filter, tier=order.at[0]
+            ),
+            ("GET", r"lke/versions/([^/]+)"): lambda order: lke.version(_text(order.at[0])),
+            ("GET", r"lke/tiers/([a-z]+)/versions/([^/]+)"): lambda order: lke.version(
+                _text(order.at[1]), tier=order.at[0]
+            ),
             ("GET", r"lke/clusters/(\d+)/pools"): lambda order: lke.pools(
                 order.at[0], order.query, order.filter, beta=order.beta
             ),
@@ -227,6 +231,8 @@ def _regions() -> list[Json]:
             "status": "ok",
             "site_type": "core",
             "capabilities": [*CAPABILITIES, *(["Metadata"] if metadata else [])],
+            "placement_group_limits": {"maximum_pgs_per_customer": 100, "maximum_linodes_per_pg": 5},
+            "monitors": {"alerts": [], "metrics": []},
         }
         for name, (metadata, _) in REGIONS.items()
     ]

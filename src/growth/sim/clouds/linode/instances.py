@@ -92,6 +92,10 @@ class Instances:
             instance.label = asked.label
         instance.group = instance.group if asked.group is None else asked.group
         instance.watchdog = instance.watchdog if asked.watchdog_enabled is None else asked.watchdog_enabled
+        instance.alerts |= asked.alerts or {}
+        instance.maintenance_policy = asked.maintenance_policy or instance.maintenance_policy
+        if asked.backups is not None and asked.backups.schedule is not None:
+            instance.schedule = msgspec.to_builtins(asked.backups.schedule)
         if tags is not None:
             self._account.retag(instance, tags)
         return Reply(200, instance.body(self._account.now))

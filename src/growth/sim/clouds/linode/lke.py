@@ -10,7 +10,7 @@ from growth.sim.clouds.frame import Reply
 from growth.sim.clouds.linode.account import LOCKED, VERSIONS, Account, kind_of
 from growth.sim.clouds.linode.bodies import Autoscaler, NewPool, PoolChange, check_keys, read
 from growth.sim.clouds.linode.market import NANODE
-from growth.sim.clouds.linode.objects import Cluster, Node, Pool
+from growth.sim.clouds.linode.objects import STANDARD, Cluster, Node, Pool
 from growth.sim.clouds.linode.tags import checked
 from growth.sim.clouds.linode.wire import Query, Refusal, invalid, not_found, page
 
@@ -28,15 +28,17 @@ class Lke:
     def cluster(self, number: int, *, beta: bool) -> Reply:
         return Reply(200, self._cluster(number).body(beta=beta))
 
-    def versions(self, tier: str, query: Query, filter_: str) -> Reply:
-        if tier not in VERSIONS:
+    def versions(self, query: Query, filter_: str, *, tier: str = "") -> Reply:
+        """Those of a tier say so; without one those of the standard tier."""
+        if (tier or STANDARD) not in VERSIONS:
             raise not_found()
-        return page([{"id": each, "tier": tier} for each in VERSIONS[tier]], query, filter_, by=("id", "tier"))
+        bodies = [_version(each, tier) for each in VERSIONS[tier or STANDARD]]
+        return page(bodies, query, filter_, by=("id", "tier") if tier else ("id",))
 
-    def version(self, tier: str, version: str) -> Reply:
-        if version not in VERSIONS.get(tier, ()):
+    def version(self, version: str, *, tier: str = "") -> Reply:
+        if version not in VERSIONS.get(tier or STANDARD, ()):
             raise not_found()
-        return Reply(200, {"id": version, "tier": tier})
+        return Reply(200, _version(version, tier))
 
     def pools(self, cluster: int, query: Query, filter_: str, *, beta: bool) -> Reply:
         self._cluster(cluster)
@@ -157,6 +159,10 @@ class Lke:
         pool.label = asked.label or pool.label
         if asked.taints is not None:
             pool.taints = [{"key": each.key, "value": each.value or "", "effect": each.effect} for each in asked.taints]
+
+
+def _version(version: str, tier: str) -> Json:
+    return {"id": version, **({"tier": tier} if tier else {})}
 
 
 def _count(value: int | None) -> int:

@@ -2,11 +2,14 @@
 
 import dataclasses
 import datetime as dt
+from typing import Final
 
 from growth.api.kinds import Json
 from growth.sim.clouds.linode.market import Kind
 from growth.sim.clouds.linode.wire import text_time
 
+# From which on people are told, where they say nothing else.
+ALERTS: Final = {"io": 10_000, "network_in": 10, "network_out": 10, "transfer_quota": 80}
 STANDARD = "standard"
 ENTERPRISE = "enterprise"
 
@@ -131,6 +134,9 @@ class Instance:
     settings: Json = dataclasses.field(default_factory=dict)
     group: str = ""
     watchdog: bool = True
+    alerts: dict[str, int] = dataclasses.field(default_factory=dict)
+    schedule: Json = dataclasses.field(default_factory=lambda: {"day": None, "window": None})
+    maintenance_policy: str = "linode/migrate"
     locks: tuple[str, ...] = ()
     running_since: dt.datetime | None = None
 
@@ -156,8 +162,13 @@ class Instance:
                 "transfer": 1000,
                 "accelerated_devices": 0,
             },
-            "alerts": {},
-            "backups": {"enabled": bool(self.settings.get("backups_enabled")), "available": False},
+            "alerts": {**ALERTS, "cpu": 90 * self.kind.vcpus, **self.alerts},
+            "backups": {
+                "enabled": bool(self.settings.get("backups_enabled")),
+                "available": False,
+                "schedule": self.schedule,
+                "last_successful": None,
+            },
             "hypervisor": "kvm",
             "watchdog_enabled": self.watchdog,
             "tags": list(tags),
@@ -167,6 +178,8 @@ class Instance:
             "disk_encryption": self.settings.get("disk_encryption", "enabled"),
             "lke_cluster_id": self.cluster,
             "capabilities": [],
+            "interface_generation": "legacy_config",
+            "maintenance_policy": self.maintenance_policy,
             "locks": list(self.locks),
         }
 
