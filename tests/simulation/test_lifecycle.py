@@ -1,6 +1,7 @@
 """Claims on their way to nodes: launch, registration, initialisation."""
 
 import asyncio
+import dataclasses
 import functools
 import itertools
 
@@ -208,6 +209,45 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
 
     for seconds in (3, 30):
         on_stage(functools.partial(body, removed_after=seconds))
+
+
+def off_after(seconds: float, *, back: bool = False, joins: bool = False) -> tuple[bool, list[str]]:
+    """Whether a claim is there six minutes after its machine went off, and what was told."""
+    found: list[tuple[bool, list[str]]] = []
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        claim = await stage.add_claim()
+        await asyncio.sleep(seconds)
+        if joins:
+            await stage.join(ready=False)
+            await asyncio.sleep(5)
+        machine = stage.cloud.machines[claim.metadata.uid]
+        stage.cloud.machines[claim.metadata.uid] = dataclasses.replace(machine, stopped=True)
+        if back:
+            await asyncio.sleep(20)
+            stage.cloud.machines[claim.metadata.uid] = machine
+        await asyncio.sleep(150)
+        (claim,) = (await stage.admin.list(NODE_CLAIM)).items
+        told = [each.message for each in await stage.events(names.JOINING_FAILED)]
+        found.append((claim.metadata.deletion_timestamp is None, told))
+
+    on_stage(body)
+    return found[0]
+
+
+def test_a_machine_that_goes_off_before_it_joins_is_given_up() -> None:
+    """Within minutes, and not after the registration TTL; the event says where the reason stands."""
+    there, told = off_after(120)
+    assert not there
+    assert len(told) == 1
+    assert "growth-join.log" in told[0]
+
+
+def test_a_machine_that_is_off_for_a_moment_or_has_joined_stays() -> None:
+    """One that starts again, and one whose Node is there: a reboot is the user's."""
+    assert off_after(120, back=True) == (True, [])
+    assert off_after(20, joins=True) == (True, [])
 
 
 def test_labels_that_planning_chose_a_node_by_are_put_right() -> None:

@@ -62,7 +62,8 @@ class CloudMachine:
 
     `claim` and `claim_uid` are the claim that it was made for, as its name or tags say; empty where they are unreadable.
     `labels` are those that the Node will have because of what the machine is (type, zone, architecture, …). `created` is
-    None where the cloud does not say. `deleting` is a machine that the cloud is taking down already.
+    None where the cloud does not say. `deleting` is a machine that the cloud is taking down already, `stopped` one that is there
+    and off.
     """
 
     provider_id: str
@@ -77,6 +78,7 @@ class CloudMachine:
     allocatable: Amounts = dataclasses.field(default_factory=dict)
     created: dt.datetime | None = None
     deleting: bool = False
+    stopped: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
