@@ -137,3 +137,18 @@ def test_seeds_try_every_name_and_none() -> None:
     """Worlds have a controller, or none, with each of its names of zones."""
     found = {controller.zone if controller is not None else None for controller in map(drawn, range(40))}
     assert found == {None, *ZONES}
+
+
+def test_later_machines_carry_the_name_of_the_first() -> None:
+    """What the controller writes on a Node that is not taken yet decides nothing: no other Node says `fsn1-dc14`."""
+
+    async def play(world: World) -> None:
+        await world.admin.create(DEPLOYMENT, selecting(""), namespace="default")
+        for replicas in range(PODS, 3 * PODS):
+            await world.admin.patch(DEPLOYMENT, "web", {"spec": {"replicas": replicas}}, namespace="default")
+            await asyncio.sleep(20)
+        await asyncio.sleep(300)
+        assert {node.metadata.labels[names.ZONE_LABEL] for node in (await world.admin.list(NODE)).items} == {"fsn1"}
+
+    pool = node_pool("default", TYPE, need(names.ZONE_LABEL, "Exists"))
+    in_world_with(WorldSettings(cloud_controller=CloudControllerSettings(seconds=0.5)), "hetzner", play, pool)
