@@ -8,6 +8,7 @@ import itertools
 import msgspec
 
 from growth.api import names
+from growth.api.conditions import find
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
@@ -229,6 +230,8 @@ def off_after(seconds: float, *, back: bool = False, joins: bool = False) -> tup
             stage.cloud.machines[claim.metadata.uid] = machine
         await asyncio.sleep(150)
         (claim,) = (await stage.admin.list(NODE_CLAIM)).items
+        off = find(claim.status.conditions, names.MACHINE_OFF)
+        assert (off is not None and off.status == "True") == (not back and not joins)
         told = [each.message for each in await stage.events(names.JOINING_FAILED)]
         found.append((claim.metadata.deletion_timestamp is None, told))
 

@@ -158,6 +158,7 @@ VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
+MACHINE_OFF: Final = "MachineOff"
 REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
 # --- Conditions: pools of both APIs

@@ -1,7 +1,8 @@
 """Gives up claims whose machines switched themselves off before they joined: nobody waits for the registration TTL.
 
 A machine that cannot join has no way to say so but to go off (`providers.userdata`). It is looked at twice, since a machine is
-off for a moment before it starts.
+off for a moment before it starts. The condition `MachineOff` says it from the first look on, also of a claim that stays because its
+pool is paused.
 """
 
 import asyncio
@@ -9,9 +10,11 @@ from typing import Final
 
 from growth.api import names
 from growth.api.clouds import CloudError
-from growth.api.conditions import is_true, since
+from growth.api.conditions import TRUE, is_true, since
+from growth.api.edits import remove_condition, set_condition
 from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_CLAIM, NodeClaim
+from growth.api.kinds import Json
 from growth.controllers.disrupted import count_disrupted
 from growth.controllers.environment import Environment
 from growth.controllers.health import RegistrationHealth
@@ -48,10 +51,26 @@ class Stopped:
             off: set[str] = set()
             for claim in [each for each in state.claims.store if self._joins_late(each)]:
                 with about(NodeClaim=claim.metadata.name):
-                    if await self._is_off(claim):
-                        off.add(claim.metadata.uid)
-                        await self._look_again(claim)
+                    try:
+                        await self._look(claim, off)
+                    except (GateClosed, ConfigError):
+                        raise
+                    except KubeError as error:
+                        _log.warning("will try again", error=str(error))
             self._off = off
+
+    async def _look(self, claim: NodeClaim, off: set[str]) -> None:
+        if await self._is_off(claim):
+            off.add(claim.metadata.uid)
+            await self._claims.change_status(claim, self._tell)
+            if claim.metadata.uid in self._off and not why_paused(self._env, pool_of(claim)):
+                await self._end(claim)
+        elif is_true(claim.status.conditions, names.MACHINE_OFF):
+            await self._claims.change_status(claim, lambda draft: remove_condition(draft, names.MACHINE_OFF))
+
+    def _tell(self, draft: Json) -> None:
+        now = self._env.clock.now()
+        set_condition(draft, names.MACHINE_OFF, status=TRUE, reason=names.JOINING_FAILED, message=WHY, now=now)
 
     def _joins_late(self, claim: NodeClaim) -> bool:
         env = self._env
@@ -59,7 +78,7 @@ class Stopped:
             return False
         if not decide.launched(claim) or is_true(claim.status.conditions, names.REGISTERED):
             return False
-        if env.state.nodes.store.find("provider", claim.status.provider_id) or why_paused(env, pool_of(claim)):
+        if env.state.nodes.store.find("provider", claim.status.provider_id):
             return False
         launched = since(claim.status.conditions, names.LAUNCHED)
         return launched is not None and (env.clock.now() - launched).total_seconds() >= JOINING_SECONDS
@@ -70,18 +89,10 @@ class Stopped:
         except CloudError:
             return False  # what the cloud does not tell is not known
 
-    async def _look_again(self, cached: NodeClaim) -> None:
-        if cached.metadata.uid not in self._off:
-            return
-        try:
-            raw = await self._claims.fresh(cached)
-            claim = cached if raw is None else read(raw)
-            if raw is None or not self._joins_late(claim) or not await self._claims.delete(claim):
-                return
-        except (GateClosed, ConfigError):
-            raise
-        except KubeError as error:
-            _log.warning("will try again", error=str(error))
+    async def _end(self, cached: NodeClaim) -> None:
+        raw = await self._claims.fresh(cached)
+        claim = cached if raw is None else read(raw)
+        if raw is None or not self._joins_late(claim) or not await self._claims.delete(claim):
             return
         _log.warning("a machine went off before it joined", provider_id=claim.status.provider_id)
         self._env.events.event(
