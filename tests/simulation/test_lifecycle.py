@@ -274,7 +274,7 @@ def test_labels_that_planning_chose_a_node_by_are_put_right() -> None:
 
 
 def test_another_writer_who_insists_wins_and_is_named() -> None:
-    """Three times the label is put right, then it stays as it is, and one event says so."""
+    """Three times the label is put right, then it stays as it is, and one event says so. After two hours' rest it begins anew."""
 
     async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
@@ -288,6 +288,10 @@ def test_another_writer_who_insists_wins_and_is_named() -> None:
             await asyncio.sleep(5)
             kept.append((await stage.node()).metadata.labels[names.ZONE_LABEL] == "elsewhere")
         assert kept == [False] * 3 + [True] * 5
+        await asyncio.sleep(2 * 3600)
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {names.ZONE_LABEL: "nowhere"}}})
+        await asyncio.sleep(5)
+        assert (await stage.node()).metadata.labels[names.ZONE_LABEL] == "test-zone-a"
         (event,) = [each for each in await stage.events() if each.reason == names.LABELS_CONTESTED]
         assert f"{names.ZONE_LABEL}=elsewhere instead of test-zone-a" in event.message
 
