@@ -1,7 +1,7 @@
 """A cloud controller manager that labels Nodes in its own words: every pod runs, and no machine is bought in vain."""
 
 import asyncio
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ from growth.api.kinds import Json
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
-from growth.sim.world.cloud_controller import CloudControllerSettings
+from growth.sim.world.cloud_controller import ZONES, CloudControllerSettings, Zone, drawn
 from growth.sim.world.cluster import workload
 from growth.sim.world.hetzner import CLUSTER_LABEL
 from growth.sim.world.world import World, WorldSettings
@@ -20,7 +20,6 @@ from tests.manifests import growth_pool, need, node_pool
 from tests.simulation.vendors import in_world_with
 
 PODS = 3
-SPELLINGS: tuple[Literal["datacenter", "location", "none"], ...] = ("datacenter", "location", "none")
 TYPE = need(names.INSTANCE_TYPE_LABEL, "In", "cx23")
 POOLS: dict[str, Json] = {
     "karpenter": node_pool("default", TYPE),
@@ -66,10 +65,10 @@ def played(
 # With the taint a Node is taken when it is initialised, without it its labels are put right.
 @pytest.mark.parametrize(("api", "taint"), [("karpenter", True), ("growth", False)])
 @pytest.mark.parametrize("seconds", [1.0, 8.0, 60.0])
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", ZONES)
 @pytest.mark.parametrize("zone", ["fsn1", "fsn1-dc14"])
 def test_pods_run_where_they_select_whatever_the_controller_calls_it(
-    zone: str, spelling: Literal["datacenter", "location", "none"], seconds: float, *, taint: bool, api: str
+    zone: str, spelling: Zone, seconds: float, *, taint: bool, api: str
 ) -> None:
     """As many machines as pods need, and the Nodes carry the name that the pods select."""
     controller = CloudControllerSettings(seconds=seconds, zone=spelling, taint=taint)
@@ -132,3 +131,24 @@ def test_a_claim_says_that_the_controller_does_not_run() -> None:
     in_world_with(
         WorldSettings(cloud_controller=CloudControllerSettings(seconds=1e6)), "hetzner", play, POOLS["karpenter"]
     )
+
+
+def test_seeds_try_every_name_and_none() -> None:
+    """Worlds have a controller, or none, with each of its names of zones."""
+    found = {controller.zone if controller is not None else None for controller in map(drawn, range(40))}
+    assert found == {None, *ZONES}
+
+
+def test_later_machines_carry_the_name_of_the_first() -> None:
+    """What the controller writes on a Node that is not taken yet decides nothing: no other Node says `fsn1-dc14`."""
+
+    async def play(world: World) -> None:
+        await world.admin.create(DEPLOYMENT, selecting(""), namespace="default")
+        for replicas in range(PODS, 3 * PODS):
+            await world.admin.patch(DEPLOYMENT, "web", {"spec": {"replicas": replicas}}, namespace="default")
+            await asyncio.sleep(20)
+        await asyncio.sleep(300)
+        assert {node.metadata.labels[names.ZONE_LABEL] for node in (await world.admin.list(NODE)).items} == {"fsn1"}
+
+    pool = node_pool("default", TYPE, need(names.ZONE_LABEL, "Exists"))
+    in_world_with(WorldSettings(cloud_controller=CloudControllerSettings(seconds=0.5)), "hetzner", play, pool)

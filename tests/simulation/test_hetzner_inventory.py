@@ -7,9 +7,15 @@ import pytest
 from growth.api import names
 from growth.api.clouds import CloudUnavailable, InsufficientCapacity, MachineNotFound
 from growth.api.core import CONFIG_MAP
+from growth.api.growthpools import GROWTH_POOL
 from growth.api.instance_types import InstanceType
+from growth.api.karpenter import NODE_CLAIM
+from growth.api.nodeclasses import HETZNER_NODE_CLASS
 from growth.sim.clouds.hetzner import Faults
+from growth.sim.world.world import World
 from tests.hetzner_provider import HOME, HetznerWorld, claim, in_hetzner, launched
+from tests.manifests import growth_pool
+from tests.simulation.vendors import in_world
 
 CLASS = {"inventory": [{"name": f"gpu-{number}", "serverNumber": number, "serverType": "GEX44"} for number in (11, 12)]}
 
@@ -155,3 +161,23 @@ def test_a_claim_that_has_a_booked_machine_buys_none() -> None:
         assert world.bought == []
 
     in_hetzner(body, node_class={"inventory": CLASS["inventory"][:1]})
+
+
+def test_inventory_that_is_added_is_seen_at_once() -> None:
+    """A pod that waits for a GEX44 gets one within seconds of the entry, however rarely the catalogue is read."""
+
+    async def body(world: World) -> None:
+        await asyncio.sleep(600)
+        assert (await world.admin.list(NODE_CLAIM)).items == ()
+        await world.admin.patch(HETZNER_NODE_CLASS, "default", {"spec": CLASS})
+        await asyncio.sleep(15)
+        (found,) = (await world.admin.list(NODE_CLAIM)).items
+        assert found.status.provider_id == "hrobot://11"
+        await asyncio.sleep(20)
+        pool = await world.admin.get(GROWTH_POOL, "gpu")
+        (told,) = [each for each in pool.status.conditions if each.type == "ServerTypesOrderable"]
+        assert told.status == "True", told.message
+
+    pod = {"nodeSelector": {names.POOL_LABEL: "gpu"}, "containers": [{"name": "main", "image": "example"}]}
+    waiting = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wants", "namespace": "default"}, "spec": pod}
+    in_world("hetzner", body, growth_pool("gpu", {"name": "GEX44", "max": 2}), waiting, cataloguePeriod="1h")

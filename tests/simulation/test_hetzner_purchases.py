@@ -521,3 +521,17 @@ def test_what_is_left_of_the_accounts_calls_is_scraped() -> None:
         assert scraped("growth_cloud_calls_waiting") == 0
 
     in_hetzner(body)
+
+
+def test_a_kubelet_is_told_no_name_of_its_zone() -> None:
+    """It would write that name anew at each start, over the one that the cluster's Nodes carry."""
+
+    async def body(world: HetznerWorld) -> None:
+        await world.make_secret("join", server="https://10.0.0.2:6443", token="shared")
+        await world.provider.create(claim("web", "cx23", zones=("fsn1-dc14",)))
+        (server,) = world.fake.machines()
+        assert server.location == "fsn1"
+        assert names.INSTANCE_TYPE_LABEL in server.user_data
+        assert names.ZONE_LABEL not in server.user_data
+
+    in_hetzner(body, node_class={"userData": {"mode": "k3s", "secretRef": {"name": "join"}}})

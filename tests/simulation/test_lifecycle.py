@@ -1,6 +1,7 @@
 """Claims on their way to nodes: launch, registration, initialisation."""
 
 import asyncio
+import dataclasses
 import functools
 import itertools
 
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from growth.api import names
+from growth.api.conditions import find
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.nodes import NODE
 from growth.controllers.lifecycle import Lifecycle
@@ -220,6 +222,47 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
         on_stage(functools.partial(body, removed_after=seconds))
 
 
+def off_after(seconds: float, *, back: bool = False, joins: bool = False) -> tuple[bool, list[str]]:
+    """Whether a claim is there six minutes after its machine went off, and what was told."""
+    found: list[tuple[bool, list[str]]] = []
+
+    async def body(stage: Stage) -> None:
+        await stage.start(Lifecycle(stage.env))
+        claim = await stage.add_claim()
+        await asyncio.sleep(seconds)
+        if joins:
+            await stage.join(ready=False)
+            await asyncio.sleep(5)
+        machine = stage.cloud.machines[claim.metadata.uid]
+        stage.cloud.machines[claim.metadata.uid] = dataclasses.replace(machine, stopped=True)
+        if back:
+            await asyncio.sleep(20)
+            stage.cloud.machines[claim.metadata.uid] = machine
+        await asyncio.sleep(150)
+        (claim,) = (await stage.admin.list(NODE_CLAIM)).items
+        off = find(claim.status.conditions, names.MACHINE_OFF)
+        assert (off is not None and off.status == "True") == (not back and not joins)
+        told = [each.message for each in await stage.events(names.JOINING_FAILED)]
+        found.append((claim.metadata.deletion_timestamp is None, told))
+
+    on_stage(body)
+    return found[0]
+
+
+def test_a_machine_that_goes_off_before_it_joins_is_given_up() -> None:
+    """Within minutes, and not after the registration TTL; the event says where the reason stands."""
+    there, told = off_after(120)
+    assert not there
+    assert len(told) == 1
+    assert "growth-join.log" in told[0]
+
+
+def test_a_machine_that_is_off_for_a_moment_or_has_joined_stays() -> None:
+    """One that starts again, and one whose Node is there: a reboot is the user's."""
+    assert off_after(120, back=True) == (True, [])
+    assert off_after(20, joins=True) == (True, [])
+
+
 def test_labels_that_planning_chose_a_node_by_are_put_right() -> None:
     """Zone, type and what the claim says itself come back when another value is written; what is the user's own stays."""
 
@@ -241,7 +284,7 @@ def test_labels_that_planning_chose_a_node_by_are_put_right() -> None:
 
 
 def test_another_writer_who_insists_wins_and_is_named() -> None:
-    """Three times the label is put right, then it stays as it is, and one event says so."""
+    """Three times the label is put right, then it stays as it is, and one event says so. After two hours' rest it begins anew."""
 
     async def body(stage: Stage) -> None:
         await stage.start(Lifecycle(stage.env))
@@ -255,6 +298,10 @@ def test_another_writer_who_insists_wins_and_is_named() -> None:
             await asyncio.sleep(5)
             kept.append((await stage.node()).metadata.labels[names.ZONE_LABEL] == "elsewhere")
         assert kept == [False] * 3 + [True] * 5
+        await asyncio.sleep(2 * 3600)
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {names.ZONE_LABEL: "nowhere"}}})
+        await asyncio.sleep(5)
+        assert (await stage.node()).metadata.labels[names.ZONE_LABEL] == "test-zone-a"
         (event,) = [each for each in await stage.events() if each.reason == names.LABELS_CONTESTED]
         assert f"{names.ZONE_LABEL}=elsewhere instead of test-zone-a" in event.message
 

@@ -72,6 +72,7 @@ def test_a_fake_on_this_machine_needs_no_token_and_gets_kubelets() -> None:
         ({"HCLOUD_TOKEN": "two words"}, {}, "variable HCLOUD_TOKEN holds no token"),
         ({"HCLOUD_TOKEN": TOKEN}, {"tokenFile": "/nowhere"}, "--token-file: /nowhere cannot be read"),
         ({"HCLOUD_TOKEN": TOKEN}, {"apiEndpoint": "http://example.com/v1"}, "--api-endpoint: .* in the clear"),
+        ({"HCLOUD_TOKEN": TOKEN}, {"apiEndpoint": "https://example.com/api"}, "https://example.com/api .* end in /v1"),
         ({"HCLOUD_TOKEN": TOKEN}, {"apiEndpoint": "example.com"}, "--api-endpoint: .* no address"),
     ],
 )

@@ -115,7 +115,11 @@ def test_kubeadm_joins_by_a_configuration_with_its_number_filled_in() -> None:
     arguments = {each["name"]: each["value"] for each in config["nodeRegistration"]["kubeletExtraArgs"]}
     assert arguments["provider-id"] == "hcloud://@INSTANCE_ID@"
     script = made["/usr/local/sbin/growth-join"].splitlines()
-    assert script.index("apt-get -y update") < script.index("kubeadm join --config /etc/kubernetes/growth-join.yaml")
+    assert script.index("apt-get -y update") < next(
+        at
+        for at, line in enumerate(script)
+        if line.startswith("kubeadm join --config /etc/kubernetes/growth-join.yaml ")
+    )
     assert script[-1] == "rm -f /etc/kubernetes/growth-join.yaml"
 
 

@@ -6,10 +6,15 @@ from growth.api import names
 from growth.api.decoding import convert
 from growth.api.instance_types import InstanceType, Offering
 from growth.api.karpenter import Requirement
+from growth.api.overlays import NodeOverlay
 from growth.api.pods import PodSpec
+from growth.api.pools import PoolRef
+from growth.api.volumes import PersistentVolume, StorageClass
 from growth.api.zones import DATACENTERS, in_all_names, in_catalogue_names, zone_of
 from growth.cluster.pricing import price_of
-from growth.cluster.zone_names import preferred, selected_by, zone_names
+from growth.cluster.snapshot import PoolView, Snapshot
+from growth.cluster.zone_names import of_volumes, preferred, selected_by, zone_names
+from growth.planning.overlays import overlaid
 from growth.providers.catalogues import builtin
 
 SOLD = ("fsn1", "nbg1", "hel1")
@@ -115,3 +120,34 @@ def test_what_a_pod_selects_and_what_it_rules_out() -> None:
         ("hel1-dc2",),
         ("fsn1-dc14", "fsn1"),
     ]
+
+
+def test_volumes_and_their_classes_name_zones_too() -> None:
+    """A pod that waits for a volume in `fsn1` needs a Node of that name."""
+    required = {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": names.ZONE_LABEL, "operator": "In", "values": ["fsn1"]}]}]
+    }
+    volumes = [
+        convert({"spec": {"nodeAffinity": {"required": required}}}, PersistentVolume),
+        convert({"metadata": {"labels": {"failure-domain.beta.kubernetes.io/zone": "hel1__nbg1"}}}, PersistentVolume),
+    ]
+    terms = [{"matchLabelExpressions": [{"key": names.ZONE_LABEL, "values": ["ash"]}]}]
+    assert sorted(of_volumes(volumes, [convert({"allowedTopologies": terms}, StorageClass)])) == [
+        "ash",
+        "fsn1",
+        "hel1",
+        "nbg1",
+    ]
+
+
+@pytest.mark.parametrize("zone", ["fsn1", "fsn1-dc14"])
+def test_an_overlay_means_the_place(zone: str) -> None:
+    """The price of a zone is laid over each of its names, and over none of another zone."""
+    found = zone_names(sold=SOLD, others=["fsn1-dc14"], pools=(), asked=["fsn1"])
+    view = PoolView(ref=PoolRef.karpenter("default"), instance_types=found.sold((KIND,)))
+    requirements = [{"key": names.ZONE_LABEL, "operator": "In", "values": [zone]}]
+    overlay = convert({"metadata": {"name": "x"}, "spec": {"requirements": requirements, "price": "2"}}, NodeOverlay)
+    snapshot, problems = overlaid(Snapshot(currency="EUR", pools=(view,)), [overlay])
+    assert problems == ()
+    (kind,) = snapshot.pools[0].instance_types
+    assert [each.price for each in kind.offerings] == [2 * 10**9, 2 * 10**9, 5, 5]

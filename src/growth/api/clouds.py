@@ -76,8 +76,9 @@ class CloudMachine:
 
     `claim` and `claim_uid` are the claim that it was made for, as its name or tags say; empty where they are unreadable.
     `labels` are those that the Node will have because of what the machine is (type, zone, architecture, …). `created` is
-    None where the cloud does not say. `deleting` is a machine that the cloud is taking down already. `disputed` says why nobody
-    collects it although it may have no claim: what the cloud holds around it contradicts itself. Else it is empty.
+    None where the cloud does not say. `deleting` is a machine that the cloud is taking down already, `stopped` one that is there
+    and off. `disputed` says why nobody collects it although it may have no claim: what the cloud holds around it contradicts
+    itself. Else it is empty.
     """
 
     provider_id: str
@@ -93,6 +94,7 @@ class CloudMachine:
     created: dt.datetime | None = None
     deleting: bool = False
     disputed: str = ""
+    stopped: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

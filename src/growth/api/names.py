@@ -161,6 +161,7 @@ NODE_CLASS_READY: Final = "NodeClassReady"
 NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 PAUSED: Final = "Paused"
 MIN_VALUES_RELAXED: Final = "MinValuesRelaxed"  # ours: a claim has less to choose from than minValues ask for
+MACHINE_OFF: Final = "MachineOff"
 REPLACES_IN_PLACE: Final = "ReplacesInPlace"  # ours: drifted machines of a static pool go before others are bought
 
 # --- Conditions: pools of both APIs
@@ -262,6 +263,7 @@ FAILED_TERMINATION: Final = "FailedTermination"
 FAILED_CONSISTENCY_CHECK: Final = "FailedConsistencyCheck"
 INSUFFICIENT_CAPACITY_ERROR: Final = "InsufficientCapacityError"
 UNREGISTERED_TAINT_MISSING: Final = "UnregisteredTaintMissing"
+JOINING_FAILED: Final = "JoiningFailed"
 LABELS_CONTESTED: Final = "LabelsContested"
 DO_NOT_DISRUPT_UNTIL: Final = "DoNotDisruptUntil"
 DO_NOT_DISRUPT_GRACE_PERIOD_ELAPSED: Final = "DoNotDisruptGracePeriodElapsed"

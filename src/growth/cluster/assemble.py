@@ -33,7 +33,7 @@ from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.shapes import CachedPod, PodShape
 from growth.cluster.snapshot import Demand, NodeView, PoolView, Snapshot, VolumesView
 from growth.cluster.wanting import is_done, key_of, movable, preempts, waits_for
-from growth.cluster.zone_names import ZoneNames, selected_by, zone_names, zone_on
+from growth.cluster.zone_names import ZoneNames, of_volumes, selected_by, zone_names, zone_on
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -244,8 +244,9 @@ def _zones(picture: Picture) -> ZoneNames:
     shapes = {id(pod.shape): pod.shape for pod in picture.pending}
     shapes |= {id(pod.shape): pod.shape for each in picture.counted.values() for pod in each.moving}
     pools = {name for pool in picture.pools for name in named_zones(pool.spec.template.spec.requirements)}
-    selected = (name for shape in shapes.values() for name in selected_by(shape.spec))
-    return zone_names(sold=sold, others=others - {""}, pools=pools, asked={*ours, *selected})
+    asked = ours | {name for shape in shapes.values() for name in selected_by(shape.spec)}
+    asked.update(of_volumes(picture.volumes.volumes.values(), picture.volumes.classes.values()))
+    return zone_names(sold=sold, others=others - {""}, pools=pools, asked=asked)
 
 
 def _priced(node: NodeView, sold: Mapping[PoolRef, Mapping[str, InstanceType]]) -> NodeView:

@@ -16,7 +16,8 @@ from growth.api import names
 from growth.api.instance_types import InstanceType, Offering
 from growth.api.placement import NodeSelectorRequirement, NodeSelectorTerm
 from growth.api.pods import PodSpec
-from growth.api.zones import DATACENTERS, in_all_names, is_zone, zone_of
+from growth.api.volumes import PersistentVolume, StorageClass
+from growth.api.zones import DATACENTERS, in_all_names, is_zone, named_zones, zone_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,9 +100,19 @@ def selected_by(spec: PodSpec) -> Iterator[str]:
     required = affinity.required_during_scheduling_ignored_during_execution
     terms = [each.preference for each in affinity.preferred_during_scheduling_ignored_during_execution]
     terms += required.node_selector_terms if required is not None else ()
-    for each in _expressions(terms):
-        if is_zone(each.key) and each.operator == "In":
-            yield from each.values
+    yield from named_zones(_expressions(terms))
+
+
+def of_volumes(volumes: Iterable[PersistentVolume], classes: Iterable[StorageClass]) -> Iterator[str]:
+    """The names of zones that volumes are tied to, or may come to be."""
+    for volume in volumes:
+        yield from (name for key, text in volume.metadata.labels.items() if is_zone(key) for name in text.split("__"))
+        affinity = volume.spec.node_affinity
+        if affinity is not None and affinity.required is not None:
+            yield from named_zones(_expressions(affinity.required.node_selector_terms))
+    for each in classes:
+        for term in each.allowed_topologies:
+            yield from (name for asked in term.match_label_expressions if is_zone(asked.key) for name in asked.values)
 
 
 def zone_on(labels: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ What it refused is left out for `refused_ttl`, whatever it says of it meanwhile.
 import asyncio
 import contextlib
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
 from growth.api.clouds import CloudError
 from growth.api.instance_types import Catalogue
@@ -15,6 +15,7 @@ from growth.api.karpenter import NodeClaim
 from growth.controllers.environment import Environment
 from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.errors import ConfigError, GateClosed
+from growth.kube.store import Change, Changed
 from growth.providers.choice import choices
 from growth.providers.shortages import Shortages
 from growth.telemetry.logs import about, logger
@@ -31,7 +32,10 @@ METRICS: Final[tuple[Declaration, ...]] = (AGE, REFUSED)
 
 
 class CatalogueReader:
-    """`run` reads every `catalogue_period`; `refused` is news of the stock from those who buy."""
+    """`run` reads every `catalogue_period`, and when a node class changes, which says what its machines are and own.
+
+    `refused` is news of the stock from those who buy.
+    """
 
     def __init__(self, env: Environment) -> None:
         self._env = env
@@ -40,8 +44,14 @@ class CatalogueReader:
         self._told: Catalogue | None = None
         self._shortages = Shortages(env.clock, seconds=env.settings.refused_ttl)
         self._backoff = Backoff(env.random, RETRY)
+        for informer in env.state.node_classes.values():
+            informer.subscribe(self._on_class)
         env.metrics.read(AGE, self._age)
         env.metrics.read(REFUSED, lambda: [({}, float(len(self._shortages)))])
+
+    def _on_class(self, news: Change[Any]) -> None:
+        if not isinstance(news, Changed) or news.old.metadata.generation != news.new.metadata.generation:
+            self._wake.set()
 
     def refused(self, claim: NodeClaim) -> bool:
         """The cloud has nothing of what the claim allows: no plan asks for it for a while, from this moment on.

@@ -63,6 +63,11 @@ def chosen(
             return _kwok(settings, catalogue=kwok_catalogue(settings.process), clock=clock, random=random)
         case "hetzner":
             remote = _remote(settings.process, hetzner_client.ENDPOINT, environ, transport=transport, metrics=metrics)
+            if not remote.endpoint.endswith(urlsplit(hetzner_client.ENDPOINT).path):
+                raise SettingError(
+                    f"--api-endpoint: {remote.endpoint} names no version of Hetzner's API: it must end in /v1, such as"
+                    f" {hetzner_client.ENDPOINT}"
+                )
             return _hetzner(settings, remote, clock=clock, random=random)
         case "linode":
             remote = _remote(settings.process, linode_client.ENDPOINT, environ, transport=transport, metrics=metrics)

@@ -12,9 +12,10 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 from growth.api import names
-from growth.api.instance_types import InstanceType
+from growth.api.instance_types import InstanceType, Offering
 from growth.api.overlays import NodeOverlay, NodeOverlaySpec
 from growth.api.pools import PoolRef
+from growth.api.zones import in_catalogue_names, zone_of
 from growth.cluster.pricing import by_name, price_of, type_of
 from growth.cluster.snapshot import NodeView, Snapshot
 from growth.planning.offerings import option_labels
@@ -96,6 +97,12 @@ class _Laid:
 _RECENT: Final[Recent[_Asked, _Laid]] = Recent(kept=4)
 
 
+def _labels(kind: InstanceType, offering: Offering) -> Mapping[str, tuple[str, ...]]:
+    """Of the offering, with its zone called as catalogues call it."""
+    labels, zone = option_labels(kind, offering), zone_of(offering.zone)
+    return labels if zone == offering.zone else {**labels, names.ZONE_LABEL: (zone,)}
+
+
 def _lay(asked: _Asked) -> _Laid:
     sheets = [_Sheet(*pool) for pool in asked.pools]
     problems: list[OverlayProblem] = []
@@ -123,7 +130,7 @@ class _Change:
     def __init__(self, name: str, spec: NodeOverlaySpec, currency: str) -> None:
         self.name = name
         self.weight = spec.weight or 0
-        self.requirements = from_expressions(spec.requirements)
+        self.requirements = from_expressions(in_catalogue_names(spec.requirements))
         self.capacity = {name: amount for name, amount in amounts(spec.capacity).items() if name not in _CLOUDS_OWN}
         self._price = Money.parse(spec.price, currency).nano if spec.price is not None else None
         self._added = self._factor = None
@@ -174,7 +181,7 @@ class _Sheet:
         return [
             index
             for index, offering in enumerate(kind.offerings)
-            if change.matches({**self._own, **option_labels(kind, offering)})
+            if change.matches({**self._own, **_labels(kind, offering)})
         ]
 
     def conflicts(self, change: _Change) -> Iterable[str]:

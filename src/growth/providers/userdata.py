@@ -33,10 +33,28 @@ from growth.api.placement import Taint
 METADATA: Final = "http://169.254.169.254/hetzner/v1/metadata/instance-id"
 # Hetzner's limit, in bytes.
 LARGEST: Final = 32 * 1024
-_CURL: Final = "curl -sf --retry 20 --retry-delay 2 --retry-connrefused"
+_CURL: Final = "curl -sSf --retry 20 --retry-delay 2 --retry-connrefused"
 # Stands for that number until the machine knows it.
 NUMBER: Final = "@INSTANCE_ID@"
 JOIN_SCRIPT: Final = "/usr/local/sbin/growth-join"
+JOIN_LOG: Final = "/var/log/growth-join.log"
+# Called without an argument the script makes attempts, each a call with one. What an attempt says is in the log; in the end the
+# last of it is on the console, and the machine goes off: nothing else of it can be seen from outside.
+_ATTEMPTS: Final = (
+    "if [ $# = 0 ]; then",
+    f"  log={JOIN_LOG}",
+    '  : >> "$log" || log=/dev/null',
+    "  for pause in 10 30 60 120 0; do",
+    '    sh "$0" once >> "$log" 2>&1 && exit 0',
+    '    echo "growth-join: an attempt to join the cluster failed: see $log" >&2',
+    '    sleep "$pause"',
+    "  done",
+    '  tail -n 20 "$log" >&2',
+    '  echo "growth-join: the machine could not join the cluster and goes off" >&2',
+    "  poweroff",
+    "  exit 1",
+    "fi",
+)
 
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?", re.ASCII)
 _CA_HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -162,7 +180,11 @@ def _k3s(asked: UserData, joining: Joining, *, external: bool) -> str:
         f"mkdir -p {extra}",
         f"""printf 'kubelet-arg+:\\n- provider-id={joining.vendor.scheme}%s\\n' "$id" > {extra}/50-provider-id.yaml""",
         "if command -v k3s >/dev/null 2>&1; then export INSTALL_K3S_SKIP_DOWNLOAD=true; fi",
-        f"curl -sfL https://get.k3s.io | {' '.join(environment)} sh -",
+        # Not in one pipe: that would end as the installer does, also where there is none.
+        "installer=$(mktemp)",
+        'curl -sSfL --retry 5 --retry-delay 2 https://get.k3s.io > "$installer"',
+        'test -s "$installer"',
+        f"""{" ".join(environment)} sh - < "$installer\"""",
     ]
     return _cloud_config({"/etc/rancher/k3s/config.yaml": _yaml(config)}, joining, script)
 
@@ -207,7 +229,8 @@ def _kubeadm(asked: UserData, joining: Joining, *, external: bool) -> str:
     path = "/etc/kubernetes/growth-join.yaml"
     script = [
         f"""sed -i "s/{NUMBER}/$id/" {path}""",
-        f"kubeadm join --config {path}",
+        # What an attempt left behind refuses the next one.
+        f"kubeadm join --config {path} || {{ kubeadm reset --force; exit 1; }}",
         f"rm -f {path}",
     ]
     return _cloud_config({path: _yaml(config)}, joining, script)
@@ -261,6 +284,7 @@ def _cloud_config(files: Mapping[str, str], joining: Joining, script: Sequence[s
     prepare = joining.values.get("prepare", "").strip()
     lines = [
         "#!/bin/sh",
+        *_ATTEMPTS,
         "set -eu",
         *joining.vendor.number,
         *([prepare] if prepare else []),

@@ -27,7 +27,7 @@ from growth.sim.scenario.load import Load, seconds
 from growth.sim.scenario.model import Order, Outcome, Recorded, Violation
 from growth.sim.scenario.trace import Life
 from growth.sim.seams import Step
-from growth.sim.world import hetzner_classes, linode_types
+from growth.sim.world import cloud_controller, hetzner_classes, linode_types
 from growth.sim.world.tally import Tally, Totals, prices_of, quanta_of
 from growth.sim.world.world import HETZNER, LINODE, World, WorldSettings
 
@@ -150,12 +150,14 @@ def _settings(order: Order) -> WorldSettings:
     growth = read(order.scenario.flags(), {})
     on_linode = growth.process.provider == LINODE
     catalogue = linode_types.catalogue() if on_linode else builtin(growth.process.kwok_catalogue)
-    node_class = hetzner_classes.drawn(order.seed) if growth.process.provider == HETZNER else {}
+    at_hetzner = growth.process.provider == HETZNER
+    node_class = hetzner_classes.drawn(order.seed) if at_hetzner else {}
     return WorldSettings(
         growth=growth,
         catalogue=hetzner_classes.sold_to(node_class, catalogue) if node_class else catalogue,
         replicas=NAMES[: order.replicas],
         node_class=node_class,
+        cloud_controller=cloud_controller.drawn(order.seed) if at_hetzner else None,
     )
 
 

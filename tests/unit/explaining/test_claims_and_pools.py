@@ -42,6 +42,13 @@ def tainted(made: list[Json], *taints: Json) -> list[Json]:
     return made
 
 
+def switched_off() -> Json:
+    made = launched()
+    off = {"type": names.MACHINE_OFF, "status": "True", "reason": "JoiningFailed", "message": "it switched itself off"}
+    off["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    return {**made, "status": {**made["status"], "conditions": [*made["status"]["conditions"], off]}}
+
+
 CLAIMS = [
     (flat(node_pool(), ordered()), "NotLaunched", ("has not been bought yet",), "wait"),
     (
@@ -61,6 +68,12 @@ CLAIMS = [
         "Paused",
         ("NodePool default is paused",),
         "take the annotation growth.dev/paused off NodePool default",
+    ),
+    (
+        flat(node_pool(), switched_off()),
+        "JoiningFailed",
+        ("has a machine", "switched itself off"),
+        "delete NodeClaim a",
     ),
     (flat(node_pool(), launched()), "NodeNotFound", ("has a machine", "no Node has"), "wait"),
     (

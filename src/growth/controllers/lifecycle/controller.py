@@ -30,6 +30,7 @@ from growth.controllers.lifecycle.launch import Launcher
 from growth.controllers.lifecycle.memory import Memory
 from growth.controllers.lifecycle.pauses import Pauses
 from growth.controllers.lifecycle.registration import NODES_CREATED, Registration
+from growth.controllers.lifecycle.stopped import Stopped
 from growth.controllers.lifecycle.strangers import Strangers
 from growth.controllers.ownership import marked_paused, pool_of, serves, why_paused
 from growth.controllers.reconciler import Reconciler
@@ -87,6 +88,7 @@ class Lifecycle:
         self._pauses = Pauses(env)
         self._labels = NodeLabels(env)
         self._vain = Vain(env)
+        self._stopped = Stopped(env, health=self._health)
         env.state.claims.subscribe(self._on_claim)
         env.state.nodes.subscribe(self._on_node)
         env.state.pools.subscribe(self._on_pool)
@@ -104,6 +106,7 @@ class Lifecycle:
             group.create_task(self._pauses.run(), name="pauses")
             group.create_task(self._labels.run(), name="labels")
             group.create_task(self._contradictions.run(), name="contradictions")
+            group.create_task(self._stopped.run(), name="stopped machines")
 
     # What makes us look at a claim.
 

@@ -25,8 +25,9 @@ from growth.telemetry.logs import logger
 
 _log = logger("nodeclaim.lifecycle")
 
-# So often the labels of one Node are put right, then no more.
+# So often the labels of one Node are put right, then no more until nobody has changed them for so long.
 MOST_ROUNDS: Final = 3
+QUIET_SECONDS: Final = 3600.0
 # Every Node has these: one that is gone was not taken off for a reason of the user's.
 _KEPT: Final = frozenset(
     {
@@ -54,7 +55,7 @@ class NodeLabels:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._rounds: dict[str, int] = {}  # by the Node's UID
+        self._rounds: dict[str, tuple[int, float]] = {}  # how often and when last (monotonic), by the Node's UID
         self._reconciler: Reconciler[str] = Reconciler("node.labels", self._act, random=env.random, workers=4)
         env.state.nodes.subscribe(self._on_node)
 
@@ -87,7 +88,10 @@ class NodeLabels:
         if node is None or not wrong:
             return None
         uid = node.metadata.uid
-        rounds = self._rounds[uid] = self._rounds.get(uid, 0) + 1
+        now = self._env.clock.monotonic()
+        before, last = self._rounds.get(uid, (0, now))
+        rounds = 1 if now - last > QUIET_SECONDS else before + 1
+        self._rounds[uid] = (rounds, now)
         said = ", ".join(f"{key}={node.metadata.labels.get(key, '')} instead of {wrong[key]}" for key in sorted(wrong))
         if rounds > MOST_ROUNDS:
             if rounds == MOST_ROUNDS + 1:

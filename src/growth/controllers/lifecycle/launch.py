@@ -109,7 +109,7 @@ class Launcher:
         others = {
             zone_on(node.metadata.labels)
             for node in state.nodes.store
-            if names.REGISTERED_LABEL not in node.metadata.labels
+            if not (node.spec.provider_id and state.claims.store.find("provider", node.spec.provider_id))
         }
         pools = {name for pool in state.pools.store for name in named_zones(pool.spec.template.spec.requirements)}
         asked = [each for each in claim.spec.requirements if is_zone(each.key)]

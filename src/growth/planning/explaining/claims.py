@@ -141,8 +141,14 @@ def _pods(scene: Scene, claim: NodeClaim) -> tuple[str, ...]:
     return (f"{', '.join(keys[:SHOWN])}{more} wait for it",)
 
 
+def _off(claim: NodeClaim) -> Obstacle | None:
+    """That the machine switched itself off, as the claim says."""
+    told = find(claim.status.conditions, names.MACHINE_OFF)
+    return Obstacle(told.reason, told.message) if told is not None and told.status == "True" else None
+
+
 def _not_registered(claim: NodeClaim, subject: str, nodes: Sequence[Node]) -> Explanation:
-    obstacle = SEVERAL_NODES if nodes else NOT_REGISTERED
+    obstacle = SEVERAL_NODES if nodes else _off(claim) or NOT_REGISTERED
     at = since(claim.status.conditions, names.LAUNCHED)
     bought = f"since {_at(at)}" if at is not None else "already"
     remedies: list[Remedy] = []
@@ -152,7 +158,7 @@ def _not_registered(claim: NodeClaim, subject: str, nodes: Sequence[Node]) -> Ex
             told = f"delete the Node {extra.metadata.name} if {nodes[0].metadata.name} is the right one"
             remedies.append(Remedy(text=told, changes=(change,)))
     else:
-        remedies += [WAIT, _again(claim)]
+        remedies += [_again(claim)] if _off(claim) else [WAIT, _again(claim)]
     return Explanation(
         subject=subject,
         cause=obstacle.reason,
@@ -234,4 +240,6 @@ def _leaving(claim: NodeClaim, subject: str) -> Explanation:
             more = f" ({told.message})" if told.message else ""
             sentence = f"{subject} is being removed and waits until {word}{more}."
             return Explanation(subject=subject, cause=LEAVING, sentence=sentence, remedies=(WAIT,))
-    return Explanation(subject=subject, cause=LEAVING, sentence=f"{subject} is being removed.", remedies=(WAIT,))
+    off = _off(claim)
+    why = f": {off.message}" if off is not None else ""
+    return Explanation(subject=subject, cause=LEAVING, sentence=f"{subject} is being removed{why}.", remedies=(WAIT,))

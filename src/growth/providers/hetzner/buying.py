@@ -240,11 +240,11 @@ class Buying:
 
     async def _order(self, claim: NodeClaim, node_class: HetznerNodeClass, option: Choice, image: Image) -> Json:
         spec = node_class.spec
+        # A kubelet writes its own name of the zone anew at each start. The Node gets the cluster's name when it is registered.
+        told = {key: value for key, value in option.labels.items() if key != names.ZONE_LABEL}
         try:
             parts = await self._account.parts(spec)
-            user_data = await self._credentials.user_data(
-                claim, spec.user_data, max_pods=spec.max_pods, more=option.labels
-            )
+            user_data = await self._credentials.user_data(claim, spec.user_data, max_pods=spec.max_pods, more=told)
         except (Missing, UserDataError) as error:
             raise NodeClassNotReady(f"{HETZNER_NODE_CLASS.kind} {node_class.metadata.name}: {error}") from error
         return {

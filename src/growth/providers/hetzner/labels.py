@@ -20,6 +20,7 @@ CLASS_HASH: Final = "growth.dev/nodeclass-hash"
 IMAGE: Final = "growth.dev/image"
 
 DELETING: Final = "deleting"
+OFF: Final = "off"
 _DIGEST: Final = 10
 
 

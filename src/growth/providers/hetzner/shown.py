@@ -33,6 +33,7 @@ def shown(server: Server, sold: Catalogue) -> CloudMachine:
         allocatable=kind.allocatable if kind is not None else {},
         created=server.created,
         deleting=server.status == labels.DELETING,
+        stopped=server.status == labels.OFF,
     )
 
 

@@ -85,6 +85,10 @@ class Parts:
     ending: Ending | Direct
 
 
+# The state of an instance that is switched off.
+OFF: Final = "offline"
+
+
 class LinodeProvider:
     """One per process. `api` is the cluster's, `cloud` the account's; writes of both stand behind the lease's gate.
 
@@ -437,6 +441,7 @@ class LinodeProvider:
             allocatable=kind.allocatable if kind is not None else {},
             created=instance.made,
             deleting=instance.deleting or ended,
+            stopped=bool(self._region) and instance.status == OFF,
         )
 
     async def is_drifted(self, claim: NodeClaim) -> str:

@@ -8,7 +8,7 @@ the name of the datacenter; newer versions can leave it out. It looks at a Node 
 import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from growth.api import names
 from growth.api.edits import remove_taint, set_labels
@@ -20,9 +20,15 @@ from growth.kube.changes import change
 from growth.kube.errors import KubeError
 from growth.providers.kwok.records import Record
 from growth.sim.clouds.hetzner.objects import Server
+from growth.sim.ports import SimRandom
 from growth.sim.world.view import View
 
+Zone: TypeAlias = Literal["datacenter", "location", "none"]
+
 LOOK_SECONDS: Final = 0.5
+# From a Node's registration to its initialisation.
+SECONDS: Final = (0.5, 30.0)
+ZONES: Final[tuple[Zone, ...]] = ("datacenter", "location", "none")
 SCHEME: Final = "hcloud://"
 WRITTEN: Final = frozenset({names.INSTANCE_TYPE_LABEL, names.REGION_LABEL, names.ZONE_LABEL})
 DATACENTERS: Final = {"fsn1": "fsn1-dc14", "nbg1": "nbg1-dc3", "hel1": "hel1-dc2"}
@@ -33,8 +39,15 @@ class CloudControllerSettings:
     """`seconds` pass between a Node's registration and its initialisation. Without `taint` nothing says that it is to come."""
 
     seconds: float = 1.0
-    zone: Literal["datacenter", "location", "none"] = "datacenter"
+    zone: Zone = "datacenter"
     taint: bool = True
+
+
+def drawn(seed: int) -> CloudControllerSettings | None:
+    """What the world of that seed has: in every third no controller."""
+    random = SimRandom(seed, "cloud controller")
+    there, late, zone = random.chance(2 / 3), random.uniform(*SECONDS), random.choice(ZONES)
+    return CloudControllerSettings(seconds=late, zone=zone) if there else None
 
 
 class CloudController:
