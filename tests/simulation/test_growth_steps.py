@@ -10,8 +10,9 @@ import pytest
 from growth.api import names
 from growth.api.core import CONFIG_MAP
 from growth.api.decisions import DECISION
-from growth.api.growthpools import NodeRemovalRequest, NodeRequest
+from growth.api.growthpools import NODE_REQUEST, NodeRemovalRequest, NodeRequest
 from growth.api.karpenter import NODE_CLAIM
+from growth.api.kinds import Json
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
@@ -308,6 +309,28 @@ def test_an_incomplete_placement_is_requests_where_possible_and_events() -> None
 
 
 # Requests.
+
+
+def test_a_request_without_its_pool_ends_with_an_event() -> None:
+    """After a minute, in which the pool may still come; no machine is bought for it."""
+
+    def request(name: str, pool: str) -> Json:
+        spec = {"targetOffering": "hetzner-cax11", "pool": pool}
+        return {"metadata": {"name": name}, "spec": spec}
+
+    async def body(cluster: Growing) -> None:
+        await cluster.admin.create(NODE_REQUEST, request("lonely", "nowhere"))
+        await cluster.admin.create(NODE_REQUEST, request("early", "default"))
+        await asyncio.sleep(40)
+        assert {each.metadata.name for each in await cluster.requests()} == {"lonely", "early"}
+        await cluster.pool(growth_pool("default", {"name": "cax11", "min": 1, "max": 5}))
+        await asyncio.sleep(80)
+        assert {each.metadata.name for each in await cluster.requests()} == {"early"}
+        (said,) = set(await cluster.told(names.NODE_NOT_COMING))
+        assert "growth NodePool nowhere does not exist" in said
+        await in_phase(cluster, "Ready")
+
+    growing(body)
 
 
 def test_a_pending_request_asks_for_its_machine() -> None:

@@ -185,3 +185,9 @@ def test_the_worlds_would_show_a_late_write() -> None:
     assert sum(each.taken for each in worlds) > 3
     assert any(each.late for each in worlds)
     assert any("lease" in {said.split(":")[0] for said in each.broken} for each in worlds)
+
+
+def test_the_worlds_would_show_a_late_purchase() -> None:
+    """What the cloud performs is read too: with such a gate the sleeper buys while another leads."""
+    slept = sleep(5000, after=10, seconds=20.0, provider="hetzner", sabotage="count-only-awake")
+    assert [each for each in slept.late if each.startswith("POST ")], slept.late

@@ -49,6 +49,10 @@ def node(name: str, *, ready: str = "True", owner: Any = None, after: float = 60
         pytest.param((node("a"), node("web", after=-1.0)), "a", id="the other was there before the claim"),
         pytest.param((node("a"), node("b", after=0.0)), "", id="the other came in the claim's second"),
         pytest.param((node("a"), node("b", ready="Unknown")), "a", id="the other's kubelet is silent"),
+        pytest.param((node("a"), node("web", ready="Unknown")), "a", id="called as the claim and silent"),
+        pytest.param(
+            (node("a"), node("b"), node("web", ready="Unknown")), "", id="called as the claim and silent, of three"
+        ),
         pytest.param((node("a"), node("b", ready="False")), "", id="the other comes up"),
         pytest.param((node("a", ready="False"), node("b", ready="Unknown")), "", id="one comes up, one is silent"),
         pytest.param((node("a"), node("b"), node("c", ready="Unknown")), "", id="two speak"),

@@ -235,8 +235,8 @@ def own_node(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
     """Which of the Nodes with the provider ID of the claim's machine is the machine's own; None where nobody can tell.
 
     The only one is. Of several it is the one that the claim names, or that names the claim as its owner. Else those are left
-    out that another claim owns or that are older than the claim, and it is the one that is left, or is called as the claim
-    is (machines are named by their claims), or is alone in being Ready while the kubelets of all others have gone silent.
+    out that another claim owns or that are older than the claim, and it is the one that is left; or, of those whose kubelets
+    have not gone silent, the one that is called as the claim is (machines are named by their claims), or that is Ready alone.
     """
     if len(nodes) == 1:
         return nodes[0]
@@ -245,8 +245,8 @@ def own_node(claim: NodeClaim, nodes: Sequence[Node]) -> Node | None:
         if len(some) == 1:
             return some[0]
     nodes = [node for node in nodes if not _is_anothers(node, claim)]
-    named = [node for node in nodes if node.metadata.name == claim.metadata.name]
     speaking = [node for node in nodes if not _is_silent(node)]
+    named = [node for node in speaking if node.metadata.name == claim.metadata.name]
     for some in (nodes, named, [node for node in speaking if len(speaking) == 1 and node.is_ready]):
         if len(some) == 1:
             return some[0]

@@ -357,6 +357,7 @@ def test_who_writes_has_renewed_the_lease_lately() -> None:
         (ADMIN, "", 110.1, 0),
         (GROWTH, "growth-b-1", 110.1, 1),
         (GROWTH, GROWTH.process, 110.1, 0),
+        (GROWTH, "", float("-inf"), 0),  # nobody knows when it left
     ):
         history = History(Led())
         for renewed, holder in ((100.0, GROWTH.process), (108.0, other)):
@@ -366,5 +367,5 @@ def test_who_writes_has_renewed_the_lease_lately() -> None:
                 body: Json = {"metadata": meta, "spec": {"holderIdentity": holder}}
                 history.put(LEASES, body, by=elector, at=renewed)
         history.case.boot = boot
-        history.put(POOLS, pool(), by=by, at=boot)
+        history.put(POOLS, pool(), by=by, at=120.0)
         assert len(history.said) == said, (by, other, boot)

@@ -101,7 +101,7 @@ class GrowthMoves:
                 await api.delete(NODE_CLAIM, claim.metadata.name, uid=claim.metadata.uid)
 
     async def release(self, fresh: Mapping[str, Fresh], *, reason: str, until: float) -> tuple[str, ...]:
-        """Asks for the removal of the nodes until then (monotonic); those of which it is asked for.
+        """Asks for the removal of the nodes until then (boot time); those of which it is asked for.
 
         The others are needed for a minimum, or it took too long.
         """

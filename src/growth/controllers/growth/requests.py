@@ -70,6 +70,8 @@ WORKERS: Final = 50
 # What keeps a claim from being made is looked at again after so long, if nothing tells of a change before.
 OBSTACLE_SECONDS: Final = 30.0
 SOON_SECONDS: Final = 1.0
+# So long a request waits for its pool: who makes both may make them in any order.
+POOL_SECONDS: Final = 60.0
 
 
 class NodeRequests:
@@ -279,7 +281,7 @@ class NodeRequests:
         env = self._env
         pool = env.state.growth_pools.store.get(request.spec.pool)
         if pool is None or pool.metadata.deletion_timestamp is not None:
-            return await self._failed(raw, request, f"growth NodePool {request.spec.pool} does not exist")
+            return await self._without_pool(raw, request)
         kind, why = self._sold(request)
         if kind is None:
             return await self._failed(raw, request, why) if why else SOON_SECONDS
@@ -304,6 +306,23 @@ class NodeRequests:
         if env.clock.boot_time() > until:
             return SOON_SECONDS
         return await self._create(request, pool, kind)
+
+    async def _without_pool(self, raw: Json, request: NodeRequest) -> float | None:
+        """A request cannot exist without its pool. For a moment that is waited for: both may come from one file."""
+        name, born, now = request.spec.pool, request.metadata.creation_timestamp, self._env.clock.now()
+        why = f"growth NodePool {name} does not exist"
+        left = 0.0 if born is None else POOL_SECONDS - (now - born).total_seconds()
+        if left > 0:
+            await self._failed(raw, request, why)
+            return min(left, OBSTACLE_SECONDS)
+        try:
+            pool = await self._env.api.get(GROWTH_POOL, name)
+        except NotFound:
+            pool = None
+        if pool is not None and pool.metadata.deletion_timestamp is None:
+            return SOON_SECONDS  # the cache is late
+        await self._forget(request, f"{why}: create the pool first, then ask again")
+        return None
 
     async def _create(self, request: NodeRequest, pool: GrowthPool, kind: InstanceType) -> float | None:
         env = self._env

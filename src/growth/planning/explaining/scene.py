@@ -405,19 +405,24 @@ class Scene:
         """Whether the node is gone, or would be removed as things are: now, or for growth pools when its time is over."""
         if node not in self.nodes or node in self.surplus:
             return True
-        return self.goes_empty(node) or any(node in move.nodes for move in self.decided.moves)
+        if self.goes_empty(node) or self._scaled_down(node):
+            return self.goes_empty(node)
+        return any(node in move.nodes for move in self.decided.moves)
 
     def goes_empty(self, node: str) -> bool:
         """Whether its growth pool removes it because it is empty: now, or when its time is over."""
         down = self.scaling_down
         if node in down.remove or any(node == each.node for each in down.mark):
             return True
-        counted = self.picture.counted[node].machine
-        ours = counted.pool is not None and counted.pool.group == names.GROWTH
-        return ours and node in self.nodes and self._marked(node) and node not in down.cancel
+        return self._scaled_down(node) and node not in down.cancel
+
+    def _scaled_down(self, node: str) -> bool:
+        """Whether its growth pool has marked it."""
+        machine = self.picture.counted[node].machine
+        return machine.pool is not None and machine.pool.group == names.GROWTH and self._marked(node)
 
     def _marked(self, node: str) -> bool:
-        return any(each.key == names.SCALE_DOWN_TAINT for each in self.nodes[node].spec.taints)
+        return node in self.nodes and any(each.key == names.SCALE_DOWN_TAINT for each in self.nodes[node].spec.taints)
 
 
 def _paused(meta: ObjectMeta) -> bool:

@@ -140,7 +140,8 @@ class Auditor:
             network = replica.networks.get(role) if role is not None else None
             if network is not None and network.serving is not None:
                 case.sent = network.serving
-            case.boot = replica.clock.boot_time() - (step.at - case.sent if math.isfinite(case.sent) else 0.0)
+            if math.isfinite(case.sent):
+                case.boot = replica.clock.boot_time() - (step.at - case.sent)
             case.skew = replica.clock.ahead(case.sent if math.isfinite(case.sent) else step.at)
 
     def _derive_soon(self) -> None:

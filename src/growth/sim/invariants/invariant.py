@@ -61,7 +61,7 @@ class Case:
     froze: float = -math.inf
     """When that standing still began."""
     boot: float = 0.0
-    """What the boot clock of its process's machine showed when the request left."""
+    """What the boot clock of its process's machine showed when the request left; minus infinity where that is not known."""
     skew: float = 0.0
     """By how much its process's wall clock was ahead then, in seconds."""
 

@@ -1,5 +1,6 @@
 """Who may write: a process whose Lease is young enough, by a clock that its machine's suspension does not stop."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,6 +24,8 @@ class Led(Quiet):
 
     def step(self, step: Step, case: Case) -> Iterator[Complaint]:
         actor = step.actor
+        if not math.isfinite(case.boot):
+            return  # nobody knows when it left
         if actor.role is Role.ELECTOR:
             held = step.which == LEASES and step.key[1] == names.LEADER_LEASE and step.new is not None
             if held and step.last["spec"].get("holderIdentity") == actor.process:

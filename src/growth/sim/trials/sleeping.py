@@ -1,7 +1,7 @@
 """The leader's machine is suspended right after its n-th write, in a small world of a scale-up and a scale-down.
 
-What is counted comes from the simulated server's own log, and from nothing of ours: writes of the sleeper that the server
-performed while another held the Lease; machines of one claim beyond its first; and, at the end, machines without a claim
+What is counted comes from the simulated server's own log and from what reaches the cloud, and from nothing of ours: writes
+of the sleeper that the server or the cloud performed while another held the Lease; machines of one claim beyond its first; and, at the end, machines without a claim
 and claims without their machine. The world's invariants are judged too.
 """
 
@@ -11,15 +11,17 @@ from typing import Final
 
 from growth.api import names
 from growth.operator.wiring import Role
+from growth.ports import Response
 from growth.sim.campaign import quiet
 from growth.sim.chaos.sabotage import applied
 from growth.sim.invariants.books import CLAIMS, CONFIG_MAPS, MACHINE_LABEL
 from growth.sim.invariants.leading import LEASES
+from growth.sim.ports import Request
 from growth.sim.runs import run
 from growth.sim.scenario.generate import small
 from growth.sim.scenario.model import Order, lasting
 from growth.sim.scenario.vendors import told_for
-from growth.sim.seams import Step
+from growth.sim.seams import Actor, Step
 from growth.sim.world.world import World
 
 # How long the machine sleeps, and at how many moments of a world that is tried.
@@ -60,6 +62,21 @@ class _Log:
     def attend(self, world: World) -> None:
         self._world = world
         world.witness.listeners.append(self._see)
+        world.run(self._listen_to(world))
+
+    async def _listen_to(self, world: World) -> None:
+        """What the cloud performs, as soon as there is one."""
+        half = world.vendor
+        if half is None:
+            return
+        perform = half.perform
+
+        def performed(request: Request, actor: Actor) -> tuple[Response, float]:
+            if request.method != "GET" and self.sleeper == actor.process != self.holder:
+                self.late.append(f"{request.method} {request.url} at {world.kernel.time():.1f}")
+            return perform(request, actor)
+
+        half.perform = performed  # type: ignore[method-assign]
 
     def _see(self, step: Step) -> None:
         if step.which == LEASES and step.key[1] == names.LEADER_LEASE:
