@@ -273,7 +273,7 @@ def test_a_rollout_of_equal_pods_is_the_same_pods() -> None:
 
 
 @pytest.mark.parametrize("provider", ["hetzner", "linode"])
-@pytest.mark.parametrize("way", ["another zone", "a taint that stays", "less memory", "the template's label is gone"])
+@pytest.mark.parametrize("way", ["another zone", "a taint that stays", "the template's label is gone"])
 def test_machines_of_growth_pools_come_in_vain_in_two_rounds_at_most(way: str, provider: str) -> None:
     """The request carries to the claim for which pods it is."""
     how = WAYS[way]
@@ -360,6 +360,19 @@ def test_a_move_buys_nothing_again_that_came_in_vain() -> None:
         assert len({name for _, name in distorter.bought} - before) <= len(before) + 1
 
     in_cloud("kwok", body, pool())
+
+
+def test_the_second_round_does_not_wait_for_the_first_to_go() -> None:
+    """The machine that is tried is bought while those of the first round stand there."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought)[1:] == [1]
+        assert distorter.bought[-1][0] - distorter.bought[0][0] < 120
+
+    in_cloud("kwok", body, manifests.node_pool("default", consolidate_after="2h"))
 
 
 # --- and nobody is held back for longer than that
