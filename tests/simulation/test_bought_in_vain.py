@@ -3,24 +3,30 @@
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import pytest
 
 from growth.api import names
+from growth.api.conditions import FALSE, find
+from growth.api.core import CONFIG_MAP
 from growth.api.edits import add_taint
 from growth.api.events import EVENT
+from growth.api.karpenter import NODE_POOL
 from growth.api.kinds import Json
 from growth.api.nodes import NODE
 from growth.api.pods import POD
 from growth.api.workloads import DEPLOYMENT
 from growth.kube.changes import change
 from growth.kube.errors import KubeError
-from growth.sim.scenario import manifests
+from growth.providers.kwok.faults import FAULTS_CONFIG_MAP
+from growth.sim.scenario import manifests, oddities
 from growth.sim.seams import Step
 from growth.sim.world.cluster import workload
-from growth.sim.world.world import World
+from growth.sim.world.world import NAMESPACE_OF_GROWTH, World
+from tests.manifests import growth_pool
 from tests.simulation.vendors import in_world
 
 ZONES: Final = {"kwok": "test-zone-a", "hetzner": "fsn1", "linode": "us-east"}
@@ -225,3 +231,218 @@ def in_cloud(provider: str, body: Callable[[World], Awaitable[None]], *objects: 
     if provider == "linode":
         settings["linodeCluster"] = "standard"
     in_world(provider, body, *objects, initializationTTL="5m", registrationTTL="5m", readinessWait="5m", **settings)
+
+
+# --- the same whatever else happens
+
+ZONE: Final = WAYS["another zone"]
+
+
+def asking_zone(provider: str, number: int = PODS) -> Json:
+    return workload("app", number, **ZONE.asks(provider))
+
+
+def test_pods_made_anew_are_the_same_pods() -> None:
+    """A ReplicaSet makes others of other names and UIDs, again and again: no machine more is bought for them."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        for _ in range(SECONDS // 60):
+            await asyncio.sleep(60)
+            for pod in (await world.admin.list(POD)).items:
+                await world.admin.delete(POD, pod.metadata.name, namespace="default")
+        assert rounds(distorter.bought)[1:] == [1]
+
+    in_cloud("kwok", body, pool())
+
+
+def test_a_rollout_of_equal_pods_is_the_same_pods() -> None:
+    """Labels that no rule of the pods reads, the hash of their template among them, make no other sort."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        for number in range(10):
+            await asyncio.sleep(SECONDS / 10)
+            labels = {"spec": {"template": {"metadata": {"labels": {"version": f"v{number}"}}}}}
+            await world.admin.patch(DEPLOYMENT, "app", labels, namespace="default")
+        assert rounds(distorter.bought)[1:] == [1]
+
+    in_cloud("kwok", body, pool())
+
+
+@pytest.mark.parametrize("provider", ["hetzner", "linode"])
+@pytest.mark.parametrize("way", ["another zone", "a taint that stays", "the template's label is gone"])
+def test_machines_of_growth_pools_come_in_vain_in_two_rounds_at_most(way: str, provider: str) -> None:
+    """The request carries to the claim for which pods it is."""
+    how = WAYS[way]
+    ours = growth_pool("default", {"name": TYPES[provider], "max": 10}, template=dict(how.pool))
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, how.edit, status=how.status)
+        await world.admin.create(DEPLOYMENT, workload("app", PODS, **how.asks(provider)), namespace="default")
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought)[1:] == [1]
+        assert any(how.said in each for each in await told(world)), await told(world)
+
+    in_cloud(provider, body, ours)
+
+
+def test_another_process_knows_what_came_in_vain() -> None:
+    """The autoscaler ends again and again, after the purchase, when the Node is there, and when nothing happens."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        for _ in range(SECONDS // 70):
+            await asyncio.sleep(70)
+            process = world.replicas[0].process
+            assert process is not None
+            process.crash()
+        assert rounds(distorter.bought)[1:] == [1]
+
+    in_cloud("kwok", body, pool())
+
+
+@pytest.mark.parametrize("provider", ["kwok", "hetzner"])
+def test_machines_that_never_register_come_in_two_rounds_at_most(provider: str) -> None:
+    """A claim that is given up was a round, and the pods are told that no Node came."""
+
+    async def body(world: World) -> None:
+        faults: Json = {"metadata": {"name": FAULTS_CONFIG_MAP}, "data": {"neverRegister": "*"}}
+        await world.admin.create(CONFIG_MAP, faults, namespace=NAMESPACE_OF_GROWTH)
+        distorter = Distorter(world, None)
+        await world.admin.create(DEPLOYMENT, workload("app", PODS), namespace="default")
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought)[1:] == [1]
+        assert any("its machine did not register a Node within 300 s" in each for each in await told(world))
+        (found,) = (await world.admin.list(NODE_POOL)).items
+        health = find(found.status.conditions, names.NODE_REGISTRATION_HEALTHY)
+        assert health is not None
+        assert health.status == FALSE
+
+    in_cloud(provider, body, pool())
+
+
+def test_room_for_capacity_buffers_comes_in_vain_in_two_rounds_at_most() -> None:
+    """Nobody binds their pods: the plan itself says whether the Node that came would take them."""
+    template = oddities.pod_template("small", cpu="500m")
+    room_ = oddities.buffer("some", podTemplateRef={"name": "small"}, replicas=3)
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, taint)
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought)[1:] == [1]
+
+    in_cloud("kwok", body, pool(), template, room_)
+
+
+def test_a_move_buys_nothing_again_that_came_in_vain() -> None:
+    """Drifted machines stay when what replaces them comes otherwise than planned: one round, whatever time passes."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, None)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        await asyncio.sleep(300)
+        assert await waiting(world) == 0
+        before = {name for _, name in distorter.bought}
+        old = {node.metadata.name for node in (await world.admin.list(NODE)).items}
+
+        def only_new(draft: Json) -> None:
+            if draft["metadata"]["name"] not in old:
+                draft["metadata"]["labels"][names.ZONE_LABEL] = "fsn1-dc14"
+
+        distorter.edit = only_new
+        labels = {"spec": {"template": {"metadata": {"labels": {"generation": "two"}}}}}
+        await world.admin.patch(NODE_POOL, "default", labels)
+        await asyncio.sleep(SECONDS)
+        assert len({name for _, name in distorter.bought} - before) <= len(before) + 1
+
+    in_cloud("kwok", body, pool())
+
+
+def test_the_second_round_does_not_wait_for_the_first_to_go() -> None:
+    """The machine that is tried is bought while those of the first round stand there."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought)[1:] == [1]
+        assert distorter.bought[-1][0] - distorter.bought[0][0] < 120
+
+    in_cloud("kwok", body, manifests.node_pool("default", consolidate_after="2h"))
+
+
+# --- and nobody is held back for longer than that
+
+
+def test_other_pods_are_not_held_back() -> None:
+    """While one sort backs off another that does not ask for the zone gets its machines."""
+
+    async def body(world: World) -> None:
+        Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        await asyncio.sleep(600)
+        await world.admin.create(DEPLOYMENT, workload("other", 6), namespace="default")
+        await asyncio.sleep(300)
+        pods = (await world.admin.list(POD)).items
+        assert sum(bool(each.spec.node_name) for each in pods if each.metadata.name.startswith("other")) == 6
+
+    in_cloud("kwok", body, pool())
+
+
+def test_a_corrected_label_ends_the_rest() -> None:
+    """The pods run on the Nodes that are there, and more are bought for those that have no room."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok", 40), namespace="default")
+        await asyncio.sleep(600)
+        assert await waiting(world) == 40
+        distorter.edit = label(names.ZONE_LABEL, ZONES["kwok"])
+        await asyncio.sleep(300)
+        assert await waiting(world) == 0
+
+    in_cloud("kwok", body, manifests.node_pool("default", consolidate_after="2h"))
+
+
+def test_a_change_of_the_pool_lets_one_machine_be_tried() -> None:
+    """And when that one serves, all others come."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok", 40), namespace="default")
+        await asyncio.sleep(900)
+        before = len(distorter.bought)
+        labels = {"spec": {"template": {"metadata": {"labels": {"corrected": "no"}}}}}
+        await world.admin.patch(NODE_POOL, "default", labels)
+        await asyncio.sleep(900)
+        assert len(distorter.bought) == before + 1
+        distorter.edit = None
+        await asyncio.sleep(300)
+        await world.admin.patch(
+            NODE_POOL, "default", {"spec": {"template": {"metadata": {"labels": {"corrected": "yes"}}}}}
+        )
+        await asyncio.sleep(600)
+        assert await waiting(world) == 0
+
+    in_cloud("kwok", body, pool())
+
+
+def test_after_a_rest_one_machine_is_tried_and_the_next_rest_is_twice_as_long() -> None:
+    """Three probes in an hour where the first rest is eight minutes."""
+
+    async def body(world: World) -> None:
+        distorter = Distorter(world, ZONE.edit)
+        await world.admin.create(DEPLOYMENT, asking_zone("kwok"), namespace="default")
+        await asyncio.sleep(3900)
+        assert rounds(distorter.bought)[1:] == [1, 1, 1, 1]
+        probes = [at for at, _ in distorter.bought][-4:]
+        gaps = [later - sooner for sooner, later in itertools.pairwise(probes)]
+        assert 480 <= gaps[0] <= 720
+        assert 960 <= gaps[1] <= 1200
+        assert 1920 <= gaps[2] <= 2160
+
+    in_cloud("kwok", body, pool(), vainBackOff="8m")

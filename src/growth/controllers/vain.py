@@ -116,20 +116,22 @@ class Vain:
     # For plans.
 
     def laid(self, picture: Picture) -> Picture:
-        """The picture with what we wrote into pools and the watch has not shown."""
-        written = self._memory.written
-        for ref in list(written):
+        """The picture with what pools say of machines in vain by now: as we wrote it, where the watch has not shown more."""
+        written, newest = self._memory.written, {}
+        for ref, own in list(written.items()):
             pools = self._env.state.pools if ref.group == names.KARPENTER else self._env.state.growth_pools
             shown = pools.store.get(ref.name)
-            if shown is None or _revision(shown) >= _revision(written[ref]):
+            newest[ref] = own
+            if shown is None or _revision(shown) >= _revision(own):
                 del written[ref]
-        if not written:
+                newest[ref] = shown or own
+        if not newest:
             return picture
         return dataclasses.replace(
             picture,
-            pools=tuple(_with(each, written.get(PoolRef.karpenter(each.metadata.name))) for each in picture.pools),
+            pools=tuple(_with(each, newest.get(PoolRef.karpenter(each.metadata.name))) for each in picture.pools),
             growth_pools=tuple(
-                _with(each, written.get(PoolRef.growth(each.metadata.name))) for each in picture.growth_pools
+                _with(each, newest.get(PoolRef.growth(each.metadata.name))) for each in picture.growth_pools
             ),
         )
 
@@ -330,6 +332,8 @@ class _Look:
         if not why:
             if held_back and settled:
                 self._over.setdefault(ref, {})[sort] = bought.rounds
+        elif settled and bought.rounds < (self._views[ref].in_vain[sort].rounds if held_back else 0):
+            return  # it was counted
         elif settled:
             self._in_vain.setdefault(ref, {}).setdefault(
                 sort, _entry(self._env, bought, claim, why=why, basis=self._basis(ref))

@@ -10,7 +10,7 @@ from growth.api.meta import ObjectReference
 from growth.cluster.shapes import CachedPod
 from growth.controllers.provisioning.story import failure
 from growth.kube.events import Recorder
-from growth.planning.plan import Reason
+from growth.planning.plan import Filter, Reason
 from growth.ports import Clock
 
 # As Karpenter's: so many nominations are told in a second, with a burst of twice as many.
@@ -63,7 +63,9 @@ class Teller:
         self._clock = clock
         self._nominations = _Bucket(clock, rate=NOMINATIONS_PER_SECOND, burst=NOMINATIONS_AT_ONCE)
         self._failures = _Bucket(clock, rate=FAILURES_PER_SECOND, burst=FAILURES_AT_ONCE)
-        self._failed: dict[str, float] = {}  # by the pod's uid, when it was told
+        self._failed: dict[
+            tuple[str, str], float
+        ] = {}  # when it was told, by the pod's uid and what came in vain for it
         self._placed: dict[str, _Placed] = {}
 
     def nominated(self, pod: CachedPod, *, claim: str = "", node: str = "") -> None:
@@ -83,12 +85,15 @@ class Teller:
         self._recorder.event(_about(pod), names.NOMINATED, f"Room is there or on its way on {place}", type=NORMAL)
 
     def failed(self, pod: CachedPod, reasons: Sequence[Reason], *, instead: tuple[str, str] | None = None) -> None:
-        """The pod has no place; told once in a while. `instead` is another reason and message for it."""
+        """The pod has no place; told once in a while, and when another machine came in vain for it. `instead` is another reason
+        and message for it.
+        """
         now = self._clock.monotonic()
-        if now - self._failed.get(pod.uid, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
+        key = pod.uid, next((each.message for each in reasons if each.filter is Filter.IN_VAIN), "")
+        if now - self._failed.get(key, -FAILURE_SECONDS) < FAILURE_SECONDS or not self._failures.take():
             return
-        self._failed = {uid: at for uid, at in self._failed.items() if now - at < FAILURE_SECONDS}
-        self._failed[pod.uid] = now
+        self._failed = {each: at for each, at in self._failed.items() if now - at < FAILURE_SECONDS}
+        self._failed[key] = now
         reason, message = instead or (names.FAILED_SCHEDULING, failure(reasons))
         self._recorder.event(_about(pod), reason, message, type=WARNING)
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from growth.api.karpenter import NodeClaim
 from growth.api.kinds import Json
+from growth.api.meta import ObjectMeta
 from growth.api.nodes import Node
 from growth.api.pods import Pod
 from growth.api.vain import bought_for
@@ -35,7 +35,7 @@ from growth.sim.predicates.on_one_node import on_one_node
 from growth.sim.seams import Step
 
 # A Node that is up for so long and took none of its pods came in vain.
-UP_SECONDS: Final = 60.0
+UP_SECONDS: Final = 20.0
 # A claim that ended so long after its creation without a usable Node was given up.
 GIVEN_UP_SECONDS: Final = 280.0
 # Of the shortest rest after two rounds: clocks jump.
@@ -116,7 +116,7 @@ class InVain(Quiet):
 
     def _see_purchase(self, step: Step, case: Case) -> Iterator[Complaint]:
         meta, pool = step.last["metadata"], _pool_of(step.last)
-        sorts = tuple(each.sort for each in bought_for(msgspec.convert(step.last, NodeClaim, strict=False).metadata))
+        sorts = tuple(each.sort for each in bought_for(msgspec.convert(meta, ObjectMeta, strict=False)))
         made = _Bought(meta["name"], meta["uid"], pool, sorts, step.at)
         if pool and step.actor.is_growth and case.now - case.sent <= LATE_SECONDS:
             for sort in sorts:
