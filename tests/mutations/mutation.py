@@ -2,7 +2,7 @@
 
 A mutation is data: the module, the function, the source of one expression in it and of what stands there instead. The
 module is compiled anew with that expression, and each function keeps its identity and gets the code of its twin, so that
-every part of the house that has imported it before runs the mutant. Values that were made while the module was imported
+every module that has imported it before runs the mutant. Values that were made while the module was imported
 (constants, defaults of parameters) are worked out anew and put where the old ones were.
 """
 

@@ -67,7 +67,7 @@ def test_what_is_no_kill_is_told() -> None:
 
 @pytest.mark.parametrize("said", MISFITS)
 def test_a_mutation_that_does_not_fit_is_refused(said: str) -> None:
-    """Whoever moves an expression is told which mutation named it, and nothing is changed."""
+    """The error names the mutation and what is wrong with it, and nothing is changed."""
     with pytest.raises(DoesNotApplyError, match=said):
         MISFITS[said].apply()
     assert Duration.of(seconds=1).seconds == 1

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from growth.api import names
+from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
@@ -118,21 +119,34 @@ def test_after_a_failed_check_the_next_best_follows() -> None:
     assert on_stage(body).value == (1.0, ["node-of-web-2"], ["web-1"])
 
 
-def test_types_that_are_sold_no_more_end_the_move() -> None:
-    """What a replacement lists must still be had for its price when the move is checked again."""
+def _sold_out(kind: InstanceType) -> InstanceType:
+    offerings = tuple(dataclasses.replace(each, available=False) for each in kind.offerings)
+    return dataclasses.replace(kind, offerings=offerings)
 
-    async def body(stage: Stage) -> tuple[list[str], float]:
+
+@pytest.mark.parametrize("named", [True, False])
+def test_types_that_are_sold_no_more_end_the_move(*, named: bool) -> None:
+    """All that a replacement lists must still be had for its price when the move is checked again; it is decided anew without."""
+    cheapest = "c-2x-amd64-linux"
+
+    async def body(stage: Stage) -> tuple[float, tuple[str, ...]]:
         pool = await add_ready_pool(stage)
         await add_large(stage, pool=pool)
         await stage.start(Disruption(stage.env))
         await asyncio.sleep(30)
-        large = [kind for kind in stage.cloud.sold.types if kind.name == "c-16x-amd64-linux"]
-        stage.env.state.catalogue = dataclasses.replace(stage.cloud.sold, types=tuple(large))
-        await asyncio.sleep(300)
+        sold = stage.cloud.sold
+        left = tuple(_sold_out(kind) if kind.name == cheapest else kind for kind in sold.types)
+        types = left if named else tuple(kind for kind in left if kind.name != cheapest)
+        stage.env.state.catalogue = dataclasses.replace(sold, types=types)
+        (new,) = await until_coming(stage, seconds=300)
         failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
-        return [*await coming(stage), *await tainted(stage)], failed
+        listed = (each for each in (await stage.claim(new)).spec.requirements if each.key == names.INSTANCE_TYPE_LABEL)
+        return failed, next(listed).values
 
-    assert on_stage(body).value == ([], 1.0)
+    failed, listed = on_stage(body).value
+    assert failed == 1.0
+    assert listed
+    assert cheapest not in listed
 
 
 def test_a_replacement_that_vanishes_takes_the_move_back() -> None:

@@ -250,7 +250,7 @@ def test_growth_makes_no_node() -> None:
 
 
 def test_a_pass_waits_for_no_machine_and_asks_the_cloud_for_none() -> None:
-    """While the claims of one burst have no machine yet, a second burst gets its own, and nobody has asked for a machine."""
+    """While the claims of one burst have no machine yet, a second burst gets its own; the cloud was not asked for any."""
     cloud = ScriptedCloud()
 
     async def body(stage: buying.Stage) -> list[int]:

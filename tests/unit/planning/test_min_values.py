@@ -28,6 +28,8 @@ from tests.unit.planning.builders import (
 )
 
 SIX = [kind(f"t{cpu}", cpu, f"{4 * cpu}Gi", family="cmr"[at % 3]) for at, cpu in enumerate((2, 4, 8, 16, 32, 64))]
+# The larger, the less a core costs.
+BULK = [kind(f"t{cpu}", cpu, f"{4 * cpu}Gi", price=cpu**0.5) for cpu in (2, 4, 8, 16, 32, 64)]
 PACKERS = get_args(Packer)
 RELAXED = Options(strict_min_values=False)
 ANYHOW = Options(strict_min_values=False, flexibility=1_000_000)
@@ -42,8 +44,10 @@ def test_a_claim_lists_as_many_types_as_asked(least: int) -> None:
 
 @pytest.mark.parametrize("packer", PACKERS)
 def test_a_pod_that_leaves_too_few_types_opens_another_claim(packer: Packer) -> None:
-    """Packing stops before a claim has fewer types than asked, and the next claim begins."""
-    made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pods(20), options=Options(packer=packer))
+    """Packing stops before a claim has fewer types than asked, and the next claim begins, though one machine would cost less."""
+    options = Options(packer=packer)
+    assert plan(pool("default", *BULK), pods(20), options=options).sizes == [20]
+    made = plan(pool("default", *BULK, needs=[need(TYPE, "Exists", least=3)]), pods(20), options=options)
     assert sum(made.sizes) == 20
     assert max(made.sizes) <= 16
     assert all(len(claim.instance_types) >= 3 for claim in made.claims)

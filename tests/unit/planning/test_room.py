@@ -70,6 +70,10 @@ def test_moves_that_buy_more_than_the_limit_leaves_are_overdrawn() -> None:
         assert overdrawn([move], left, {"a": "default"}) == expected
         (node,) = clusters.cluster(of, *full).nodes
         assert Allowance(left).replaces([node], ["default"] * 3) is (expected is None)
+        booked = Allowance(left)
+        booked.take([node], ["default"] * 2)
+        assert booked.rebook([node], ["default"] * 2, ["default"] * 3) is (expected is None)
+        assert booked.limited("default") is (buy is not None)
 
 
 def test_a_soft_limit_bounds_no_move() -> None:
