@@ -33,6 +33,9 @@ MUTATIONS: dict[str, Mutation] = {
         "_without_stock(kind) if kind.name.lower() in unmet else kind",
         "_without_stock(kind) if kind.name in market.unmet else kind",
     ),
+    "test_no_demands_is_nothing_to_do": Mutation(
+        SOLUTIONS, "solution_of", "Solution.NO_DEMANDS", "Solution.ALL_PLACED"
+    ),
     "test_all_placed_is_a_request_for_each_machine": Mutation(
         SOLUTIONS,
         "solution_of",

@@ -201,7 +201,7 @@ class Kernel(asyncio.BaseEventLoop):
         ready = self._ready
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001 - a million calls of cancelled() are a cost
+            if handle._cancelled:  # noqa: SLF001 - a million calls of cancelled() are a cost
                 continue
             group = handle._context.get(GROUP)  # type: ignore[attr-defined]  # noqa: SLF001 - 3.11 has no public way
             if group is not None:
@@ -277,9 +277,10 @@ class Kernel(asyncio.BaseEventLoop):
 
     def postpone(self, group: Group, seconds: float) -> None:
         """Every timer that the group has set fires so much later."""
-        for timer in self._scheduled:
+        for at, (when, number, timer) in enumerate(self._scheduled):
             if _group_of(timer) is group:
                 timer._when += seconds  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio's own bookkeeping
+                self._scheduled[at] = when + seconds, number, timer
         heapq.heapify(self._scheduled)
 
     def _write_to_self(self) -> None:
