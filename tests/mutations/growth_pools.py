@@ -9,6 +9,7 @@ REMOVING = f"{GROWTH}.removing"
 MATCHING = f"{GROWTH}.matching"
 SOLUTIONS = f"{GROWTH}.solutions"
 EMPTYING = "growth.planning.emptying"
+CONTINUOUS = "growth.planning.disruption.continuous"
 REQUESTS = "growth.cluster.node_requests"
 
 MUTATIONS: dict[str, Mutation] = {
@@ -30,7 +31,7 @@ MUTATIONS: dict[str, Mutation] = {
     "test_a_type_that_was_not_to_be_had_is_planned_around": Mutation(
         "growth.cluster.pools",
         "growth_pool",
-        "_without_stock(kind) if kind.name.lower() in unmet else kind",
+        "_without_stock(kind) if kind.name.lower() in unmet else without_unmet(kind, refused)",
         "_without_stock(kind) if kind.name in market.unmet else kind",
     ),
     "test_no_demands_is_nothing_to_do": Mutation(
@@ -55,10 +56,10 @@ MUTATIONS: dict[str, Mutation] = {
         PROGRESS, "_pending", "claim.status.provider_id", "claim.metadata.name", index=1
     ),
     "test_a_request_without_capacity_is_unmet_until_its_time": Mutation(
-        PROGRESS,
-        "_pending",
-        "dt.timedelta(seconds=patience.unmet_ttl)",
-        "dt.timedelta(seconds=patience.unmet_ttl / 2)",
+        f"{GROWTH}.requests",
+        "NodeRequests._refused",
+        "dt.timedelta(seconds=env.settings.unmet_ttl)",
+        "dt.timedelta(seconds=env.settings.unmet_ttl / 2)",
     ),
     "test_a_node_that_is_ready_makes_its_request_ready": Mutation(
         PROGRESS, "_provisioning", "names.INITIALIZED", "names.REGISTERED"
@@ -87,14 +88,14 @@ MUTATIONS: dict[str, Mutation] = {
     "test_a_pending_removal_asks_the_cloud": Mutation(
         REMOVALS, "Removals._attempt", "DEPROVISIONING", "PENDING", index=1
     ),
-    "test_a_machine_that_is_gone_ends_its_removal": Mutation(
-        REMOVING, "next_step", "claim is None", "claim is None and not accepted(request)"
+    "test_a_machine_whose_deletion_was_accepted_is_gone_with_one_denial": Mutation(
+        REMOVING, "_is_gone", "machine in {Machine.DENIED, Machine.GONE}", "machine is Machine.GONE"
     ),
     "test_every_attempt_is_counted_with_its_time": Mutation(
-        REMOVALS, "Removals._attempt", "request.status.removal_attempt + 1", "request.status.removal_attempt + 2"
+        REMOVALS, "Removals._attempt", "not removing.postponed(request)", "removing.postponed(request)"
     ),
     "test_a_machine_that_does_not_go_is_asked_for_again": Mutation(
-        REMOVING, "_accepted", "request.status.removal_attempt >= patience.most", "request.status.removal_attempt > 1"
+        REMOVING, "_is_last", "request.status.removal_attempt >= patience.most", "request.status.removal_attempt > 1"
     ),
     "test_after_so_many_attempts_a_removal_has_failed": Mutation(
         REMOVALS, "Removals._tell", "node is not None", "node is None"
@@ -136,12 +137,16 @@ MUTATIONS: dict[str, Mutation] = {
         "[pod for pod in running(pods) if self._is_lost(pod, request)]",
     ),
     "test_pods_of_two_machines_are_brought_together": Mutation(
-        "growth.planning.disruption.continuous",
-        "optimised",
-        "pool.spec.optimise == CONTINUOUS",
-        "pool.spec.optimise != CONTINUOUS",
+        CONTINUOUS, "_rules", "pool.spec.optimise == CONTINUOUS", "pool.spec.optimise != CONTINUOUS"
     ),
-    "test_the_minimum_of_a_type_stays": Mutation(
-        "growth.planning.disruption.continuous", "minima", "each.name.lower()", "each.name"
+    "test_a_changed_template_replaces_every_machine": Mutation(
+        "growth.planning.disruption.drift",
+        "drifted_in_growth",
+        "claim.spec.node_class_ref != uses or _of_another_template(claim, pool)",
+        "claim.spec.node_class_ref != uses and _of_another_template(claim, pool)",
     ),
+    "test_machines_kept_warm_are_replaced_before_they_go": Mutation(
+        CONTINUOUS, "spare", "not counts or left.get(key, 1) > 0", "not counts or left.get(key, 1) >= 0"
+    ),
+    "test_the_minimum_of_a_type_stays": Mutation(CONTINUOUS, "minima", "each.name.lower()", "each.name"),
 }

@@ -31,7 +31,6 @@ T = TypeVar("T")
 
 NAME = "default-pool-1"
 SETTINGS = ControllerSettings(disruption_poll=2.0, nomination=0.0, delete_poll=1.0, removal_retry_after=20.0)
-CALLS = 100  # more than a scale-down takes
 GONE_SECONDS = 30.0
 
 
@@ -244,11 +243,10 @@ def test_a_node_that_was_promised_to_pods_meanwhile_is_not_asked_to_go() -> None
 
 
 def test_without_a_pod_the_machine_goes() -> None:
-    """The calls of an undisturbed scale-down are fewer than the moments that are tried below."""
+    """An undisturbed scale-down ends in a request to the cloud; its calls are the moments that are tried below."""
     seen = bound_at(-1)
     assert seen.sent >= 1
     assert not seen.kept
-    assert seen.calls < CALLS
 
 
 def test_whenever_a_pod_is_bound_nothing_is_asked_over_its_head() -> None:
@@ -257,7 +255,7 @@ def test_whenever_a_pod_is_bound_nothing_is_asked_over_its_head() -> None:
     A pod that is bound after the last look, when the machine has long been gone, is for the pods' own garbage collector.
     """
     outcomes = {"kept": 0, "drained": 0, "lost": 0}
-    for moment in range(1, CALLS):
+    for moment in range(1, bound_at(-1).calls + 1):
         seen = bound_at(moment)
         assert seen.kept or seen.drained or seen.lost or not seen.shown, f"bound at call {moment} and forgotten: {seen}"
         assert seen.reported or not seen.lost, f"bound at call {moment} and lost without an event: {seen}"
