@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import is_true
 from growth.api.growthpools import CONTINUOUS, GrowthPool
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
@@ -58,8 +57,7 @@ def _of_growth(scene: Scene, machine: Machine) -> Kept | None:
     if not isinstance(pool, GrowthPool):
         return Kept(name, str(ref), words.POOL_NOT_FOUND, f"NodePool {ref} does not exist")
     busy = running(scene.pods_on.get(name, ()))
-    drifted = machine.claim is not None and is_true(machine.claim.status.conditions, names.DRIFTED)
-    if drifted and any(each.node == name and each.reason != words.GROWTH_POOL for each in scene.decided.kept):
+    if any(node.name == name and node.drifted for node in scene.situation.nodes):
         return None
     if busy and pool.spec.optimise != CONTINUOUS:
         told = f"NodePool {ref} removes empty nodes only (optimise {pool.spec.optimise}), and {_pods(len(busy))} there"
