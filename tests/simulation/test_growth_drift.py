@@ -146,7 +146,7 @@ async def replaced(cluster: Growing, before: set[str], machines: int) -> bool:
 
 
 def test_claims_without_a_hash_get_that_of_today_and_do_not_drift() -> None:
-    """Machines of a release that stamped no claims: nobody knows what they were made from."""
+    """Machines of a release that stamped no claims: what they were made from is not known."""
 
     async def body(cluster: Growing) -> None:
         await cluster.pool(pool_body())

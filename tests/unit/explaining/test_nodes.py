@@ -7,6 +7,7 @@ import pytest
 
 from growth.api import names
 from growth.api.kinds import Json
+from growth.cluster import hashes
 from growth.planning.explaining.nodes import explained, kept
 from tests import manifests
 from tests.manifests import growth_pool, pod
@@ -70,6 +71,9 @@ def drifted(**more: Any) -> list[Json]:
     old["spec"]["template"]["metadata"] = {"labels": {"team": "old"}}
     return machine("a", of=old, **more)
 
+
+# Of a claim that was made from an older template.
+OF_OLD = {names.NODE_POOL_HASH_ANNOTATION: "old", names.NODE_POOL_HASH_VERSION_ANNOTATION: hashes.VERSION}
 
 CASES = [
     case(
@@ -299,6 +303,36 @@ CASES = [
         cause="GrowthPool",
         words=("growth.dev/default removes empty nodes only", "1 pod runs there"),
         helps=("set optimise of NodePool growth.dev/default to Continuous",),
+        cloud="hetzner",
+    ),
+    case(
+        "drifted in a growth pool, and max leaves no room beside it",
+        growth_pool("default", {"name": "cx33", "max": 1}),
+        of_growth("a", annotations=OF_OLD),
+        pods(1, on="a", cpu=1),
+        cause="NodeLimit",
+        words=("it has drifted (NodePoolDrifted)", "max of its server types of NodePool growth.dev/default"),
+        helps=("raise max of each server type of NodePool growth.dev/default by 1",),
+        cloud="hetzner",
+    ),
+    case(
+        "drifted in a growth pool, and the limit of nodes leaves no room beside it",
+        growth_pool("default", {"name": "cx33", "max": 3}, limits={"nodes": 1}),
+        of_growth("a", annotations=OF_OLD),
+        pods(1, on="a", cpu=1),
+        cause="NodeLimit",
+        words=("it has drifted", "limits.nodes of NodePool growth.dev/default leaves no room for a replacement"),
+        helps=("raise limits.nodes of NodePool growth.dev/default by 1, to 2",),
+        cloud="hetzner",
+    ),
+    case(
+        "drifted in a growth pool whose budget allows none",
+        growth_pool("default", {"name": "cx33", "max": 3}, disruption={"budgets": [{"nodes": "0"}]}),
+        of_growth("a", annotations=OF_OLD),
+        pods(1, on="a", cpu=1),
+        cause="Budget",
+        words=("the budget of NodePool growth.dev/default for reason Drifted",),
+        helps=("let the budgets of NodePool growth.dev/default allow 1 at a time",),
         cloud="hetzner",
     ),
     case(

@@ -45,7 +45,8 @@ class History:
         self, which: tuple[str, str], body: Json, *, by: Actor = ADMIN, verb: str = "delete", at: float = 0.0
     ) -> None:
         key = _key(body)
-        self._step(which, key, self.case.books.objects[which].get(key), None, by=by, verb=verb, at=at, last=body)
+        old = self.case.books.objects.get(which, {}).get(key)
+        self._step(which, key, old, None, by=by, verb=verb, at=at, last=body)
 
     def look(self, at: float) -> None:
         """The whole is judged."""

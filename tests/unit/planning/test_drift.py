@@ -208,14 +208,14 @@ def test_a_machine_of_another_node_class_has_drifted() -> None:
 
 
 def test_a_claim_of_a_growth_pool_without_a_hash_or_a_machine_has_not_drifted() -> None:
-    """Nobody knows what it was made from; and before its launch there is nothing that could differ."""
+    """What it was made from is not known; and before its launch there is nothing that could differ."""
     changed = server_pool(template={"labels": {"team": "b"}})
     uses = claim(pool()).spec.node_class_ref
     assert drifted_in_growth(claim(pool(), annotations={}), changed, TYPES, NOW, uses=uses) == ""
     assert of_servers(server_pool(), changed, launched=False) == ""
 
 
-def test_a_machine_of_a_growth_pool_whose_type_nobody_sells_has_drifted() -> None:
+def test_a_machine_of_a_growth_pool_whose_type_is_not_sold_any_more_has_drifted() -> None:
     """An hour after its creation, as in Karpenter's pools."""
     found = claim(pool(), annotations=hashes.stamp(server_pool()))
     uses = found.spec.node_class_ref

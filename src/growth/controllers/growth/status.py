@@ -95,7 +95,7 @@ def lines(pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> list[Line]:
 
 
 def unmet(pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> dict[str, dt.datetime]:
-    """Until when nobody asks for a type anywhere, by its name in lower case."""
+    """Until when the pool asks for a type nowhere, by its name in lower case."""
     found: dict[str, dt.datetime] = {}
     for request in facts.requests:
         until = request.status.unmet_until

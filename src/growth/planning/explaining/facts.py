@@ -5,17 +5,19 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from growth.api import names
 from growth.api.conditions import find, since
 from growth.api.karpenter import NodeClaim
 from growth.cluster.assemble import Objects, Picture
 from growth.cluster.machines import doubt
-from growth.cluster.pools import Market
+from growth.cluster.pools import DEFAULT_CLASS, Market
 from growth.cluster.pricing import by_name
 from growth.cluster.shapes import CachedPod
 from growth.cluster.snapshot import Demand
 from growth.cluster.wanting import is_mirror, of_daemon_set
-from growth.planning.disruption.drift import drifted
+from growth.planning.disruption.drift import drifted, drifted_in_growth
 from growth.planning.disruption.situating import Facts
 from growth.planning.plan import Plan
 
@@ -46,6 +48,7 @@ def facts_of(
     holding = {filled.name for filled in plan.filled if not of_buffers.isdisjoint(filled.pods)}
     doubts = _doubts(objects)
     pools = {pool.metadata.name: pool for pool in objects.pools}
+    growth_pools = {pool.metadata.name: pool for pool in objects.growth_pools}
     market = Market(picture.catalogue, picture.node_classes, picture.now)
     facts: dict[str, Facts] = {}
     for name, counted in picture.counted.items():
@@ -59,6 +62,14 @@ def facts_of(
         if pool is not None:
             types = by_name(market.types_for(pool.spec.template.spec.node_class_ref))
             drift = drifted(claim, pool, types, picture.now) or ("" if _outdated(claim) else None)
+        servers = growth_pools.get(claim.metadata.labels.get(names.POOL_LABEL, ""))
+        if servers is not None:
+            uses = servers.spec.node_class_ref
+            types = by_name(market.types_for(uses))
+            # A pool that names no class has the provider's, of the kind that its claims have.
+            own = uses or msgspec.structs.replace(claim.spec.node_class_ref, name=DEFAULT_CLASS)
+            told = drifted_in_growth(claim, servers, types, picture.now, uses=own)
+            drift = told or ("" if _outdated(claim) else None)
         facts[name] = Facts(
             quiet_seconds=quiet_seconds(claim, pods.get(name, ()), picture.now),
             nominated=name in nominated,

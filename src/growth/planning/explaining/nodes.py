@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from growth.api import names
-from growth.api.conditions import is_true
 from growth.cluster.machines import Machine
 from growth.cluster.shapes import CachedPod
 from growth.cluster.wanting import key_of
@@ -33,8 +32,7 @@ def kept(scene: Scene, name: str) -> Kept | None:
         return None
     decided = next((each for each in scene.decided.kept if each.node == name), None)
     if machine.pool is not None and machine.pool.group == names.GROWTH and machine.initialized and not machine.leaving:
-        drifted = machine.claim is not None and is_true(machine.claim.status.conditions, names.DRIFTED)
-        if not drifted or decided is None or decided.reason == words.GROWTH_POOL:
+        if not any(node.name == name and node.drifted for node in scene.situation.nodes):
             return scene.of_growth(machine) or decided
     return decided
 

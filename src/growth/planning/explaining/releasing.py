@@ -348,7 +348,7 @@ def _quiet(scene: Scene, kept: Kept) -> Iterator[Remedy]:
 def _wider_budgets(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     """Every budget that counts now for as many more nodes as it takes, at last for all."""
     ref, pool = _pool_of(scene, kept)
-    if not isinstance(pool, NodePool):
+    if pool is None:
         return
     total = sum(each.pool == kept.pool for each in scene.situation.nodes)
     taken = sum(each.pool == kept.pool and (each.leaving or not each.ready) for each in scene.situation.nodes)
@@ -370,7 +370,10 @@ def _wider_budgets(scene: Scene, kept: Kept) -> Iterator[Remedy]:
 
 def _higher_limit(scene: Scene, kept: Kept) -> Iterator[Remedy]:
     ref, pool = _pool_of(scene, kept)
-    if not isinstance(pool, NodePool) or NODES not in pool.spec.limits:
+    if isinstance(pool, GrowthPool):
+        yield from _higher_bounds(scene, kept, pool)
+        return
+    if pool is None or NODES not in pool.spec.limits:
         return
     now = amount_of(NODES, pool.spec.limits[NODES])
     used = scene.views[ref].used.get(NODES, 0)
@@ -378,6 +381,26 @@ def _higher_limit(scene: Scene, kept: Kept) -> Iterator[Remedy]:
         number = max(now, used) + more
         yield widening.to_raise_nodes(ref, now, number)
     yield _set_disruption(ref, "nodeLimitMode", "Soft")
+
+
+def _higher_bounds(scene: Scene, kept: Kept, pool: GrowthPool) -> Iterator[Remedy]:
+    """One machine more of each type, over all types, or both."""
+    ref, most = PoolRef.parse(kept.pool), pool.spec.limits.nodes
+    types: list[Json] = msgspec.to_builtins(
+        [msgspec.structs.replace(each, max=each.max + 1) for each in pool.spec.server_types]
+    )
+    of_types: Json = {"serverTypes": types}
+    more = f"raise max of each server type of NodePool {ref} by 1"
+    if most is not None:
+        number = max(most, scene.views[ref].used.get(NODES, 0)) + 1
+        limits: Json = {"limits": {"nodes": number}}
+        told = f"raise limits.nodes of NodePool {ref} by {number - most}, to {number}"
+        yield Remedy(text=told, changes=(widening.change_pool(ref, {"spec": limits}),))
+        both = {**of_types, **limits}
+        yield Remedy(
+            text=f"{told}, and max of each server type by 1", changes=(widening.change_pool(ref, {"spec": both}),)
+        )
+    yield Remedy(text=more, changes=(widening.change_pool(ref, {"spec": of_types}),))
 
 
 def _smaller_buffers(scene: Scene, name: str) -> Iterator[Remedy]:
