@@ -11,7 +11,7 @@ from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GROWTH_POOL
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL, NodeClaim
 from growth.api.kinds import Json, Kind
-from growth.api.zones import is_zone, named_zones, zone_of
+from growth.api.zones import DATACENTERS, is_zone, named_zones, zone_of
 from growth.cluster.zone_names import preferred, zone_on
 from growth.controllers.catalogue import CatalogueReader
 from growth.controllers.disrupted import count_disrupted
@@ -105,6 +105,8 @@ class Launcher:
 
     def _placed(self, claim: NodeClaim, machine: CloudMachine) -> CloudMachine:
         """The machine with its zone called as the claim asks, else as the cluster's other Nodes call it."""
+        if machine.zone not in DATACENTERS:
+            return machine
         state = self._env.state
         others = {
             zone_on(node.metadata.labels)
