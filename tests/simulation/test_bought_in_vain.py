@@ -325,6 +325,30 @@ def test_machines_that_never_register_come_in_two_rounds_at_most(provider: str) 
     in_cloud(provider, body, pool())
 
 
+@pytest.mark.parametrize(
+    ("provider", "made"),
+    [
+        ("kwok", oddities.static_pool(3, name="replicas")),
+        ("hetzner", growth_pool("default", {"name": "cx33", "min": 3, "max": 10})),
+    ],
+    ids=["replicas", "minimum"],
+)
+def test_machines_that_no_pod_asks_for_come_in_vain_in_two_rounds_at_most(provider: str, made: Json) -> None:
+    """Replicas of a static pool, and the minimum of a growth pool, that never register; when they do, all of them come."""
+
+    async def body(world: World) -> None:
+        faults: Json = {"metadata": {"name": FAULTS_CONFIG_MAP}, "data": {"neverRegister": "*"}}
+        await world.admin.create(CONFIG_MAP, faults, namespace=NAMESPACE_OF_GROWTH)
+        distorter = Distorter(world, None)
+        await asyncio.sleep(SECONDS)
+        assert rounds(distorter.bought) == [3, 1]
+        await world.admin.delete(CONFIG_MAP, FAULTS_CONFIG_MAP, namespace=NAMESPACE_OF_GROWTH)
+        await asyncio.sleep(4000)
+        assert len((await world.admin.list(NODE)).items) == 3
+
+    in_cloud(provider, body, made)
+
+
 def test_room_for_capacity_buffers_comes_in_vain_in_two_rounds_at_most() -> None:
     """Nobody binds their pods: the plan itself says whether the Node that came would take them."""
     template = oddities.pod_template("small", cpu="500m")

@@ -15,6 +15,8 @@ import msgspec
 from growth.api import names
 from growth.api.meta import ObjectMeta, Struct
 
+# The sort of machines that no pod asks for: replicas of static pools, and what growth pools keep without load.
+STANDING: Final = "standing"
 # A claim stays small: a machine for more sorts than that counts for those with the most pods.
 MOST_SORTS: Final = 30
 # A pool's annotation stays small: so many sorts, those that were tried last.

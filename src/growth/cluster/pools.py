@@ -197,7 +197,7 @@ def _in_vain(
     """The sorts of pods for which the pool's machines came in vain."""
     if names.IN_VAIN_ANNOTATION not in meta.annotations:
         return {}
-    return backed_off(meta, market.basis(meta, uses), usage.staying(ref), market.now)
+    return backed_off(meta, market.basis(meta, uses), usage.staying(ref), market.now, whole=market.given_up is not None)
 
 
 def _named(kind: InstanceType, requirements: Iterable[Requirement]) -> bool:

@@ -37,12 +37,19 @@ def rest_of(rounds: int, first: float) -> float:
 
 
 def basis_of(metadata: ObjectMeta, generation: int, types: Iterable[InstanceType]) -> str:
-    """The pool, its node class (by its generation) and what is sold, prices and stock aside: with another basis machines may
-    come otherwise, and one is tried at once.
+    """The pool and its node class (by its generation), and after a slash what is sold, prices and stock aside: with another
+    basis machines may come otherwise, and one is tried at once.
     """
     sold = [(kind.name, sorted(kind.allocatable.items()), sorted(kind.labels.items())) for kind in types]
-    text = msgspec.msgpack.encode((metadata.uid, metadata.generation, generation, sold))
-    return hashlib.blake2s(text, digest_size=6).hexdigest()
+    return f"{_digest((metadata.uid, metadata.generation, generation))}/{_digest(sold)}"
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2s(msgspec.msgpack.encode(value), digest_size=5).hexdigest()
+
+
+def _same(one: str, other: str, *, whole: bool) -> bool:
+    return one == other if whole else one.partition("/")[0] == other.partition("/")[0]
 
 
 def standing(entries: Mapping[str, InVain], now: dt.datetime) -> dict[str, InVain]:
@@ -50,9 +57,11 @@ def standing(entries: Mapping[str, InVain], now: dt.datetime) -> dict[str, InVai
     return {sort: each for sort, each in entries.items() if now - each.until < FORGOTTEN}
 
 
-def backed_off(metadata: ObjectMeta, basis: str, claims: Iterable[NodeClaim], now: dt.datetime) -> dict[str, BackedOff]:
+def backed_off(
+    metadata: ObjectMeta, basis: str, claims: Iterable[NodeClaim], now: dt.datetime, *, whole: bool = True
+) -> dict[str, BackedOff]:
     """The sorts that a pool's annotation holds back, as plans see them. `claims` are the pool's that stay: one machine a sort is
-    under way.
+    under way. `whole` False does not compare what is sold: those who only read a cluster know a list of prices.
     """
     entries = standing(parse(metadata.annotations.get(names.IN_VAIN_ANNOTATION, "")), now)
     under_way = {
@@ -63,7 +72,7 @@ def backed_off(metadata: ObjectMeta, basis: str, claims: Iterable[NodeClaim], no
     }
     found = {}
     for sort, each in entries.items():
-        rested = sort not in under_way and (now >= each.until or each.basis != basis)
+        rested = sort not in under_way and (now >= each.until or not _same(each.basis, basis, whole=whole))
         found[sort] = BackedOff(
             rounds=each.rounds,
             why=_said(each, under_way=sort in under_way, rested=rested),

@@ -21,14 +21,14 @@ from growth.api.karpenter import NODE_POOL, NodeClaim, NodePool
 from growth.api.kinds import Kind
 from growth.api.nodes import Node
 from growth.api.pools import PoolRef
-from growth.api.vain import MOST_CHARACTERS, BoughtFor, InVain, bought_for, parse, printed
+from growth.api.vain import MOST_CHARACTERS, STANDING, BoughtFor, InVain, annotation, bought_for, parse, printed
 from growth.cluster.assemble import Picture
 from growth.cluster.machines import Machine
 from growth.cluster.pools import Market
 from growth.cluster.pricing import by_name
 from growth.cluster.shapes import PodShape
 from growth.cluster.snapshot import PoolView, Snapshot
-from growth.cluster.vain import annotated, rest_of, standing
+from growth.cluster.vain import annotated, backed_off, rest_of, standing
 from growth.cluster.wanting import movable, wants_machine
 from growth.controllers.environment import Environment
 from growth.controllers.ownership import pool_of
@@ -139,6 +139,39 @@ class Vain:
         """What a claim says that is bought for pods of these shapes."""
         return annotated(view, tuple(shapes), self._memory.sorts)
 
+    async def standing(self, ref: PoolRef, claims: Iterable[NodeClaim], number: int) -> tuple[int, dict[str, str]]:
+        """How many of so many machines that no pod asks for may be bought now, and what their claims say. `claims` are the
+        pool's.
+
+        In vain are those whose claim was given up; one that came up ends the rest.
+        """
+        pool, basis = self._pool(ref), None
+        if pool is not None and names.IN_VAIN_ANNOTATION in pool.metadata.annotations:
+            basis = self._basis(ref)
+        if pool is None or basis is None:
+            return number, annotation((BoughtFor(sort=STANDING),))
+        staying = [each for each in claims if each.metadata.deletion_timestamp is None]
+        held = backed_off(pool.metadata, basis, staying, self._env.clock.now()).get(STANDING)
+        if held is None:
+            return number, annotation((BoughtFor(sort=STANDING),))
+        if any(_came_up(each, held.rounds) for each in staying):
+            await self._write(ref, {}, {STANDING: held.rounds})
+            return number, annotation((BoughtFor(sort=STANDING),))
+        if not held.probe and number:
+            _log.info("machines are not bought", NodePool=str(ref), machines=number, why=held.why)
+        return min(number, int(held.probe)), annotation((BoughtFor(sort=STANDING, rounds=held.rounds),))
+
+    def _pool(self, ref: PoolRef) -> NodePool | GrowthPool | None:
+        """As we wrote it, where the watch has not shown more."""
+        state = self._env.state
+        shown = (
+            state.pools.store.get(ref.name) if ref.group == names.KARPENTER else state.growth_pools.store.get(ref.name)
+        )
+        written = self._memory.written.get(ref)
+        if shown is None or written is None or written.metadata.uid != shown.metadata.uid:
+            return shown
+        return max(shown, written, key=_revision)
+
     # Looking.
 
     def looked(
@@ -183,7 +216,7 @@ class Vain:
         leaving = [pod for pod in (state.pods.store.find("node", name) if name else ()) if movable(pod)]
         pending = [pod for pod in state.pods.store.find("node", "") if wants_machine(pod)]
         waiting = {sorts.digest(pod.shape) for pod in (*leaving, *pending)}
-        waiting |= {sorts.digest(each.shape) for each in state.buffered}
+        waiting |= {STANDING, *(sorts.digest(each.shape) for each in state.buffered)}
         basis = self._basis(ref)
         if basis is None:
             return
@@ -398,6 +431,12 @@ def _missing(claim: NodeClaim) -> str:
         if told is not None and told.status != TRUE and told.message:
             return f": {told.message}"
     return ""
+
+
+def _came_up(claim: NodeClaim, rounds: int) -> bool:
+    """Whether it is the machine that was tried after so many rounds in vain, and it can take pods."""
+    bought = any(each.sort == STANDING and each.rounds >= rounds for each in bought_for(claim.metadata))
+    return bought and is_true(claim.status.conditions, names.INITIALIZED)
 
 
 def _merged(known: Mapping[str, InVain], in_vain: Mapping[str, InVain], over: Mapping[str, int]) -> dict[str, InVain]:

@@ -1,6 +1,7 @@
 """Why a pod has no node: the sentence names the cause, and what it says would help does help."""
 
 import dataclasses
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 from growth.api import names
 from growth.api.instance_types import Catalogue
 from growth.api.kinds import Json
+from growth.api.vain import InVain, printed
+from growth.cluster.pools import Market
+from growth.cluster.sorts import Sorts
 from growth.planning.explaining.pods import explained, pending
 from growth.providers.catalogues import builtin
 from tests import manifests
@@ -620,3 +624,31 @@ def test_a_machine_that_minvalues_may_make_dear_is_explained_with_its_worst_pric
     }
     assert any("it may cost up to $" in note and "minValues" in note for note in notes["flexible"])
     assert not any("it may cost up to" in note for note in notes["plain"])
+
+
+def test_a_pod_for_which_machines_came_in_vain_is_told_what_came() -> None:
+    """The Node, the difference and the time, and what takes the rest away; another pod is bought for."""
+    plain = Case(title="", objects=flat(node_pool(), pod("web")), about=KEY, cause="", words=()).scene()
+    (pool,) = plain.objects.pools
+    picture = plain.picture
+    market = Market(picture.catalogue, picture.node_classes, picture.now)
+    entry = InVain(
+        rounds=2,
+        why="label zone is fsn1-dc14 where fsn1 was planned: correct the label",
+        claim="default-abcde",
+        node="host-1",
+        basis=market.basis(pool.metadata, pool.spec.template.spec.node_class_ref),
+        at=picture.now,
+        until=picture.now + dt.timedelta(hours=1),
+    )
+    sort = Sorts().digest(plain.pods[KEY].shape)
+    told = node_pool(metadata={"annotations": {names.IN_VAIN_ANNOTATION: printed({sort: entry})}})
+    objects = flat(told, pod("web"), pod("other", cpu="2"))
+    scene = Case(title="", objects=objects, about=KEY, cause="", words=()).scene()
+    found = explained(scene, KEY)
+    assert found.cause == "inVain"
+    assert (
+        "the Node host-1 of NodeClaim default-abcde: label zone is fsn1-dc14 where fsn1 was planned" in found.sentence
+    )
+    assert [each.text for each in found.remedies] == ["take the annotation growth.dev/in-vain off NodePool default"]
+    assert explained(scene, "default/other").cause == "WouldBeBought"

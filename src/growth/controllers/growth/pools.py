@@ -1,6 +1,7 @@
 """Growth pools: their status, and their machines that are kept warm."""
 
 import asyncio
+import dataclasses
 from typing import Any, Final
 
 from growth.api import names
@@ -18,6 +19,7 @@ from growth.controllers.growth.purchases import Asking, Requesting
 from growth.controllers.ownership import serves, why_paused
 from growth.controllers.reconciler import Reconciler
 from growth.controllers.stamping import stamp
+from growth.controllers.vain import Vain
 from growth.kube.changes import change, difference
 from growth.kube.errors import Conflict
 from growth.kube.informer import Informer
@@ -41,6 +43,7 @@ class GrowthPools:
 
     def __init__(self, env: Environment, requesting: Requesting) -> None:
         self._env = env
+        self._vain = Vain(env)
         self._requesting = requesting
         self._written: dict[str, float] = {}
         self._reconciler: Reconciler[str] = Reconciler("growthpool", self._act, random=env.random, workers=2)
@@ -186,6 +189,9 @@ class GrowthPools:
                 Asking(name=request_name(name, env.random), pool=pool, type=kind.name, price=dearest)
                 for _ in range(each.min - count.of(kind.name.lower()))
             ]
+        ref = PoolRef.growth(name)
+        number, annotations = await self._vain.standing(ref, facts.claims, len(wanted)) if wanted else (0, {})
+        wanted = [dataclasses.replace(each, annotations=annotations) for each in wanted[:number]]
         if not wanted:
             return LOOK_SECONDS
         _log.info("keeping machines warm", machines=len(wanted))

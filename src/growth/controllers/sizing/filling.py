@@ -7,12 +7,14 @@ from growth.api import names
 from growth.api.conditions import find
 from growth.api.events import WARNING, regarding
 from growth.api.karpenter import NODE_POOL, NodePool
+from growth.api.pools import PoolRef
 from growth.controllers.environment import Environment
 from growth.controllers.provisioning.claims import Order
 from growth.controllers.provisioning.purchases import Purchases
 from growth.controllers.sizing import decide, story
 from growth.controllers.sizing.offer import Offer, offered
 from growth.controllers.sizing.story import Tell
+from growth.controllers.vain import Vain
 from growth.planning.disruption.surplus import Standing, missing
 from growth.planning.solve import Options
 from growth.telemetry.logs import logger
@@ -34,6 +36,7 @@ class Filling:
         self._env = env
         self._tell = tell
         self._purchases = Purchases(env)
+        self._vain = Vain(env)
         settings = env.settings
         self._options = Options(
             strict_min_values=settings.min_values_policy != "BestEffort", flexibility=settings.max_price_percent
@@ -62,12 +65,15 @@ class Filling:
         await self._purchases.look_for_overdue()
         claims = env.state.claims.store.find("pool", name)
         taken = {claim.metadata.name for claim in env.state.claims.store}
-        number = missing(pool, found)
+        lacking = missing(pool, found)
+        number, annotations = await self._vain.standing(PoolRef.karpenter(name), claims, lacking)
+        if lacking and not number:
+            return NOTHING_SECONDS
         wanted = decide.refill_names(pool, claims, number, taken=taken, ends=self.ends(name))
         offer = await self.offer(pool)
         if offer is None:
             return NOTHING_SECONDS
-        return await self.buy(offer, [offer.order(each) for each in wanted], reason=STATIC)
+        return await self.buy(offer, [offer.order(each, annotations=annotations) for each in wanted], reason=STATIC)
 
     async def offer(self, pool: NodePool) -> Offer | None:
         """The machine that can be bought for the pool now; None where none can, which the pool's event says."""

@@ -1,6 +1,8 @@
 """The machine that a static pool buys, as orders for it: what it may become, and at what price at most. Pure."""
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from growth.api.karpenter import NodePool
 from growth.api.pools import PoolRef
@@ -23,7 +25,9 @@ class Offer:
     types: tuple[str, ...]
     currency: str
 
-    def order(self, name: str, *, replaces: tuple[str, ...] = ()) -> Order:
+    def order(
+        self, name: str, *, replaces: tuple[str, ...] = (), annotations: Mapping[str, str] = MappingProxyType({})
+    ) -> Order:
         return Order(
             name=name,
             pool=self.pool,
@@ -33,6 +37,7 @@ class Offer:
             types=self.types,
             max_price=self.planned.max_price,
             replaces=replaces,
+            annotations=annotations,
         )
 
 

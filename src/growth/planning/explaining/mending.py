@@ -126,6 +126,8 @@ def proposals(scene: Scene, pod: CachedPod, reason: Reason) -> Iterator[Remedy]:
             yield from widening.to_raise(scene, ref)
         case Filter.UNAVAILABLE:
             yield from _of_stock(scene, pod, ref)
+        case Filter.IN_VAIN:
+            yield widening.to_try_again(ref)
         case Filter.TOPOLOGY:
             yield from _more_zones(scene, ref)
             yield from loosening.to_loosen_rules(pod)

@@ -31,10 +31,10 @@ def kept(scene: Scene, name: str) -> Kept | None:
     if scene.goes(name):
         return None
     decided = next((each for each in scene.decided.kept if each.node == name), None)
-    if machine.pool is not None and machine.pool.group == names.GROWTH and machine.initialized and not machine.leaving:
-        if not any(node.name == name and node.drifted for node in scene.situation.nodes):
-            return scene.of_growth(machine) or decided
-    return decided
+    own_rules = machine.pool is not None and machine.pool.group == names.GROWTH and machine.initialized
+    if not own_rules or machine.leaving or any(each.name == name and each.drifted for each in scene.situation.nodes):
+        return decided
+    return scene.of_growth(machine) or decided
 
 
 def explained(scene: Scene, name: str) -> Explanation:

@@ -359,7 +359,14 @@ def class_of(pool: Pool) -> NodeClassReference | None:
 
 
 def to_resume(ref: PoolRef) -> Remedy:
-    body: Json = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
-    return Remedy(
-        text=f"take the annotation {names.PAUSED_ANNOTATION} off NodePool {ref}", changes=(change_pool(ref, body),)
-    )
+    return _without(ref, names.PAUSED_ANNOTATION)
+
+
+def to_try_again(ref: PoolRef) -> Remedy:
+    """Worth it when what keeps pods off the pool's Nodes was corrected where nobody of us can see it."""
+    return _without(ref, names.IN_VAIN_ANNOTATION)
+
+
+def _without(ref: PoolRef, annotation: str) -> Remedy:
+    body: Json = {"metadata": {"annotations": {annotation: None}}}
+    return Remedy(text=f"take the annotation {annotation} off NodePool {ref}", changes=(change_pool(ref, body),))
