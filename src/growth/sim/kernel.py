@@ -201,7 +201,7 @@ class Kernel(asyncio.BaseEventLoop):
         ready = self._ready
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001 - a million calls of cancelled() are a cost
+            if handle._cancelled:  # noqa: SLF001 - a million calls of cancelled() are a cost
                 continue
             group = handle._context.get(GROUP)  # type: ignore[attr-defined]  # noqa: SLF001 - 3.11 has no public way
             if group is not None:
