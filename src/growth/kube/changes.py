@@ -6,9 +6,10 @@ entries. A list that somebody else changed meanwhile would be overwritten; hence
 with the read object's resourceVersion as precondition, and a conflict reads and edits afresh.
 """
 
-import copy
 from collections.abc import Callable
 from typing import Any, Final
+
+import msgspec
 
 from growth.api.kinds import Json, Kind
 from growth.kube.api import Api
@@ -43,7 +44,7 @@ async def change(
     """
     for attempt in range(1, attempts + 1):
         before = known if known is not None else await api.get(kind.raw, name, namespace=namespace)
-        draft = copy.deepcopy(before)
+        draft = msgspec.json.decode(msgspec.json.encode(before))  # a tenth of what copy.deepcopy costs
         edit(draft)
         patch = difference(before, draft)
         if not patch:

@@ -101,7 +101,8 @@ class Store(Generic[S]):
     def find(self, index: str, value: str) -> tuple[S, ...]:
         """The objects that the index has under this value."""
         keys = self._indexes[index].get(value, {})
-        return tuple(self._entries[key].object for key in keys)
+        entries = self._entries
+        return tuple([entries[key].object for key in keys])
 
     def count(self, index: str, value: str) -> int:
         """How many objects the index has under this value, without a look at them."""

@@ -107,6 +107,8 @@ def _changed(old: Mapping[str, Any], new: Json) -> dict[str, Any]:
     found = {}
     for field in {**old, **new}:
         before, after = old.get(field), new.get(field)
+        if before is after:
+            continue  # a write shares what it leaves as it was
         if field in PARTS and isinstance(before or {}, dict) and isinstance(after or {}, dict):
             before, after = before or {}, after or {}
             after = {part: after.get(part) for part in {**before, **after} if before.get(part) != after.get(part)}

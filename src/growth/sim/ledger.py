@@ -17,6 +17,7 @@ It shares nothing with the controllers that it watches: raw objects in, complain
 
 import collections
 import dataclasses
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -157,6 +158,13 @@ class Ledger:
         elif excused:
             # A move that passed a Soft limit was taken back, and what came for it stays: there are no more than before.
             self._check_counts(revision, bought=False)
+
+    def keep(self, which: tuple[str, str, str], body: Json) -> None:
+        """The object is there, however it came: it is counted, and nothing is judged."""
+        kept = {CLAIMS: self._claims, POOLS: self._pools, GROWTH_POOLS: self._growth_pools, NODES: self._nodes}
+        if which not in kept and MACHINE_LABEL not in body["metadata"].get("labels", {}):
+            return
+        kept.get(which, self._machines)[body["metadata"]["name"]] = body
 
     def _see_claim(self, name: str, body: Json, revision: int, *, gone: bool) -> None:
         uid = body["metadata"]["uid"]
@@ -367,13 +375,20 @@ def _type_of(claim: Json) -> str:
 
 def _reserved_in(pool: Json) -> set[str]:
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
-    return set(json.loads(text)) if text else set()
+    return set(_parsed(text)) if text else set()
 
 
 def _replacing_in(pool: Json) -> set[str]:
     """The reserved names of machines that replace others."""
     text = pool["metadata"].get("annotations", {}).get(RESERVED, "")
-    return {name for name, each in json.loads(text).items() if each.get("replaces")} if text else set()
+    return {name for name, each in _parsed(text).items() if each.get("replaces")} if text else set()
+
+
+@functools.lru_cache(maxsize=1000)
+def _parsed(text: str) -> Json:
+    """What a pool has reserved, which is read at every change of any claim. Not to be changed."""
+    found: Json = json.loads(text)
+    return found
 
 
 def _deleting(item: Json) -> bool:

@@ -51,7 +51,10 @@ class _Seen:
     `firsts` are how it stood at each `save`, and `now` is how it stood when last asked, in the given `round`.
     """
 
-    __slots__ = ("firsts", "here", "liked", "now", "round", "static", "tainted", "tallies", "unlabelled")
+    __slots__ = (
+        *("away", "firsts", "here", "liked", "now", "round", "rules", "spreads", "static", "tainted", "tallies"),
+        "unlabelled",
+    )
 
     def __init__(
         self,
@@ -60,13 +63,17 @@ class _Seen:
         liked: Ints | None,
         tainted: Ints | None,
         tallies: Sequence[Tally],
+        rules: Sequence[Tally],
+        away: Sequence[Tally],
+        spreads: Sequence[Tally],
         unlabelled: Bools | None,
     ) -> None:
         self.static = static
         self.here = static
         self.liked = liked
         self.tainted = tainted
-        self.tallies = tallies
+        self.tallies = tallies  # those that count the pod
+        self.rules, self.away, self.spreads = rules, away, spreads  # those of the kind's fields of these names
         self.unlabelled = unlabelled  # nodes that lack a label of the pod's own wishes to spread
         self.firsts: dict[int, _Standing] = {}
         self.now: _Standing | None = None
@@ -90,6 +97,7 @@ class Binding:
         self._nodes = nodes
         number = len(nodes.nodes)
         self._free = np.ascontiguousarray(nodes.free.T)
+        self._free_of: list[list[int]] = self._free.tolist()  # the same, to be read number by number
         allocatable = np.array(
             [[node.allocatable.get(name, 0) for node in nodes.nodes] for name in SCORED], dtype=np.int64
         ).reshape(2, number)
@@ -110,6 +118,7 @@ class Binding:
         if self._tallies:
             self._count(placed)
         self._seen: dict[Kind, _Seen] = {}
+        self._leaves: dict[Kind, list[Tally]] = {}  # those that a pod of the kind leaves with its node
         self._changed: list[int] = []  # nodes onto which something was put
         self._round = 0  # how often something saved was restored
         self._saved = itertools.count(1)
@@ -118,12 +127,14 @@ class Binding:
     def save(self) -> Callable[[], None]:
         """Remembers what is bound and ready now; the result makes it so again."""
         free, present, walk, start = self._free.copy(), self._present.copy(), self._walk, self._start
+        free_of = [[*each] for each in self._free_of]
         parts = [self._room.save(), self._books.save(), *(tally.save() for tally in self._tallies.values())]
         changed, mark = tuple(self._changed), next(self._saved)
         self._mark, self._base = mark, len(changed)
 
         def restore() -> None:
             self._free, self._present, self._walk, self._start = free.copy(), present.copy(), walk, start
+            self._free_of = [[*each] for each in free_of]
             for part in parts:
                 part()
             for seen in self._seen.values():
@@ -173,7 +184,7 @@ class Binding:
         """The scores of the nodes, -1 of those that may not take the pod; None where none may."""
         seen = self._looked(kind)
         fine = self._fitting(kind, seen)
-        if fine is None or not fine.any():
+        if fine is None or not np.logical_or.reduce(fine):
             return None
         if len(self._walk):
             self._look_at_some(fine)
@@ -181,7 +192,7 @@ class Binding:
         if kind.pulls:
             total = total + scores.POD_AFFINITY * self._pulled(kind, fine)
         if kind.spreads:
-            total = total + scores.SPREAD * self._spread(kind, fine, seen.unlabelled)
+            total = total + scores.SPREAD * _spread(kind, seen, fine)
         if seen.liked is not None:
             total = total + scores.NODE_AFFINITY * scores.normalised(seen.liked, fine, reverse=False)
         if seen.tainted is not None:
@@ -231,6 +242,7 @@ class Binding:
         """Binds a pod of the kind to the node."""
         for resource, amount in kind.needs:
             self._free[resource, node] -= amount
+            self._free_of[resource][node] -= amount
         self._room.take(node, kind.asked, kind.scored)
         self._changed.append(node)
         for tally in self._seen[kind].tallies:
@@ -242,9 +254,12 @@ class Binding:
         """A pod of the kind is told to leave the node: it counts no more for rules and for those who spread. Until it has
         ended, which takes longer than the others look for their places, it still draws those who like to be near it.
         """
-        for count in kind.counts:
-            if count in self._tallies and count not in self._drawing:
-                self._tallies[count].add(node, -1)
+        leaves = self._leaves.get(kind)
+        if leaves is None:
+            counts = (count for count in kind.counts if count in self._tallies and count not in self._drawing)
+            leaves = self._leaves[kind] = [self._tallies[count] for count in counts]
+        for tally in leaves:
+            tally.add(node, -1)
         if kind.particular:
             self._books.leave(kind)
 
@@ -281,6 +296,9 @@ class Binding:
             liked=liked,
             tainted=np.array(discouraged, dtype=np.int64) if any(discouraged) else None,
             tallies=self._tallied(kind),
+            rules=[self._tallies[Count(group)] for group, _ in kind.rules],
+            away=[self._tallies[Count(group)] for group in kind.kept_away],
+            spreads=[self._tallies[Count(group)] for group in kind.spreads],
             unlabelled=self._unlabelled(kind),
         )
         seen.here = fine & self._present
@@ -305,8 +323,9 @@ class Binding:
             for resource, amount in kind.needs:
                 room &= self._free[resource] >= amount
             now = seen.now = _Standing(room, self._room.score(kind.asked, kind.scored), len(changed))
+        free = self._free_of
         for node in changed[now.at :]:
-            now.room[node] = all(self._free[resource, node] >= amount for resource, amount in kind.needs)
+            now.room[node] = all(free[resource][node] >= amount for resource, amount in kind.needs)
             now.score[node] = self._room.score_at(node, kind.asked, kind.scored)
         now.at = len(changed)
         if now.at == self._base and self._mark not in seen.firsts:
@@ -318,12 +337,11 @@ class Binding:
         if kind.refused or (kind.volumes.alone and not self._books.admits(kind)):
             return None
         fine = seen.here & self._standing(kind, seen).room
-        for group, selects_itself in kind.rules:
+        for (group, selects_itself), tally in zip(kind.rules, seen.rules, strict=True):
             unmet = group.rule is Rule.AFFINITY and self._unmet(group)
-            tally = self._tallies[Count(group)]
             fine &= allowed(group, tally, self._present, selects_itself=selects_itself, unmet=unmet)
-        for group in kind.kept_away:
-            fine &= self._tallies[Count(group)].at == 0
+        for tally in seen.away:
+            fine &= tally.at == 0
         if kind.particular:
             for node in np.flatnonzero(fine).tolist():
                 fine[node] = self._books.takes(kind, node)
@@ -354,15 +372,17 @@ class Binding:
             raw += weight * self._tallies[count].at
         return scores.between(raw, fine)
 
-    def _spread(self, kind: Kind, fine: Bools, ignored: Bools | None) -> Ints:
-        """PodTopologySpread: of the domains those with the fewest of its kind."""
-        tallies = [self._tallies[Count(group)] for group in kind.spreads]
-        asked = fine if ignored is None else fine & ~ignored
-        raw = np.zeros(len(fine), dtype=np.float64)
-        for group, tally in zip(kind.spreads, tallies, strict=True):
-            domains = int(asked.sum()) if group.key == names.HOSTNAME_LABEL else tally.domains(asked)
-            raw += np.where(tally.labelled, tally.at * math.log(domains + 2) + (group.max_skew - 1), 0.0)
-        return scores.evened(raw, fine, ignored)
+
+def _spread(kind: Kind, seen: _Seen, fine: Bools) -> Ints:
+    """PodTopologySpread: of the domains those with the fewest of its kind."""
+    ignored = seen.unlabelled
+    asked = fine if ignored is None else fine & ~ignored
+    raw = np.zeros(len(fine), dtype=np.float64)
+    for group, tally in zip(kind.spreads, seen.spreads, strict=True):
+        domains = int(np.count_nonzero(asked)) if group.key == names.HOSTNAME_LABEL else tally.domains(asked)
+        weighed = tally.at * math.log(domains + 2) + (group.max_skew - 1)
+        raw += weighed if tally.everywhere else np.where(tally.labelled, weighed, 0.0)
+    return scores.evened(raw, fine, ignored)
 
 
 def _read(kind: Kind) -> Iterable[Count]:

@@ -1,5 +1,6 @@
 """kube-scheduler's scores on arrays of nodes, in its own integers: 0 to 100, divisions cut off."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,6 +20,32 @@ POD_AFFINITY: Final = 2
 SPREAD: Final = 2
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Constant:
+    """What a node has of cpu and memory: whether any, how much, the same as floats, and of how many it has any."""
+
+    has: tuple[bool, ...]
+    allocatable: tuple[int, ...]
+    shares: tuple[float, ...]
+    parts: int
+
+
+@dataclasses.dataclass(slots=True)
+class _Lists:
+    """What is asked for and left of cpu and memory, and the balance, node by node."""
+
+    asked: list[list[int]]
+    left: list[list[int]]
+    balance: list[int]
+
+    @classmethod
+    def of(cls, asked: Ints, left: Ints, balance: Ints) -> "_Lists":
+        return cls(asked.tolist(), left.tolist(), balance.tolist())
+
+    def copy(self) -> "_Lists":
+        return _Lists([[*each] for each in self.asked], [[*each] for each in self.left], [*self.balance])
+
+
 class Room:
     """cpu and memory of all nodes: what there is, what is asked for, and what scores take for asked for.
 
@@ -35,48 +62,64 @@ class Room:
         self._plain = bool(self._both.all())
         self._allocatable = np.where(self._has, allocatable, 1)
         self._shares = self._allocatable.astype(np.float64)
-        self._shares_of: list[tuple[float, float]] = list(zip(*self._shares.tolist(), strict=True))
         self._asked = asked.copy()
         self._left = self._allocatable - scored
         self._balance = self._balanced((0, 0))
+        # The same for one node at a time: reading single numbers of an array takes longer than the sums.
+        self._of: list[_Constant] = [
+            _Constant(tuple(has), tuple(amounts), tuple(shares), parts)
+            for has, amounts, shares, parts in zip(
+                self._has.T.tolist(),
+                self._allocatable.T.tolist(),
+                self._shares.T.tolist(),
+                self._parts.tolist(),
+                strict=True,
+            )
+        ]
+        self._lists = _Lists.of(self._asked, self._left, self._balance)
 
     def save(self) -> Callable[[], None]:
         """Remembers what is asked for; the result makes it so again."""
         asked, left, balance = self._asked.copy(), self._left.copy(), self._balance.copy()
+        lists = self._lists.copy()
 
         def restore() -> None:
             self._asked, self._left, self._balance = asked.copy(), left.copy(), balance.copy()
+            self._lists = lists.copy()
 
         return restore
 
     def take(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> None:
         """Puts a pod on the node."""
-        self._asked[0, node] += asked[0]
-        self._asked[1, node] += asked[1]
-        self._left[0, node] -= scored[0]
-        self._left[1, node] -= scored[1]
-        self._balance[node] = self._balanced_at(node, (0, 0))
+        lists = self._lists
+        for resource in (0, 1):
+            lists.asked[resource][node] += asked[resource]
+            lists.left[resource][node] -= scored[resource]
+            self._asked[resource, node] += asked[resource]
+            self._left[resource, node] -= scored[resource]
+        self._balance[node] = lists.balance[node] = self._balanced_at(node, (0, 0))
 
     def score_at(self, node: int, asked: tuple[int, int], scored: tuple[int, int]) -> int:
         """What `score` says of one node."""
         total = 0
+        constant, lists = self._of[node], self._lists
         for resource in (0, 1):
-            has = self._shares_of[node][resource]
-            if self._has[resource, node]:
-                total += max(int(self._left[resource, node]) - scored[resource], 0) * MOST // int(has)
-        total //= int(self._parts[node])
+            if constant.has[resource]:
+                free = lists.left[resource][node] - scored[resource]
+                total += max(free, 0) * MOST // constant.allocatable[resource]
+        total //= constant.parts
         if asked != (0, 0):
             balanced = self._balanced_at(node, asked)
-            change = MOST // 2 + (MOST // 2 + balanced - int(self._balance[node])) // 2
+            change = MOST // 2 + (MOST // 2 + balanced - lists.balance[node]) // 2
             total += change if self._by_change else balanced
         return total
 
     def _balanced_at(self, node: int, asked: tuple[int, int]) -> int:
-        if not self._both[node]:
+        constant, before = self._of[node], self._lists.asked
+        if not all(constant.has):
             return MOST
-        shares = self._shares_of[node]
-        first = min(int(self._asked[0, node] + asked[0]) / shares[0], 1.0)
-        second = min(int(self._asked[1, node] + asked[1]) / shares[1], 1.0)
+        first = min((before[0][node] + asked[0]) / constant.shares[0], 1.0)
+        second = min((before[1][node] + asked[1]) / constant.shares[1], 1.0)
         return int((1 - abs((first - second) / 2)) * MOST)
 
     def score(self, asked: tuple[int, int], scored: tuple[int, int]) -> Ints:
@@ -148,6 +191,6 @@ def evened(raw: Floats, fine: Bools, ignored: Bools | None) -> Ints:
     here = counts[asked]
     if not len(here):
         return np.zeros(len(counts), dtype=np.int64)
-    low, high = int(here.min()), int(here.max())
+    low, high = int(np.minimum.reduce(here)), int(np.maximum.reduce(here))
     found: Ints = MOST * (high + low - counts) // high if high else np.full(len(counts), MOST, dtype=np.int64)
     return found if ignored is None else np.where(ignored, 0, found)

@@ -123,12 +123,7 @@ class Stage:
         `turns` are pods of the queue that still run, by key, and on which node: they count there until their turn comes, and
         come after all others. `told`: each pod of a claim is nominated for its machine before that is ready.
         """
-        pools = {pool.ref: pool for pool in self._snapshot.pools}
-        views, limits = [], {}
-        for number, claim in enumerate(claims):
-            view = machine(claim, pools[claim.pool], planned_name(number))
-            views.append(view)
-            limits[view.name] = _volume_limits(claim, pools[claim.pool])
+        views, limits = self._scenes.machines_of(claims, self._snapshot.pools)
         meant = {key: number for number, claim in enumerate(claims) for key in claim.pods} if told else {}
         return self.rehearse_nodes(views, arrival, volume_limits=limits, turns=turns, meant=meant)
 
@@ -385,11 +380,25 @@ def _try(scene: _Scene, pods: Iterable[tuple[str, Kind]], trying: _Round) -> Non
             trying.order.append((key, scene.place[scene.nodes[node].name]))
 
 
+_Machines = tuple[Sequence[NodeView], Mapping[str, Mapping[str, int]]]
+
+
 class _Scenes:
     """The scene that was last played on: the next rehearsal is often of the same machines, with the pods in another order."""
 
     def __init__(self) -> None:
         self._known: tuple[Sequence[NodeView], Mapping[str, Mapping[str, int]], _Scene] | None = None
+        self._machines: tuple[tuple[PlannedClaim, ...], _Machines] = ((), ((), {}))
+
+    def machines_of(self, claims: Sequence[PlannedClaim], pools: Iterable[PoolView]) -> "_Machines":
+        """What the claims are expected to become, and the volumes that each can attach."""
+        if claims is not self._machines[0]:
+            by_ref = {pool.ref: pool for pool in pools}
+            views = tuple(machine(each, by_ref[each.pool], planned_name(number)) for number, each in enumerate(claims))
+            pairs = zip(views, claims, strict=True)
+            limits = {view.name: _volume_limits(each, by_ref[each.pool]) for view, each in pairs}
+            self._machines = (tuple(claims), (views, limits))  # a tuple is its own, and cannot change
+        return self._machines[1]
 
     def last(self, coming: Sequence[NodeView], limits: Mapping[str, Mapping[str, int]]) -> _Scene | None:
         """The last scene, as it was left, if it was of these machines."""

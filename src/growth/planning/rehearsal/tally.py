@@ -13,13 +13,14 @@ from growth.planning.topology import Group, Rule
 class Tally:
     """One count. `at` holds for every node how many such pods are in its domain; 0 where it has none."""
 
-    __slots__ = ("_by_host", "_codes", "_eligible", "at", "labelled", "spreads", "total")
+    __slots__ = ("_by_host", "_codes", "_eligible", "at", "everywhere", "labelled", "spreads", "total")
 
     def __init__(self, count: Count, nodes: Existing) -> None:
         group = count.group
         codes, values = nodes.column(group.key)
         self._codes = codes
         self.labelled: Bools = np.array([value is not None for value in values], dtype=np.bool_)[codes]
+        self.everywhere = bool(self.labelled.all())
         self._eligible = eligible(group, nodes) & self.labelled
         self.spreads = group.rule is Rule.SPREAD  # such a count leaves out pods that are being deleted
         self._by_host = len(values) == len(codes)  # every node is a domain of its own

@@ -18,7 +18,7 @@ from growth.sim.invariants import liveness, safety
 from growth.sim.invariants.books import Books
 from growth.sim.invariants.calls import Calls
 from growth.sim.invariants.counts import Limits, Money
-from growth.sim.invariants.invariant import Case, Complaint, Invariant, Violation
+from growth.sim.invariants.invariant import Case, Complaint, Invariant, Quiet, Violation
 from growth.sim.invariants.leading import Led
 from growth.sim.invariants.liveness import AtTheEnd, Ending
 from growth.sim.invariants.purchases import InVain
@@ -56,6 +56,7 @@ class Auditor:
         self._world: World | None = None
         self._case: Case | None = None
         self._invariants: tuple[Invariant, ...] = ()
+        self._stepping: tuple[Invariant, ...] = ()  # those that judge single changes
         self._counts: collections.Counter[str] = collections.Counter()
         self._steps = 0
         self._deriving = False
@@ -93,6 +94,7 @@ class Auditor:
             Calls(world),
             *(each() for each in liveness.LIVENESS),
         )
+        self._stepping = tuple(each for each in self._invariants if type(each).step is not Quiet.step)
         world.witness.listeners.append(self._see)
 
     def calm(self) -> None:
@@ -111,7 +113,7 @@ class Auditor:
         case.see(step)
         if step.actor.is_growth:
             self._look_at_sender(step)
-        for invariant in self._invariants:
+        for invariant in self._stepping:
             self._say(invariant, invariant.step(step, case))
         self._steps += 1
         if self._steps % STEPS_BETWEEN_DERIVATIONS == 0 and not self._deriving:

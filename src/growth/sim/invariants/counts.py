@@ -55,7 +55,7 @@ class Limits(Quiet):
         for which, name in KINDS.items():
             for body in case.books.all(which):
                 if _is_ours(body, case):
-                    anew.see(name, "ADDED", body)
+                    anew.keep(name, body)
         if anew.count() != self._ledger.count():
             yield Complaint(
                 f"machines, claims and Nodes are {anew.count()}, and were counted as {self._ledger.count()}"

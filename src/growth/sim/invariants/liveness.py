@@ -36,7 +36,7 @@ from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
 from growth.sim.invariants.moves import replaces
 from growth.sim.invariants.sizes import in_place, wrong_sizes
-from growth.sim.predicates import Host, Scene, refusals
+from growth.sim.predicates import Host, Scene, fits
 from growth.sim.seams import Step
 from growth.units.resources import amount_of
 
@@ -98,7 +98,7 @@ class Bound(AtTheEnd):
                     fresh = _fresh(pool, kind, offering)
                     if fresh is None or not _has_room(pool, kind, books):
                         continue
-                    if not refusals(asked, fresh, Scene(hosts=[*hosts, fresh])):
+                    if fits(asked, fresh, Scene(hosts=[*hosts, fresh])):
                         return str(pool["metadata"]["name"])
         for pool in books.all(GROWTH_POOLS):
             name = str(pool["metadata"]["name"])
@@ -108,7 +108,7 @@ class Bound(AtTheEnd):
                 if _growth_has_room(pool, kind, books):
                     for offering in kind.offerings:
                         fresh = _fresh(_as_karpenter(pool), kind, offering)
-                        if fresh is not None and not refusals(asked, fresh, Scene(hosts=[*hosts, fresh])):
+                        if fresh is not None and fits(asked, fresh, Scene(hosts=[*hosts, fresh])):
                             return f"growth.dev/{name}"
         return ""
 

@@ -34,7 +34,7 @@ from growth.sim.invariants.books import (
     tainted,
 )
 from growth.sim.invariants.invariant import Case
-from growth.sim.predicates import Host, Scene, refusals, requests
+from growth.sim.predicates import Host, Scene, fits, requests
 from growth.sim.seams import Step
 
 # Between the last look and the request that acts by it: a look is good for two seconds, and takes a part of one.
@@ -235,7 +235,7 @@ def _seat(pods: Sequence[Json], hosts: list[Host], order: Order) -> None:
     """Each pod on the first node of the order that takes it; who finds none waits on."""
     for pod in map(_unbound, map(_typed, pods)):
         for host in order(hosts):
-            if not refusals(pod, host, Scene(hosts=hosts)):
+            if fits(pod, host, Scene(hosts=hosts)):
                 host.pods.append(pod)
                 break
 
@@ -265,7 +265,7 @@ def _left_over(pods: Sequence[Pod], hosts: list[Host], order: Order) -> set[str]
                 asked += 1
                 if asked > QUESTIONS:
                     raise _Enough
-                if not refusals(pod, host, Scene(hosts=hosts)):
+                if fits(pod, host, Scene(hosts=hosts)):
                     host.pods.append(pod)
                     place([*left[:at], *left[at + 1 :]])
                     host.pods.pop()

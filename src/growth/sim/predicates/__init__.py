@@ -6,6 +6,6 @@ disks in the tree of Kubernetes itself, and what only a running kubelet knows.
 """
 
 from growth.sim.predicates.hosts import Host, Scene, requests
-from growth.sim.predicates.verdict import refusals
+from growth.sim.predicates.verdict import fits, refusals
 
-__all__ = ["Host", "Scene", "refusals", "requests"]
+__all__ = ["Host", "Scene", "fits", "refusals", "requests"]

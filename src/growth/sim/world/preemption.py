@@ -6,10 +6,11 @@ then whose most important victim matters least, then with the fewest victims, th
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 
 from growth.api.pods import Pod
-from growth.sim.predicates import Host, Scene, refusals
+from growth.sim.predicates import Host, Scene, fits
 
 NEVER = "Never"
 
@@ -37,10 +38,12 @@ def _rank(option: Sacrifice) -> tuple[int, int, int, str]:
 
 
 def _on(pod: Pod, host: Host, scene: Scene, *, protected: Callable[[Pod], bool]) -> Sacrifice | None:
-    lower = [each for each in host.pods if priority(each) < priority(pod) and each.metadata.deletion_timestamp is None]
-    if not lower:
+    own = priority(pod)
+    is_lower = [priority(each) < own and each.metadata.deletion_timestamp is None for each in host.pods]
+    if not any(is_lower):
         return None
-    staying = [each for each in host.pods if each not in lower]
+    lower = list(itertools.compress(host.pods, is_lower))
+    staying = [each for each, low in zip(host.pods, is_lower, strict=True) if not low]
     if not _fits(pod, host, scene, staying):
         return None
     victims: list[Pod] = []
@@ -57,7 +60,7 @@ def _on(pod: Pod, host: Host, scene: Scene, *, protected: Callable[[Pod], bool])
 def _fits(pod: Pod, host: Host, scene: Scene, staying: Sequence[Pod]) -> bool:
     thought = dataclasses.replace(host, pods=list(staying))
     hosts = [thought if each is host else each for each in scene.hosts]
-    return not refusals(pod, thought, dataclasses.replace(scene, hosts=hosts))
+    return fits(pod, thought, dataclasses.replace(scene, hosts=hosts))
 
 
 def priority(pod: Pod) -> int:

@@ -65,7 +65,7 @@ class Departure:
         self._gone = names
         self._evicted = evicted
         self._own = frozenset(demand.key for demand in evicted)
-        self._claims = claims
+        self._claims = tuple(claims)
         self._nodes = tuple(_without(names, situation.snapshot.nodes, drained=spread))
         self._demands = (*situation.waiting, *evicted)
         # Until they are gone nodes on their way out are places to those who spread, whoever has them ended; and machines that
