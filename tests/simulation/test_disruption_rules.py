@@ -101,23 +101,27 @@ def test_at_a_soft_limit_replacements_come_first_and_nothing_fights_them() -> No
 
 
 def test_at_a_hard_limit_drift_waits_too_and_says_so() -> None:
-    """The event names the reason; with room under the limit it goes on."""
+    """The event is a Normal one of the pool and names the reason; with room under the limit it goes on."""
 
-    async def body(stage: Stage) -> tuple[list[str], set[str]]:
+    async def body(stage: Stage) -> tuple[list[str], set[tuple[str, str, str]]]:
         pool = await add_ready_pool(stage, limits={"nodes": "1"}, disruption={**ALL, "consolidateAfter": "Never"})
         await add_large(stage, pool=pool, pods=12)
         stage.cloud.drift["web-1"] = "ImageDrifted"
         await stage.admin.patch(NODE_CLAIM, "web-1", {"metadata": {"labels": MACHINE}})
         await stage.start(Disruption(stage.env), Drifting(stage.env))
         await asyncio.sleep(2 * SOON)
-        seen = (await coming(stage), await blocked(stage, "NodePool"))
+        events = await stage.events(names.DISRUPTION_BLOCKED)
+        seen = (
+            await coming(stage),
+            {(each.type, each.involved_object.kind, each.message) for each in events},
+        )
         await stage.admin.patch(NODE_POOL, "default", {"spec": {"limits": {"nodes": "2"}}})
         await until_coming(stage)
         return seen
 
     replacing, told = on_stage(body).value
     assert replacing == []
-    assert LIMITED.format("Drifted") in told
+    assert ("Normal", "NodePool", LIMITED.format("Drifted")) in told
 
 
 async def add_drifted(stage: Stage, name: str, *, node: str, **spec: Any) -> None:

@@ -129,6 +129,21 @@ def test_the_clouds_own_reason_is_passed_on() -> None:
     assert on_stage(body).value == [{}, {"web-1": "True ImageDrifted"}, 4, {}, 6]
 
 
+def test_the_clouds_word_is_the_last() -> None:
+    """A machine of another template has drifted for that, whatever its cloud says; and the cloud is not asked for it."""
+
+    async def body(stage: Stage) -> tuple[dict[str, str], int]:
+        await stage.add_class()
+        await fleet(stage)
+        stage.cloud.drift["web-1"] = "ImageDrifted"
+        await stage.admin.patch(NODE_POOL, "default", OTHER)
+        await stage.start(Drifting(stage.env))
+        await asyncio.sleep(60)
+        return await drift(stage), stage.cloud.calls["is_drifted"]
+
+    assert on_stage(body).value == (dict.fromkeys(("web-0", "web-1"), "True NodePoolDrifted"), 0)
+
+
 async def add_stamped_by_others(stage: Stage) -> None:
     """A pool and a claim of it, with hashes that somebody else has made and that differ."""
     await stage.add_class()

@@ -5,6 +5,7 @@ import functools
 import itertools
 
 import msgspec
+import pytest
 
 from growth.api import names
 from growth.api.karpenter import NODE_CLAIM
@@ -182,7 +183,10 @@ def test_the_node_gets_what_the_claim_says_and_keeps_the_rest() -> None:
 
 
 def test_what_was_synced_once_is_the_users_from_then_on() -> None:
-    """After registration a taint, label or annotation that somebody removes from the Node does not come back, however soon."""
+    """After registration a taint, label or annotation that somebody removes from the Node does not come back, however soon.
+
+    Our own mark does, and nothing else with it.
+    """
 
     async def body(stage: Stage, *, removed_after: float) -> None:
         await stage.start(Lifecycle(stage.env))
@@ -205,6 +209,12 @@ def test_what_was_synced_once_is_the_users_from_then_on() -> None:
         assert node.spec.taints == ()
         assert "team" not in node.metadata.labels
         assert node.metadata.annotations == {}
+        await stage.admin.patch(NODE, "node-1", {"metadata": {"labels": {names.REGISTERED_LABEL: None}}})
+        await asyncio.sleep(60)
+        node = await stage.node()
+        assert node.metadata.labels[names.REGISTERED_LABEL] == "true"
+        assert (node.spec.taints, node.metadata.annotations) == ((), {})
+        assert "team" not in node.metadata.labels
 
     for seconds in (3, 30):
         on_stage(functools.partial(body, removed_after=seconds))
@@ -276,6 +286,21 @@ def test_nodes_are_matched_by_provider_id_only() -> None:
         assert (await stage.node("web-1")).metadata.finalizers == ()
 
     on_stage(body)
+
+
+@pytest.mark.parametrize("provider_id", ["", "scripted://other"])
+def test_a_node_that_was_there_before_its_claim_is_anothers(provider_id: str) -> None:
+    """An old Node has the name of the claim or of its machine: it is not taken, and the claim says that it has no Node yet."""
+
+    async def body(stage: Stage) -> tuple[str, tuple[str, ...]]:
+        await stage.join("web-1", provider_id=provider_id)
+        await stage.start(Lifecycle(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(60)
+        registered = condition(await stage.claim(), names.REGISTERED)
+        return registered.reason, (await stage.node("web-1")).metadata.finalizers
+
+    assert on_stage(body).value == (names.NODE_NOT_FOUND, ())
 
 
 def test_two_nodes_of_one_machine_are_an_invariant_violated() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from growth.api import names
+from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NODE_CLAIM, NODE_POOL
 from growth.api.nodes import NODE
 from growth.api.pods import POD
@@ -118,20 +119,34 @@ def test_after_a_failed_check_the_next_best_follows() -> None:
     assert on_stage(body).value == (1.0, ["node-of-web-2"], ["web-1"])
 
 
-def test_types_that_are_sold_no_more_end_the_move() -> None:
-    """What a replacement lists must still be had for its price when the move is checked again."""
+def _sold_out(kind: InstanceType) -> InstanceType:
+    offerings = tuple(dataclasses.replace(each, available=False) for each in kind.offerings)
+    return dataclasses.replace(kind, offerings=offerings)
 
-    async def body(stage: Stage) -> list[str]:
+
+@pytest.mark.parametrize("named", [True, False])
+def test_types_that_are_sold_no_more_end_the_move(*, named: bool) -> None:
+    """All that a replacement lists must still be had for its price when the move is checked again; it is decided anew without."""
+    cheapest = "c-2x-amd64-linux"
+
+    async def body(stage: Stage) -> tuple[float, tuple[str, ...]]:
         pool = await add_ready_pool(stage)
         await add_large(stage, pool=pool)
         await stage.start(Disruption(stage.env))
         await asyncio.sleep(30)
-        large = [kind for kind in stage.cloud.sold.types if kind.name == "c-16x-amd64-linux"]
-        stage.env.state.catalogue = dataclasses.replace(stage.cloud.sold, types=tuple(large))
-        await asyncio.sleep(300)
-        return [*await coming(stage), *await tainted(stage)]
+        sold = stage.cloud.sold
+        left = tuple(_sold_out(kind) if kind.name == cheapest else kind for kind in sold.types)
+        types = left if named else tuple(kind for kind in left if kind.name != cheapest)
+        stage.env.state.catalogue = dataclasses.replace(sold, types=types)
+        (new,) = await until_coming(stage, seconds=300)
+        failed = stage.env.metrics.value(FAILED_VALIDATIONS, consolidation_type="single")
+        listed = (each for each in (await stage.claim(new)).spec.requirements if each.key == names.INSTANCE_TYPE_LABEL)
+        return failed, next(listed).values
 
-    assert on_stage(body).value == []
+    failed, listed = on_stage(body).value
+    assert failed == 1.0
+    assert listed
+    assert cheapest not in listed
 
 
 def test_a_replacement_that_vanishes_takes_the_move_back() -> None:
@@ -290,18 +305,20 @@ def test_drift_acts_at_once() -> None:
 def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
     """Where a drifted node could not be replaced its pool waits, each time longer; another pool goes on meanwhile."""
 
-    async def body(stage: Stage) -> tuple[list[str], list[int]]:
+    async def body(stage: Stage) -> tuple[list[tuple[str, int]], list[int]]:
         disruption = {**ALL, "consolidateAfter": "Never"}
         for name in ("bad", "good"):
             labels = {"metadata": {"labels": {"team": name}}}
             pool = await add_ready_pool(stage, name, disruption=disruption, **labels)
             await add_large(stage, f"of-{name}", pool=pool, selector={"team": name})
-            await drift(stage, f"of-{name}")
+        await drift(stage, "of-bad")
         await stage.start(Disruption(stage.env))
         tries: list[int] = []
-        replaced: list[str] = []
+        replaced: list[tuple[str, int]] = []
         for second in range(400):
             await asyncio.sleep(1)
+            if tries and second == tries[0] + 5:
+                await drift(stage, "of-good")
             for new in await coming(stage):
                 claim = await stage.claim(new)
                 if claim.metadata.labels[names.NODE_POOL_LABEL] == "bad":
@@ -310,12 +327,13 @@ def test_failing_drift_waits_and_blocks_no_other_pool() -> None:
                     await stage.admin.delete(NODE_CLAIM, new)
                 elif not claim.status.provider_id:
                     await bring_up(stage, new)
-                    replaced.append(claim.metadata.annotations[names.REPLACES_ANNOTATION])
+                    replaced.append((claim.metadata.annotations[names.REPLACES_ANNOTATION], second - tries[0]))
         return replaced, [after - before for before, after in itertools.pairwise(tries)]
 
     replaced, pauses = on_stage(body).value
-    assert replaced == ["of-good"]
-    assert len(pauses) == 2
+    ((name, after),) = replaced
+    assert (name, len(tuple(pauses))) == ("of-good", 2)
+    assert after < 40, "the pool that waits does so for a minute"
     assert 60 <= pauses[0] < 90
     assert 120 <= pauses[1] < 150
 

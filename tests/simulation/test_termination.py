@@ -18,6 +18,7 @@ from growth.api.pods import POD
 from growth.api.policy import POD_DISRUPTION_BUDGET
 from growth.api.volumes import PERSISTENT_VOLUME_CLAIM, VOLUME_ATTACHMENT
 from growth.controllers import tainting
+from growth.controllers.lifecycle import Lifecycle
 from growth.controllers.termination import Termination
 from growth.controllers.termination.metrics import (
     EVICTION_REQUESTS,
@@ -123,6 +124,28 @@ def test_deleting_a_node_ends_its_claim_and_its_machine() -> None:
         return await left(stage)
 
     assert on_stage(body).value == NOTHING
+
+
+def test_deleting_a_node_that_we_registered_ends_its_claim_and_its_machine() -> None:
+    """The finalizer is the one that registration puts on the Node: its pods leave in order, then machine and claim go."""
+
+    async def body(stage: Stage) -> tuple[tuple[int, int, int], list[str], tuple[int, int, int]]:
+        await stage.start(Lifecycle(stage.env), Termination(stage.env))
+        await stage.add_claim()
+        await asyncio.sleep(1)
+        await stage.join("node-of-web-1")
+        await asyncio.sleep(5)
+        await add_pod(stage, "a", annotations={names.DO_NOT_DISRUPT_ANNOTATION: "true"})
+        await stage.admin.delete(NODE, "node-of-web-1")
+        await asyncio.sleep(60)
+        waits = (await left(stage), await pods(stage))
+        start_kubelets(stage)
+        protected = {"metadata": {"annotations": {names.DO_NOT_DISRUPT_ANNOTATION: None}}}
+        await stage.admin.patch(POD, "a", protected, namespace="default")
+        await asyncio.sleep(60)
+        return *waits, await left(stage)
+
+    assert on_stage(body).value == ((1, 1, 1), ["a"], NOTHING)
 
 
 def test_a_refused_deletion_of_the_claim_is_asked_for_again() -> None:

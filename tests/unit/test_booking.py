@@ -10,6 +10,7 @@ from growth.api import names
 from growth.api.decoding import convert
 from growth.api.karpenter import NodeClaim, NodePool
 from growth.api.kinds import Json
+from growth.api.nodes import Node
 from growth.api.pools import PoolRef
 from growth.api.reservations import RELEASE, Reservation, ReservationError, live, parse, printed
 from growth.cluster.snapshot import PoolView
@@ -25,6 +26,7 @@ from growth.controllers.provisioning.booking import (
 from growth.controllers.provisioning.claims import Order
 from growth.planning.plan import PlannedClaim
 from growth.providers.catalogues import builtin
+from tests import manifests
 from tests.manifests import claim, need, node_pool
 
 NOW = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -102,6 +104,22 @@ def test_nodes_are_counted_with_what_exists_and_what_is_reserved() -> None:
         ("z", "NodePool default has no room left: limit nodes 4, used 4")
     ]
     assert sorted(booking.reserved) == ["b", "x", "y"]
+
+
+def test_nodes_that_no_pool_made_are_not_counted() -> None:
+    """A Node of no pool, and one of another, take nothing of the limit; one of the pool without a claim does."""
+    own, other = {names.NODE_POOL_LABEL: "default"}, {names.NODE_POOL_LABEL: "other"}
+    for labels, bought in (({}, ["x"]), (other, ["x"]), (own, [])):
+        booking = book_pool(
+            limited(nodes="2"),
+            [order("x")],
+            reserved={},
+            claims=[existing("a")],
+            nodes=[convert(manifests.node("n", labels=labels), Node)],
+            types=TYPES,
+            now=NOW,
+        )
+        assert names_of(booking.orders) == bought
 
 
 def test_resources_are_counted_at_the_largest_type_that_is_listed() -> None:

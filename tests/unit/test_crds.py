@@ -11,6 +11,7 @@ import pytest
 from growth.api.crds import DEFINITIONS, Definition, all_crds, crd
 from growth.api.crds.structural import root_schema
 from growth.api.decoding import convert
+from growth.api.karpenter import NODE_POOL
 from growth.api.kinds import Json
 from growth.api.meta import Struct
 from growth.api.schema import UNSET, Schema
@@ -185,3 +186,10 @@ def test_a_type_without_a_schema_is_an_error() -> None:
 
     with pytest.raises(TypeError, match="no structural schema"):
         root_schema(Sample)
+
+
+def test_the_mode_of_a_node_limit_is_hard_or_soft_and_hard_where_nothing_is_said() -> None:
+    """`spec.disruption.nodeLimitMode` of a NodePool: two words, with a default."""
+    (pools,) = (each for each in DEFINITIONS if each.kind == NODE_POOL)
+    mode = schema_of(pools)["properties"]["spec"]["properties"]["disruption"]["properties"]["nodeLimitMode"]
+    assert (mode["enum"], mode["default"]) == (["Hard", "Soft"], "Hard")

@@ -334,6 +334,15 @@ def test_a_soft_limit_holds_when_the_old_nodes_are_gone() -> None:
         assert kept(made) == ({} if going else {"a": words.NO_PLACE})
 
 
+def test_a_hard_limit_holds_while_old_and_new_nodes_are_there() -> None:
+    """A node that needs three machines in its place goes only where the limit leaves three more: it is still there then."""
+    for limit in (1, 2, 3, 4):
+        of = pool(types=("c-8x-amd64-linux",), limits={"nodes": limit}, **STILL)
+        made = decide(cluster(of, full("a"), facts=drifted("a")))
+        assert moves(made) == ([("Drifted", ("a",), 3)] if limit == 4 else [])
+        assert kept(made) == ({} if limit == 4 else {"a": words.NODE_LIMIT})
+
+
 def test_a_soft_limit_holds_for_what_other_pools_nodes_need() -> None:
     """Nothing of the pool goes for it, so that it counts as every other purchase."""
     for limit, going in ((1, []), (2, [("Drifted", ("a",), 1)])):

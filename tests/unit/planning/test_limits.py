@@ -76,9 +76,18 @@ def test_a_limit_on_what_a_type_lacks_does_not_bind_it() -> None:
     assert plan(pool(limits={"example.com/gpu": 0}), pod()).unplaced == []
 
 
-def test_several_limits_hold_at_once() -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"cpu": "100", "nodes": 1},
+        {"cpu": "4", "nodes": 9},
+        {"cpu": "100", "memory": "16Gi"},
+        {"pods": 1000, "cpu": "7"},
+    ],
+)
+def test_several_limits_hold_at_once(limits: dict[str, str | int]) -> None:
     """The tightest of them decides."""
-    made = plan(pool("default", MEDIUM, limits={"cpu": "100", "nodes": 1}), pods(8))
+    made = plan(pool("default", MEDIUM, limits=limits), pods(8))
     assert made.sizes == [4]
 
 

@@ -1,8 +1,12 @@
 """`minValues`: a claim keeps as many different values of a label as the pool asks for."""
 
-from growth.planning.offerings import Shelf
+from typing import get_args
+
+import pytest
+
+from growth.planning.offerings import Assortment, Shelf
 from growth.planning.plan import Filter
-from growth.planning.solve import Options, offered
+from growth.planning.solve import Options, Packer, offered
 from tests.unit.planning.builders import (
     ARCH,
     CPU,
@@ -24,21 +28,34 @@ from tests.unit.planning.builders import (
 )
 
 SIX = [kind(f"t{cpu}", cpu, f"{4 * cpu}Gi", family="cmr"[at % 3]) for at, cpu in enumerate((2, 4, 8, 16, 32, 64))]
+# The larger, the less a core costs.
+BULK = [kind(f"t{cpu}", cpu, f"{4 * cpu}Gi", price=cpu**0.5) for cpu in (2, 4, 8, 16, 32, 64)]
+PACKERS = get_args(Packer)
 RELAXED = Options(strict_min_values=False)
 ANYHOW = Options(strict_min_values=False, flexibility=1_000_000)
 
 
-def test_a_claim_lists_as_many_types_as_asked() -> None:
-    """Six types are enough for a wish of six."""
-    made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=6)]), pod())
-    assert len(made.claim.instance_types) == 6
+@pytest.mark.parametrize("least", [1, 3, 6])
+def test_a_claim_lists_as_many_types_as_asked(least: int) -> None:
+    """Six types are enough for a wish of six, and where fewer are asked for no type is dropped, least of all the cheapest."""
+    made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=least)]), pod())
+    assert made.claim.instance_types == tuple(each.name for each in SIX)
 
 
-def test_a_pod_that_leaves_too_few_types_opens_another_claim() -> None:
-    """Packing stops before a claim has fewer types than asked, and the next claim begins."""
-    made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pods(20))
-    assert made.sizes == [16, 4]
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_pod_that_leaves_too_few_types_opens_another_claim(packer: Packer) -> None:
+    """Packing stops before a claim has fewer types than asked, and the next claim begins, though one machine would cost less."""
+    options = Options(packer=packer)
+    assert plan(pool("default", *BULK), pods(20), options=options).sizes == [20]
+    made = plan(pool("default", *BULK, needs=[need(TYPE, "Exists", least=3)]), pods(20), options=options)
+    assert sum(made.sizes) == 20
+    assert max(made.sizes) <= 16
     assert all(len(claim.instance_types) >= 3 for claim in made.claims)
+
+
+def test_first_fit_fills_a_claim_as_far_as_flexibility_goes() -> None:
+    """Sixteen pods leave three types; the seventeenth would leave two."""
+    assert plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pods(20)).sizes == [16, 4]
 
 
 def test_without_min_values_packing_goes_on() -> None:
@@ -46,15 +63,20 @@ def test_without_min_values_packing_goes_on() -> None:
     assert plan(pool("default", *SIX), pods(20)).sizes == [20]
 
 
-def test_a_single_pod_that_breaks_it_goes_to_the_next_pool() -> None:
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_single_pod_that_breaks_it_goes_to_the_next_pool(packer: Packer) -> None:
     """A pod that leaves too few values falls back to the next pool by weight."""
     picky = pool("picky", *SIX, weight=9, needs=[need(TYPE, "Exists", least=3)])
-    assert str(plan(picky, pool("easy", *SIX), pod(cpu="20")).claim.pool) == "easy"
+    easy, last = pool("easy", *SIX, weight=5), pool("last", *SIX)
+    assert str(plan(last, picky, easy, pod(cpu="20"), options=Options(packer=packer)).claim.pool) == "easy"
 
 
-def test_a_single_pod_that_breaks_it_waits_where_there_is_no_other_pool() -> None:
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_single_pod_that_breaks_it_waits_where_there_is_no_other_pool(packer: Packer) -> None:
     """Without another pool the pod is unschedulable with that reason."""
-    made = plan(pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pod(cpu="20"))
+    made = plan(
+        pool("default", *SIX, needs=[need(TYPE, "Exists", least=3)]), pod(cpu="20"), options=Options(packer=packer)
+    )
     assert made.reason().filter is Filter.MIN_VALUES
     assert "2" in made.reason().message
     assert "3" in made.reason().message
@@ -94,9 +116,10 @@ def test_two_wishes_on_one_label_are_the_greater() -> None:
 
 
 def test_a_pods_selector_may_take_the_flexibility() -> None:
-    """A pod that asks for one family leaves no choice of families."""
-    made = plan(pool("default", *SIX, needs=[need(FAMILY, "Exists", least=2)]), pod(selector={FAMILY: "c"}))
-    assert made.reason().filter is Filter.MIN_VALUES
+    """A pod that asks for one family, or for one type, leaves no choice of families."""
+    for selector in ({FAMILY: "c"}, {TYPE: "t8"}):
+        made = plan(pool("default", *SIX, needs=[need(FAMILY, "Exists", least=2)]), pod(selector=selector))
+        assert made.reason().filter is Filter.MIN_VALUES
 
 
 def test_a_pods_affinity_may_leave_enough() -> None:
@@ -176,9 +199,22 @@ def test_strict_claims_are_never_marked() -> None:
     assert not made.claim.min_values_relaxed
 
 
-def test_counts_are_remembered() -> None:
-    """A mask of options is counted once a label, however often a claim is asked."""
+def test_counts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each set of options that a claim is narrowed to is counted once a label: asked again, the check is a look at a count."""
     shelf = Shelf(pool("default", *SIX, needs=[need(FAMILY, "Exists", least=2)]), offered(pool("default", *SIX)))
-    asked = [shelf.too_rigid(shelf.start, shelf.start.mask) for _ in range(100)]
-    assert set(asked) == {None}
-    assert len(shelf._flexible) == 1
+    walks: list[str] = []
+    by_value = Assortment.by_value
+
+    def counted(self: Assortment, key: str) -> dict[str, int] | None:
+        walks.append(key)
+        return by_value(self, key)
+
+    monkeypatch.setattr(Assortment, "by_value", counted)
+    masks = [sum(shelf.options_with(TYPE, each.name) for each in SIX[fewer:]) for fewer in range(len(SIX))]
+    walks.clear()
+    met = [shelf.too_rigid(shelf.start, mask) is None for mask in masks]
+    assert met == [True] * (len(SIX) - 1) + [False]
+    assert len(walks) == len(masks)
+    for _ in range(100):
+        assert [shelf.too_rigid(shelf.start, mask) is None for mask in masks] == met
+    assert len(walks) == len(masks)

@@ -173,8 +173,8 @@ def test_spot_to_spot_lists_more_where_the_minimum_is_more(packer: Packer) -> No
 def test_spot_to_spot_lists_until_every_label_has_its_values(packer: Packer) -> None:
     """The cheapest prefix of at least fifteen types that has all families asked for, not fifteen and a stray one."""
     kinds = [name for name in FIT if name.startswith("c-")] + [name for name in FIT if name.startswith("s-")]
-    cheap_first = sorted(kinds, key=_PRICES.__getitem__)[:16]
-    dear = "m-64x-amd64-linux"
+    cheap_first = sorted(kinds, key=_PRICES.__getitem__)[:18]
+    dear = "m-96x-amd64-linux"
     of = asking(
         need(names.INSTANCE_TYPE_LABEL, "In", *cheap_first, dear, TYPES[-1]),
         need(FAMILY, "In", "c", "s", "m", minValues=3),
@@ -184,6 +184,7 @@ def test_spot_to_spot_lists_until_every_label_has_its_values(packer: Packer) -> 
         decided(of, machine("a", TYPES[-1], terms="spot"), pods(1, on="a"), packer=packer)
     ).replacements
     listed = sorted([*cheap_first, dear], key=_PRICES.__getitem__)
+    assert 15 < listed.index(dear) < len(listed) - 1
     assert sorted(replacement.types) == sorted(listed[: listed.index(dear) + 1])
 
 

@@ -17,6 +17,7 @@ from tests.unit.planning.disrupting import pdb
 
 Packer = Literal["cost", "first-fit"]
 PACKERS = get_args(Packer)
+MIDDLE = "c-8x-amd64-linux"
 PRICES = {
     (kind.name, each.zone, each.capacity_type): each.price or 0
     for kind in builtin("kwok").types
@@ -56,6 +57,10 @@ def test_nothing_is_replaced_by_what_costs_the_same(packer: Packer) -> None:
     """Strictly less, or nothing: a node of the cheapest type for its pods stays."""
     assert decided(pool(), machine("a", SMALL), pods(1, on="a"), packer=packer).moves == ()
     assert decided(pool(types=(LARGE,)), machine("a"), pods(1, on="a"), packer=packer).moves == ()
+    (replacement,) = only(
+        decided(pool(types=(SMALL, LARGE)), machine("a"), pods(1, on="a"), packer=packer)
+    ).replacements
+    assert replacement.types == (SMALL,)
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -76,10 +81,19 @@ def test_the_same_type_on_spot_is_cheaper_and_enough(packer: Packer) -> None:
 
 
 def test_several_nodes_are_not_replaced_by_one_of_their_own() -> None:
-    """Of two nodes one could have stayed: what comes must be cheaper than the same type among those that go."""
-    of = pool(types=(LARGE,))
-    made = decided(of, machine("a"), pods(9, on="a"), machine("b"), pods(9, on="b"))
+    """Of two nodes one could have stayed: what comes must be cheaper than the same type among those that go.
+
+    The pods of the smaller one need a label that nodes get now and the larger one lacks: only a new machine holds all.
+    """
+    labelled = pool(types=(LARGE, MIDDLE), disruption={"consolidateAfter": "0s"})
+    labelled["spec"]["template"]["metadata"] = {"labels": {"team": "b"}}
+    theirs = pods(6, on="b")
+    for pod in theirs:
+        pod["spec"]["nodeSelector"] = {"team": "b"}
+    made = decided(labelled, machine("a"), pods(9, on="a"), machine("b", MIDDLE), theirs)
     assert not any(move.replacements for move in made.moves)
+    alone = decided(labelled, machine("b", MIDDLE), theirs[:1])
+    assert alone.moves == ()
 
 
 @pytest.mark.parametrize("packer", PACKERS)

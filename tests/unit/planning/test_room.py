@@ -1,12 +1,17 @@
 """How many nodes may be disturbed: budgets by reason, and node limits in both modes."""
 
+import dataclasses
 import datetime as dt
 
 import pytest
 
 from growth.api import names
+from growth.planning.disruption import words
+from growth.planning.disruption.decide import decide
 from growth.planning.disruption.model import Room
-from growth.planning.disruption.room import counts, limit_message, rooms
+from growth.planning.disruption.room import counts, limit_message, overdrawn, rooms
+from growth.planning.disruption.search.allowance import Allowance
+from tests.unit.planning import clusters
 from tests.unit.planning.disrupting import NOW, node, pod, pool, situation
 
 EVERY = (names.EMPTY, names.UNDERUTILIZED, names.DRIFTED_REASON, names.UNHEALTHY)
@@ -51,6 +56,24 @@ def test_a_hard_limit_bounds_replacements_and_not_deletions(
 def test_what_may_come_is_bounded_by_the_limit_alone(limit: int | None, buy: int | None) -> None:
     """No budget counts machines that come."""
     assert room(budget="1", limit=limit).buy == buy
+
+
+def test_moves_that_buy_more_than_the_limit_leaves_are_overdrawn() -> None:
+    """However few nodes go for them: one that needs three machines needs room for three beside it."""
+    of = clusters.pool(types=("c-8x-amd64-linux",), disruption={"consolidateAfter": "Never"})
+    drifted = {"a": dataclasses.replace(clusters.QUIET, drifted=names.NODE_POOL_DRIFTED)}
+    full = (clusters.machine("a"), clusters.pods(15, on="a"))
+    (move,) = decide(clusters.cluster(of, *full, facts=drifted)).moves
+    assert len(move.replacements) == 3
+    for buy, expected in ((2, ("default", words.NODE_LIMIT)), (3, None), (None, None)):
+        left = {"default": Room(delete=9, replace=9, buy=buy)}
+        assert overdrawn([move], left, {"a": "default"}) == expected
+        (node,) = clusters.cluster(of, *full).nodes
+        assert Allowance(left).replaces([node], ["default"] * 3) is (expected is None)
+        booked = Allowance(left)
+        booked.take([node], ["default"] * 2)
+        assert booked.rebook([node], ["default"] * 2, ["default"] * 3) is (expected is None)
+        assert booked.limited("default") is (buy is not None)
 
 
 def test_a_soft_limit_bounds_no_move() -> None:

@@ -1,0 +1,13 @@
+"""The sentences on `minValues` and node limits: each has a test that fails when the sentence is broken."""
+
+from collections.abc import Callable
+
+from tests.mutations.rows import check
+from tests.unit.planning.test_sentences import SENTENCES
+
+
+def test_every_sentence_of_planning_has_a_mutation_that_is_killed(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """The mutation of each row makes its test fail, and the test passes without it."""
+    check(SENTENCES, record_property)
