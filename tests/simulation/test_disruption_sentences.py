@@ -796,7 +796,7 @@ RULES: list[Row] = [
     Row(
         "It lists the fifteen cheapest, or enough for minValues.",
         "unit.planning.test_min_values_when_moving::test_spot_to_spot_lists_more_where_the_minimum_is_more",
-        Mutation(PRICES, "_listed", "enough and _flexible(draft, taken)", "enough"),
+        Mutation(PRICES, "_listed", "lowest_price(shelf, state, sold)", "draft.cheapest"),
     ),
     Row(
         "Several spot nodes need no fifteen.",

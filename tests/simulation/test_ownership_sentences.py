@@ -73,7 +73,7 @@ SENTENCES: list[Row] = [
     Row(
         "A pool owns its claims from their creation on: the reference is in the very write that creates them.",
         "simulation.test_provisioning::test_a_claim_is_whole_from_its_first_moment",
-        Mutation("growth.controllers.provisioning.claims", "claim", "order.pool.metadata.uid", "order.name"),
+        Mutation("growth.controllers.provisioning.claims", "_claim", "order.pool.metadata.uid", "order.name"),
     ),
     Row(
         "A pool that is deleted while a pass runs leaves neither claim nor machine behind.",
@@ -219,7 +219,13 @@ SENTENCES: list[Row] = [
     Row(
         "A claim is small: at most 4 KB.",
         "simulation.test_lifecycle::test_a_claim_is_small",
-        Mutation("growth.controllers.provisioning.claims", "short_list", "size > BODY_BYTES", "size > 2 * BODY_BYTES"),
+        Mutation(
+            "growth.controllers.provisioning.claims",
+            "shortened",
+            "size <= BODY_BYTES",
+            "size <= 2 * BODY_BYTES",
+            index=1,
+        ),
         killer="unit.test_claim_bodies::test_a_claim_stays_small_by_listing_fewer_types",
     ),
     Row(

@@ -12,17 +12,13 @@ OFFERINGS = "growth.planning.offerings"
 REQUIREMENTS = "growth.planning.requirements"
 PLACING = "growth.planning.placing"
 SOLVE = "growth.planning.solve"
+LISTING = "growth.planning.listing"
 PRICES = "growth.planning.disruption.search.prices"
-LISTS_ON = Mutation(
-    SOLVE,
-    "Pass._listed",
-    "enough and shelf.too_rigid(state, taken) is None",
-    "enough or shelf.too_rigid(state, taken) is None",
-)
+LISTS_ON = Mutation(LISTING, "listing", "max(shelf.cheapest(mask).price * percent // 100, lowest)", "lowest")
 EACH_LABEL = Mutation(OFFERINGS, "Shelf.rigid", "state.requirements.items()", "list(state.requirements.items())[:1]")
 ONE_LESS = Mutation(OFFERINGS, "Shelf.rigid", "left < requirement.min_values", "left + 1 < requirement.min_values")
-MOVE_LISTS_ENOUGH = Mutation(PRICES, "_listed", "enough and _flexible(draft, taken)", "enough")
-MOVE_IS_CHECKED = Mutation(PRICES, "_listed", "not _flexible(draft, taken)", "not taken")
+MOVE_LISTS_ENOUGH = Mutation(PRICES, "_listed", "lowest_price(shelf, state, sold)", "draft.cheapest")
+MOVE_IS_CHECKED = Mutation(PRICES, "_listed", "shelf.too_rigid(state, sold)", "shelf.too_rigid(state, draft.mask)")
 SPOT_TYPES = Mutation(PRICES, "SPOT_TO_SPOT_TYPES", "15", "14")
 HASHED = Mutation(
     "growth.cluster.hashes",
@@ -95,8 +91,8 @@ MIN_VALUES: list[Row] = [
         Mutation(
             OFFERINGS,
             "Shelf.too_rigid",
-            "self._strict and self._wants_flexibility",
-            "self._wants_flexibility and not self._strict",
+            "self.strict",
+            "not self.strict",
         ),
     ),
     Row(
@@ -147,7 +143,12 @@ MIN_VALUES: list[Row] = [
     Row(
         "A claim lists enough types for `minValues`, even beyond the usual number.",
         "unit.planning.test_packing::test_a_claim_lists_more_where_min_values_needs_them",
-        Mutation(SOLVE, "Pass._listed", "enough and shelf.too_rigid(state, taken) is None", "enough"),
+        Mutation(
+            LISTING,
+            "shortened",
+            "shelf.too_rigid(state, mask & of_types(shelf, kept[:MAX_TYPES])) is None",
+            "shelf.too_rigid(state, mask) is None",
+        ),
     ),
     Row(
         "Nodes that were launched already are not held to it.",
@@ -163,7 +164,7 @@ MIN_VALUES: list[Row] = [
         "A policy may lower the minimum instead of leaving the pod out; the claim says so.",
         "unit.planning.test_min_values::test_best_effort_lowers_the_wish",
         Mutation(
-            SOLVE, "Pass.finished", "shelf.rigid(claim.state, claim.mask)", "shelf.too_rigid(claim.state, claim.mask)"
+            SOLVE, "Pass.finished", "shelf.rigid(claim.state, found.mask)", "shelf.too_rigid(claim.state, found.mask)"
         ),
     ),
     Row(
@@ -184,12 +185,7 @@ MIN_VALUES: list[Row] = [
     Row(
         "The simulation of a consolidation respects `minValues` as a launch does.",
         "unit.planning.test_min_values_when_moving::test_a_replacement_lists_as_many_values_as_a_launch_would",
-        Mutation(
-            PRICES,
-            "_flexible",
-            "draft.shelf.too_rigid(draft.state, mask)",
-            "draft.shelf.too_rigid(draft.state, draft.mask)",
-        ),
+        MOVE_LISTS_ENOUGH,
     ),
     Row(
         "What may replace nodes is reduced to types that are strictly cheaper than all that go together.",
@@ -199,14 +195,12 @@ MIN_VALUES: list[Row] = [
     Row(
         "What is cheaper may be too few types for `minValues`.",
         "unit.planning.test_min_values_when_moving::test_what_is_dearer_is_left_out_before_the_minimum_is_checked_again",
-        Mutation(
-            PRICES, "_cheaper", "[name for name, price in draft.prices.items() if price <= limit]", "list(draft.prices)"
-        ),
+        MOVE_IS_CHECKED,
     ),
     Row(
         "After types were filtered by price a consolidation checks `minValues` again.",
         "unit.planning.test_min_values_when_moving::test_what_is_dearer_is_left_out_before_the_minimum_is_checked_again",
-        Mutation(PRICES, "_listed", "not _flexible(draft, taken)", "not _flexible(draft, draft.mask)"),
+        MOVE_IS_CHECKED,
     ),
     Row(
         "A consolidation that no longer meets it is rejected.",
@@ -224,8 +218,8 @@ MIN_VALUES: list[Row] = [
         Mutation(
             OFFERINGS,
             "Shelf.too_rigid",
-            "self._strict and self._wants_flexibility",
-            "self._strict and not self._wants_flexibility",
+            "self.strict",
+            "not self.strict",
         ),
     ),
     Row(
@@ -246,7 +240,7 @@ MIN_VALUES: list[Row] = [
     Row(
         "Without any `minValues` the fifteen are required and listed all the same.",
         "unit.planning.test_min_values_when_moving::test_spot_to_spot_lists_the_fifteen_cheapest",
-        Mutation(PRICES, "_listed", "draft.least if draft.least > 1 else MAX_TYPES", "MAX_TYPES"),
+        Mutation(PRICES, "_listed", "draft.least == 1", "draft.least >= 1"),
     ),
     Row(
         "Spot to spot keeps as many as `minValues` asks where that is more than fifteen.",
@@ -266,12 +260,7 @@ MIN_VALUES: list[Row] = [
     Row(
         "Spot to spot keeps fifteen types where fewer are asked for.",
         "unit.planning.test_min_values_when_moving::test_spot_to_spot_lists_the_fifteen_cheapest",
-        Mutation(
-            PRICES,
-            "_listed",
-            "len(listed) >= draft.least and draft.prices[name] > flexible",
-            "draft.prices[name] > flexible",
-        ),
+        Mutation(PRICES, "_listed", "cheaper[:draft.least]", "cheaper[:1]"),
     ),
     Row(
         "Asked for three, a move is planned with at least three and then held to fifteen cheaper ones.",
