@@ -5,6 +5,7 @@ until the first that fails; the parent runs nothing, so that each child has the 
 first mutation each test must pass in such a child as it is.
 """
 
+import gc
 import json
 import os
 import resource
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tests.mutations.mutation import DoesNotApplyError, Mutation
+from tests.mutations.mutation import DoesNotApplyError, Mutation, caches
 
 # Seconds of CPU that a test may take, and that a mutant may take beside ten times as long as the test takes without it.
 TEST_SECONDS = 15.0
@@ -42,6 +43,9 @@ class Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        caches()
+        gc.collect()
+        gc.freeze()  # a child shares the pages that no collection touches
         items: dict[str, list[pytest.Item]] = {}
         for item in session.items:
             if not item.get_closest_marker("plane"):
@@ -138,7 +142,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="growth-mutations-") as folder:
         code = pytest.main(
             [
-                *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib"),
+                *("-q", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib"),
                 f"--basetemp={folder}/tests",
                 *dict.fromkeys(_node(test).partition("::")[0] for test, _ in pairs),
             ],

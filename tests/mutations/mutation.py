@@ -8,6 +8,7 @@ every module that has imported it before runs the mutant. Values that were made 
 
 import ast
 import builtins
+import copy
 import dataclasses
 import functools
 import gc
@@ -55,9 +56,20 @@ class Mutation:
                 raise DoesNotApplyError(f"{self}: the mutant is the same code")
         else:
             found.change_constant()
-        for each in gc.get_objects():
-            if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith("growth."):
-                each.cache_clear()
+        for each in caches():
+            each.cache_clear()
+
+
+@functools.cache
+def caches() -> tuple[Any, ...]:
+    """All of the product, as of the first call. The search touches every object that there is: it is made before forks."""
+    found = (each for each in gc.get_objects() if isinstance(each, functools._lru_cache_wrapper))
+    return tuple(each for each in found if str(each.__module__).startswith("growth."))
+
+
+@functools.cache
+def _parsed(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(importlib.import_module(module)))
 
 
 class _Found:
@@ -66,8 +78,7 @@ class _Found:
     def __init__(self, mutation: Mutation) -> None:
         self.mutation = mutation
         self.module = _imported(mutation)
-        source = inspect.getsource(self.module)
-        self.tree = ast.parse(source)
+        self.tree = copy.deepcopy(_around(mutation, _parsed(mutation.module)))
         self.home = _home(mutation, self.tree)
         old, self.new = (_expression(mutation, text) for text in (mutation.old, mutation.new))
         if _same(old, self.new):
@@ -203,6 +214,13 @@ def _expression(mutation: Mutation, text: str) -> ast.expr:
         return ast.parse(f"({text})", mode="eval").body
     except SyntaxError as error:
         raise DoesNotApplyError(f"{mutation}: «{text}» is no expression: {error}") from error
+
+
+def _around(mutation: Mutation, tree: ast.Module) -> ast.Module:
+    """What of the module must be compiled anew: the statement in which the expression stands, and how it is to be read."""
+    name = mutation.function.partition(".")[0]
+    future = (each for each in tree.body if isinstance(each, ast.ImportFrom) and each.module == "__future__")
+    return ast.Module([*future, *(each for each in tree.body if name in _names(each))], [])
 
 
 def _home(mutation: Mutation, tree: ast.Module) -> ast.AST:
