@@ -29,6 +29,10 @@ class Denials:
         now = self._clock.monotonic()
         return now - self._since.setdefault(uid, now) >= self._confirm
 
+    def seconds(self, uid: str) -> float:
+        """For how long it has been denied."""
+        return self._clock.monotonic() - self._since.get(uid, self._clock.monotonic())
+
     def forget(self, uid: str) -> None:
         """The cloud knows it, or nobody asks any more."""
         self._since.pop(uid, None)

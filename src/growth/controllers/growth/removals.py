@@ -44,7 +44,7 @@ from growth.kube.backoff import Backoff, BackoffSettings
 from growth.kube.changes import change
 from growth.kube.errors import Conflict, NotFound, TooManyRequests
 from growth.kube.informer import Informer
-from growth.kube.store import Change, Deleted
+from growth.kube.store import Change, Changed, Deleted
 from growth.planning import occupants
 from growth.planning.emptying import running
 from growth.telemetry.logs import about, logger
@@ -75,6 +75,7 @@ class Removals:
         state.node_removals.subscribe(self._on_removal)
         state.claims.subscribe(self._on_claim)
         state.pods.subscribe(self._on_pod)
+        state.nodes.subscribe(self._on_node)
         state.growth_pools.subscribe(self._on_pool)
 
     async def run(self) -> None:
@@ -106,6 +107,12 @@ class Removals:
         pod = news.old if isinstance(news, Deleted) else news.new
         if pod.node_name and len(self._env.state.node_removals.store):
             self._wake(node=pod.node_name)
+
+    def _on_node(self, news: Change[Node]) -> None:
+        """A machine that is denied is gone when its Node falls silent."""
+        silent = isinstance(news, Changed) and news.old.is_ready and not news.new.is_ready
+        if silent and len(self._env.state.node_removals.store):
+            self._wake(node=news.key[1])
 
     def _on_pool(self, _news: Change[Any]) -> None:
         self._wake()
@@ -202,6 +209,7 @@ class Removals:
             node=node,
             pods=tuple(pods),
             machine=await self._machine_of(request, claim),
+            denied_seconds=self._denials.seconds(request.metadata.uid),
             wanted=env.state.nominated(claim.metadata.name, node.metadata.name if node is not None else ""),
             paused=bool(why_paused(env, pool)) or (node is not None and marked_paused(node.metadata)),
         )

@@ -46,8 +46,9 @@ POLL_SECONDS: Final = 5.0
 # How soon the cloud is asked again about a machine whose deletion it has accepted, at first and at last.
 FIRST_POLL_SECONDS: Final = 1.0
 LAST_POLL_SECONDS: Final = 3.0
-# How soon it is asked again where it denies a machine that it has not agreed to delete, or does not answer.
+# How soon it is asked again where it denies a machine that it has not agreed to delete, or does not answer: at first and at last.
 DOUBT_SECONDS: Final = 10.0
+LONGEST_DOUBT_SECONDS: Final = 20.0
 # So long after the taint a scheduler that has not seen it yet may still bind a pod.
 SETTLE_SECONDS: Final = 1.0
 
@@ -70,12 +71,16 @@ class Patience:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything as it is now. `node` None: no Node of the machine. `wanted`: pods are about to come to the node."""
+    """Everything as it is now. `node` None: no Node of the machine. `wanted`: pods are about to come to the node.
+
+    `denied_seconds`: for how long the cloud has denied the machine.
+    """
 
     claim: NodeClaim | None
     node: Node | None = None
     pods: Sequence[CachedPod] = ()
     machine: Machine = Machine.UNKNOWN
+    denied_seconds: float = 0.0
     wanted: bool = False
     paused: bool = False
 
@@ -159,7 +164,7 @@ def next_step(request: NodeRemovalRequest, scene: Scene, *, now: dt.datetime, pa
         return Finish(busy)
     if scene.machine in {Machine.DENIED, Machine.GONE, Machine.UNKNOWN}:
         # The collection controller sees to machines that are gone without a deletion of ours.
-        return Wait(DOUBT_SECONDS)
+        return Wait(min(max(scene.denied_seconds, DOUBT_SECONDS), LONGEST_DOUBT_SECONDS))
     if scene.machine is Machine.DELETING or accepted(request):
         if scene.node is not None and not is_marked(scene.node):
             return Mark()  # it cannot be kept any more: at least nobody else comes
