@@ -234,7 +234,7 @@ def test_the_clouds_of_growth_run_ask_the_gate_at_the_last_moment(cloud: str) ->
     async def main() -> None:
         async with aiohttp.ClientSession() as session:
             transport = Noting(session, gate=ALWAYS_OPEN, environ={})
-            flags = {"provider": cloud, "apiEndpoint": "http://127.0.0.1:1", "linodeCluster": "c"}
+            flags = {"provider": cloud, "apiEndpoint": "http://127.0.0.1:1/v1", "linodeCluster": "c"}
             settings = read(flags if cloud == "linode" else {**flags, "linodeCluster": ""}, {})
             make = chosen(settings, clock=SystemClock(), random=SystemRandom(), transport=transport)
             api = MemoryApi(MemoryServer(SystemClock(), SystemRandom()))

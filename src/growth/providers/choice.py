@@ -162,8 +162,9 @@ def _today(key: str) -> str:
 
 
 def _integer(text: str | None) -> int | None:
-    """As Kubernetes reads it: plain digits with an optional sign."""
+    """As Kubernetes reads it: plain digits with an optional sign, a signed number of 64 bits."""
     if text is None or not text.isascii():
         return None
     digits = text[1:] if text[:1] in {"+", "-"} else text
-    return int(text) if digits.isdigit() and len(digits) <= 18 else None
+    number = int(text) if digits.isdigit() and len(digits) <= 63 else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
