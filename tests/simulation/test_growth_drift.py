@@ -7,7 +7,7 @@ import pytest
 
 from growth.api import names
 from growth.api.conditions import find, is_true
-from growth.api.growthpools import GROWTH_POOL
+from growth.api.growthpools import GROWTH_POOL, NODE_REMOVAL_REQUEST
 from growth.api.karpenter import NODE_CLAIM
 from growth.api.kinds import Json
 from growth.api.nodeclasses import KWOK_NODE_CLASS
@@ -364,5 +364,31 @@ def test_a_budget_of_pods_is_kept_and_a_machine_that_it_holds_stays() -> None:
         less = {"spec": {"minAvailable": 1}}
         await cluster.admin.patch(POD_DISRUPTION_BUDGET, "web", less, namespace="default")
         await cluster.until(lambda: replaced(cluster, before, 2), seconds=HALF_AN_HOUR)
+
+    growing(body)
+
+
+def test_pods_on_every_node_of_a_machine_hold_up_its_removal() -> None:
+    """A machine that registered twice: the cloud is not asked over the head of a pod on its second Node."""
+
+    async def body(cluster: Growing) -> None:
+        await cluster.pool(pool_body({"name": "cax11", "max": 3}))
+        await started(cluster, 1)
+        (claim,), (first,) = await cluster.claims(), await cluster.nodes()
+        twin: Json = {"metadata": {"name": "twin"}, "spec": {"providerID": first.spec.provider_id}}
+        await cluster.admin.create(NODE, twin)
+        await cluster.admin.delete(DEPLOYMENT, "web", namespace="default")
+        container = {"name": "main", "image": "x"}
+        meta = {"name": "held", "annotations": {names.DO_NOT_DISRUPT_ANNOTATION: "true"}}
+        held = {"metadata": meta, "spec": {"nodeName": "twin", "containers": [container]}}
+        await cluster.admin.create(POD, held, namespace="default")
+        removal = {"reason": "NotReady", "nodeClaimName": claim.metadata.name}
+        await cluster.admin.create(NODE_REMOVAL_REQUEST, {"metadata": {"name": claim.metadata.name}, "spec": removal})
+        await asyncio.sleep(120)
+        (asked,) = await cluster.removals()
+        assert asked.status.removal_attempt == 0
+        assert all(
+            "growth.dev/scale-down" in {taint.key for taint in each.spec.taints} for each in await cluster.nodes()
+        )
 
     growing(body)

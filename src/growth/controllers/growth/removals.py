@@ -6,6 +6,7 @@ and the pods of the node are listed once more in between: nothing is asked while
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 from growth.api import names
@@ -201,8 +202,8 @@ class Removals:
 
     async def _look(self, request: NodeRemovalRequest, claim: NodeClaim) -> Scene:
         env = self._env
-        node = await self._node_of(claim)
-        pods = await pods_on(env, node.metadata.name) if node is not None else ()
+        nodes = await self._nodes_of(claim)
+        node, pods = _to_mark(nodes), await self._pods_of(nodes)
         pool = PoolRef.growth(claim.metadata.labels[names.POOL_LABEL])
         return Scene(
             claim=claim,
@@ -214,17 +215,21 @@ class Removals:
             paused=bool(why_paused(env, pool)) or (node is not None and marked_paused(node.metadata)),
         )
 
-    async def _node_of(self, claim: NodeClaim) -> Node | None:
-        """As the server has it now; one of another machine does not count."""
+    async def _nodes_of(self, claim: NodeClaim) -> list[Node]:
+        """As the server has them now; one of another machine does not count. A machine may have registered twice."""
         provider_id = claim.status.provider_id
+        found: list[Node] = []
         known = [node.metadata.name for node in self._env.state.nodes.store.find("provider", provider_id)]
         for name in dict.fromkeys((claim.status.node_name, *known)):
             if name:
                 with contextlib.suppress(NotFound):
                     node = await self._env.api.get(NODE, name)
                     if node.spec.provider_id == provider_id:
-                        return node
-        return None
+                        found.append(node)
+        return found
+
+    async def _pods_of(self, nodes: Sequence[Node]) -> tuple[CachedPod, ...]:
+        return tuple([pod for node in nodes for pod in await pods_on(self._env, node.metadata.name)])
 
     async def _machine_of(self, request: NodeRemovalRequest, claim: NodeClaim) -> Machine:
         if not claim.status.provider_id:
@@ -258,15 +263,15 @@ class Removals:
         elif (left := self._left_alone(request)) > 0:
             return left
         fresh = await env.api.get(NODE_CLAIM, claim.metadata.name)
-        node = await self._node_of(fresh)
-        pods = await pods_on(env, node.metadata.name) if node is not None else ()
+        nodes = await self._nodes_of(fresh)
+        node, pods = _to_mark(nodes), await self._pods_of(nodes)
         staying = [pod for pod in running(pods) if not self._is_lost(pod, request)]
         if staying or (node is not None and not removing.is_marked(node)) or fresh.metadata.uid != claim.metadata.uid:
             return SOON_SECONDS  # nothing was asked: what is done now is decided anew
         try:
             await env.provider.delete(fresh)
         except MachineNotFound:
-            if node is not None and node.is_ready:
+            if any(each.is_ready for each in nodes):
                 return SOON_SECONDS  # its kubelet speaks: not believed
             await self._finish(request, fresh, running(pods))
             return None
@@ -390,6 +395,11 @@ class Removals:
     async def _forget(self, request: NodeRemovalRequest) -> None:
         with contextlib.suppress(NotFound):
             await self._env.api.delete(NODE_REMOVAL_REQUEST, request.metadata.name, uid=request.metadata.uid)
+
+
+def _to_mark(nodes: Sequence[Node]) -> Node | None:
+    """Of the machine's Nodes one that has no mark yet, so that each gets it."""
+    return next((node for node in nodes if not removing.is_marked(node)), nodes[0] if nodes else None)
 
 
 def _told(error: CloudError) -> str:
