@@ -8,13 +8,14 @@ outlives the machine, which is empty and goes, and the process. Plans read it (`
 
 import dataclasses
 import datetime as dt
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
 
 from growth.api import names
-from growth.api.conditions import TRUE, find, is_true
+from growth.api.conditions import TRUE, find, is_true, since
 from growth.api.events import WARNING, regarding
 from growth.api.growthpools import GROWTH_POOL, GrowthPool
 from growth.api.karpenter import NODE_POOL, NodeClaim, NodePool
@@ -107,7 +108,7 @@ class Vain:
         if claim.metadata.deletion_timestamp is None or was is not None or not bought_for(claim.metadata):
             return
         node = self._env.state.nodes.store.get(claim.status.node_name)
-        if node is not None and now - memory.up[claim.metadata.uid] >= self._env.settings.nomination:
+        if node is not None:
             memory.ended = {uid: each for uid, each in memory.ended.items() if now - each[1] < FRESH_SECONDS}
             memory.ended[claim.metadata.uid] = (Machine(_standing(node), claim), now)
             if len(memory.ended) > _REMEMBERED:
@@ -359,8 +360,7 @@ class _Look:
             return
         if not held_back and (self._old(machine) or (claim.metadata.uid, sort) in self._memory.served):
             return
-        since = self._memory.up.get(claim.metadata.uid)
-        settled = machine.initialized and since is not None and self._now - since >= self._env.settings.nomination
+        settled = machine.initialized and self._up_for(claim) >= self._env.settings.nomination
         why = self._why(machine, claim, node, sort, shape)
         if not why:
             if held_back and settled:
@@ -375,6 +375,17 @@ class _Look:
             wanted = [key for (_, each), keys in self._keys.items() if each == sort for key in keys]
             free = [key for key in wanted if key not in self._held]
             self._held.update(dict.fromkeys(free[: bought.pods]))
+
+    def _up_for(self, claim: NodeClaim) -> float:
+        """For how many seconds its Node can take pods: as this process saw, or as the claim says, who was there before it. One
+        that goes has had its time.
+        """
+        uid = claim.metadata.uid
+        if uid in self._memory.ended:
+            return math.inf
+        told = since(claim.status.conditions, names.INITIALIZED)
+        said = 0.0 if told is None else (self._picture.now - told).total_seconds()
+        return max(said, self._now - self._memory.up.get(uid, self._now))
 
     def _old(self, machine: Machine) -> bool:
         return self._picture.now.timestamp() - _born(machine) > FRESH_SECONDS
