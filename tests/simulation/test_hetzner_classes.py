@@ -157,7 +157,8 @@ def test_each_machine_joins_with_a_token_of_its_own_that_ends() -> None:
             used.add(config["token"])
             assert config["node-name"] == server.name
             assert "karpenter.sh/unregistered:NoExecute" in config["node-taint"]
-            assert f"topology.kubernetes.io/zone={server.location}" in config["node-label"]
+            assert f"csi.hetzner.cloud/location={server.location}" in config["node-label"]
+            assert not [each for each in config["node-label"] if each.startswith(names.ZONE_LABEL)]
         assert used == texts
         assert len(texts) == 2
         now = SimClock(world.kernel).now()

@@ -195,8 +195,8 @@ def _registration(
     if node is not None and not waits_for_cloud(node):
         return Register(node)
     left = _left(_began(claim, names.LAUNCHED), patience.registration, now=now)
-    # A machine that runs a Node, whichever that is, has joined: pods may be on it.
-    stays = paused or any(node.is_ready for node in nodes)
+    # A machine that runs a Node, whichever that is, has joined: pods may be on it, unless its taints still keep them away.
+    stays = paused or any(each.is_ready and not waits_for_cloud(each) for each in nodes)
     if left <= 0 and not stays:
         return GiveUp(REGISTRATION_TIMEOUT, patience.registration)
     obstacle = CLOUD_INITIALIZES if node is not None else SEVERAL_NODES if nodes else NOT_REGISTERED
