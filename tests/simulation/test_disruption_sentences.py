@@ -113,8 +113,8 @@ RULES: list[Row] = [
         Mutation(
             "growth.cluster.assemble",
             "composed",
-            "[Demand(key_of(pod), pod.shape) for each in counted for pod in each.moving]",
-            "[Demand(key_of(pod), pod.shape) for each in counted if each.view is not None for pod in each.moving]",
+            "[Demand(key_of(pod), shape_of(pod)) for each in counted for pod in each.moving]",
+            "[Demand(key_of(pod), shape_of(pod)) for each in counted if each.view is not None for pod in each.moving]",
         ),
     ),
     Row(
@@ -494,7 +494,7 @@ RULES: list[Row] = [
     Row(
         "The hash covers labels, annotations, taints, startup taints, class, grace and expiry.",
         "unit.planning.test_drift::test_a_changed_template_is_drift",
-        Mutation("growth.cluster.hashes", "hash_of", "template.spec.startup_taints", "template.spec.taints"),
+        Mutation("growth.cluster.hashes", "_of_karpenter", "template.spec.startup_taints", "template.spec.taints"),
     ),
     Row(
         "Requirements are held against the claim's labels.",
@@ -517,8 +517,8 @@ RULES: list[Row] = [
         Mutation(
             DRIFTING,
             "Drifting._reason",
-            "drifted(claim, pool, types, env.clock.now()) or await self._ask(claim)",
-            "await self._ask(claim) or drifted(claim, pool, types, env.clock.now())",
+            "told or await self._ask(claim)",
+            "await self._ask(claim) or told",
         ),
     ),
     Row(

@@ -17,8 +17,8 @@ HOURS = 0.6
 # And then it has all the peace of a longer one: a clock may have jumped ten minutes back, and then everything takes longer by
 # that; and machines are put together move by move, each of which takes minutes, before nothing is left to do.
 WHOLE = (busy_seconds(HOURS) + QUIET_SECONDS) / 3600.0
-# Machines that never join are given up within that time.
-SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m"}
+# Machines that never join are given up within that time, and those that came in vain are tried again.
+SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m", "vainBackOff": "2m"}
 
 
 @functools.cache

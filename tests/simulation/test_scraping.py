@@ -29,6 +29,8 @@ RARE = frozenset(
         "growth_cloud_type_flagged_available",
         "growth_collected_total",
         "growth_lke_unclaimed_held",
+        "growth_machines_in_vain_total",
+        "growth_pod_sorts_in_vain",
         "karpenter_nodeclaims_unhealthy_disrupted_total",
         "karpenter_voluntary_disruption_failed_validations_total",
         "karpenter_voluntary_disruption_queue_failures_total",

@@ -22,7 +22,7 @@ MOVE_IS_CHECKED = Mutation(PRICES, "_listed", "shelf.too_rigid(state, sold)", "s
 SPOT_TYPES = Mutation(PRICES, "SPOT_TO_SPOT_TYPES", "15", "14")
 HASHED = Mutation(
     "growth.cluster.hashes",
-    "hash_of",
+    "_of_karpenter",
     "template.metadata.annotations",
     "[each.min_values for each in template.spec.requirements]",
 )
@@ -653,7 +653,7 @@ NODE_LIMITS: list[Row] = [
     Row(
         "Lowering the limit is no drift.",
         "simulation.test_drifting::test_limits_budgets_and_weight_are_no_drift",
-        Mutation("growth.cluster.hashes", "hash_of", "template.metadata.annotations", "dict(pool.spec.limits)"),
+        Mutation("growth.cluster.hashes", "_of_karpenter", "template.metadata.annotations", "dict(pool.spec.limits)"),
     ),
     Row(
         "The pool's status tells its number of nodes.",

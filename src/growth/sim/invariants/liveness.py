@@ -93,6 +93,8 @@ class Bound(AtTheEnd):
                 msgspec.convert(each, Pod, strict=False) for each in books.pods_on.get(host.name, {}).values()
             ]
         for pool in books.all(POOLS):
+            if _rests(pool, ending):
+                continue
             for kind in ending.catalogue.types:
                 for offering in kind.offerings:
                     fresh = _fresh(pool, kind, offering)
@@ -102,7 +104,7 @@ class Bound(AtTheEnd):
                         return str(pool["metadata"]["name"])
         for pool in books.all(GROWTH_POOLS):
             name = str(pool["metadata"]["name"])
-            if name != "default" and asked.spec.node_selector.get(GROWTH_POOL_LABEL) != name:
+            if _rests(pool, ending) or (name != "default" and asked.spec.node_selector.get(GROWTH_POOL_LABEL) != name):
                 continue
             for kind in ending.catalogue.types:
                 if _growth_has_room(pool, kind, books):
