@@ -66,9 +66,11 @@ async def waited_for(provider: LinodeProvider, wanted: NodeClaim, *, seconds: fl
             else:
                 return
 
-    collected = asyncio.create_task(collecting(provider, 10 * seconds))
-    await asyncio.wait_for(buying(), seconds)
-    collected.cancel()
+    collected, bought = asyncio.create_task(collecting(provider, 10 * seconds)), asyncio.create_task(buying())
+    done, _ = await asyncio.wait({bought}, timeout=seconds)
+    for each in (collected, bought):
+        each.cancel()
+    assert done, f"no machine for {wanted.metadata.name} after {seconds} s"
 
 
 def test_a_node_whose_machine_is_gone_goes_after_five_minutes(tier: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api import names
@@ -248,6 +249,69 @@ def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> N
     on(tier, body)
 
 
+def test_a_machine_without_a_claims_tag_is_claimed_by_writing_it(tier: str) -> None:
+    """Whatever other tags it has; the pool does not grow, and the list says whose it is."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        open_ = in_node(stage, pool, 1)
+        stage.fake.account.retag(open_, (*open_.tags, "team:web"))
+        machine = await made(provider, wanted_of(stage, "b"))
+        assert (machine_of(stage, machine), pool.count) == (open_, 2)
+        assert f"{CLAIM}:b" in open_.tags
+        assert sorted(each.claim for each in await provider.list()) == ["a", "b"]
+
+    on(tier, body)
+
+
+def test_a_machine_is_claimed_in_one_write_with_its_identity(tier: str) -> None:
+    """The name and the UID of the claim: without the second nobody could tell it from a later claim of that name."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        before = len(writes(stage))
+        machine = machine_of(stage, await made(provider, wanted_of(stage, "b")))
+        assert {f"{CLAIM}:b", "growth.dev/uid:uid-of-b"} <= set(machine.tags)
+        assert writes(stage)[before:] == [("PUT", f"/v4beta/linode/instances/{machine.id}")]
+
+    on(tier, body)
+
+
+def test_a_create_that_is_repeated_answers_with_the_machine_that_has_the_tag(tier: str) -> None:
+    """By the same process and by the next; nothing is bought and nothing written."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        machine = await made(provider, wanted)
+        before = writes(stage)
+        for each in (provider, stage.provider()):
+            assert (await made(each, wanted)).provider_id == machine.provider_id
+        assert (writes(stage), pools_of(stage)[0].count) == (before, 1)
+
+    on(tier, body)
+
+
+def test_a_pool_without_an_open_machine_grows_by_one(tier: str) -> None:
+    """For each claim: what is there has a claim, and nothing is on its way."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        for count, name in enumerate("abc", start=1):
+            await made(provider, wanted_of(stage, name))
+            (pool,) = pools_of(stage)
+            assert (pool.count, len(stage.fake.ledger.purchases)) == (count, count)
+
+    on(tier, body)
+
+
 def test_a_machine_gets_all_of_its_tags_when_it_is_claimed(tier: str) -> None:
     """Whose it is, of which cluster, pool and class, how it was made, and what the class wants; LKE's own stay."""
 
@@ -361,6 +425,46 @@ def test_waiting_never_buys_twice(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_machine_that_does_not_come_in_time_is_tried_again(tier: str) -> None:
+    """The purchase is no failure of the claim: a later try ends with the machine."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="on its way") as told:
+            await provider.create(wanted)
+        assert told.value.retryable
+        assert (await made(provider, wanted)).claim == "a"
+
+    on(tier, body)
+
+
+def test_tags_that_linode_shows_late_are_tried_again(tier: str) -> None:
+    """A machine that was claimed just now does not show it: the claim does not fail, and a later try ends with that machine."""
+
+    async def body(stage: LkeStage) -> None:
+        before: dict[str, Response] = {}
+        behind = [True]
+
+        async def late(request: Request) -> Response:
+            path = request.url
+            if request.method == "PUT" and CLAIM in str(request.body):
+                before[path] = await stage.fake(msgspec.structs.replace(request, method="GET", body=None))
+            if request.method == "GET" and path in before and behind:
+                behind.clear()
+                return before[path]
+            return await stage.fake(request)
+
+        provider, wanted = stage.provider(through=late), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="a moment ago") as told:
+            await provider.create(wanted)
+        assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+        await made(provider, wanted)
+        assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
+
+    on(tier, body)
+
+
 def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero() -> None:
     """Neither is a machine; the purchase claims the one that comes, and the pool is asked for no other."""
 
@@ -375,6 +479,7 @@ def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero()
 
         machine = await made(stage.provider(through=with_zeros), wanted_of(stage, "a"))
         assert any(zeros)
+        assert not [each.path for each in stage.fake.calls if each.path.endswith(("/instances/0", "/instances/None"))]
         assert machine_of(stage, machine).tags
         assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
 
@@ -628,6 +733,25 @@ def test_a_node_is_deleted_and_the_pool_only_with_the_last(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_pool_goes_with_its_last_node_and_not_before(tier: str) -> None:
+    """The nodes of others in it stay."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, claims = stage.provider(), [wanted_of(stage, name) for name in "abc"]
+        for each in claims:
+            await made(provider, each)
+        (pool,) = pools_of(stage)
+        await asyncio.sleep(70)
+        for left in (2, 1):
+            await gone(provider, claims.pop())
+            assert pools_of(stage) == [pool]
+            assert (pool.count, len(pool.nodes)) == (left, left)
+        await gone(provider, claims.pop())
+        assert pools_of(stage) == []
+
+    on(tier, body)
+
+
 def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
     """The deletion is tried again, and nobody hears that the machine is gone."""
 
@@ -646,8 +770,9 @@ def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
             metadata=wanted.metadata, spec=wanted.spec, status=type(wanted.status)(provider_id=machine.provider_id)
         )
         for which in (wanted, launched):
-            with pytest.raises(CloudUnavailable):
+            with pytest.raises(CloudError) as told:
                 await deaf.delete(which)
+            assert isinstance(told.value, CloudUnavailable)
         assert await stage.held() == ["uid-of-a"]
 
     on(tier, body)

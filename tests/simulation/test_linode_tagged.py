@@ -7,14 +7,14 @@ import asyncio
 
 import pytest
 
-from growth.api.clouds import InvariantViolation, MachineNotFound
+from growth.api.clouds import InvariantViolation
 from growth.api.karpenter import NodeClaim
 from growth.providers.linode.holdings import Doubled
 from growth.sim.clouds.linode.objects import Instance, Pool
 from tests.conformance.providers.stages import LkeStage, on
 from tests.simulation.test_linode_doubles import stored
 from tests.simulation.test_linode_lost_machines import collecting
-from tests.simulation.test_linode_pools import TIERS, add_pool, in_node, machine_of, made, pools_of, wanted_of
+from tests.simulation.test_linode_pools import TIERS, add_pool, gone, in_node, machine_of, made, pools_of, wanted_of
 
 CLAIM, UID, CLUSTER = "karpenter.sh/nodeclaim", "growth.dev/uid", "growth.dev/cluster"
 
@@ -73,10 +73,7 @@ def test_a_machine_whose_uid_was_taken_off_goes_with_its_claim(tier: str) -> Non
         wanted, machine = await without_uid(stage)
         provider = stage.provider()
         await asyncio.sleep(200)
-        await provider.delete(wanted)
-        await asyncio.sleep(60)
-        with pytest.raises(MachineNotFound):
-            await provider.delete(wanted)
+        await gone(provider, wanted)
         assert machine.id not in {each.id for each in stage.fake.machines()}
 
     on(tier, body)
