@@ -41,8 +41,8 @@ MUTATIONS: dict[str, Mutation] = {
     "test_a_claim_keeps_its_machine_and_shares_it_with_no_other_while_lists_are_behind": Mutation(
         HOLDINGS,
         "Remembered.of_claim",
-        "number for number, (held, _, _) in self._claims.items() if held == claim",
-        "number for number, (held, _, _) in self._claims.items() if held != claim and not held",
+        "[*(number for number, (held, _, _) in self._claims.items() if held == claim), *ended]",
+        "ended",
     ),
     "test_a_machine_is_what_the_claim_asked_for": Mutation(
         TAGS, "provider_id", 'f"{SCHEME}{number}"', 'f"linode:{number}"'
@@ -394,5 +394,8 @@ MUTATIONS: dict[str, Mutation] = {
         "LinodeApi.clusters",
         "[each for each in found if each.label == label]",
         "found[:1]",
+    ),
+    "test_a_removal_is_not_given_up_while_lke_does_not_list_the_node": Mutation(
+        ENDING, "Ending._end", "CloudUnavailable", "InvariantViolation"
     ),
 }
