@@ -89,6 +89,9 @@ MUTATIONS: dict[str, Mutation] = {
         "(*pool.tags, *auto) if pool.cluster.enterprise else ()",
         "(*pool.tags, *auto) if not pool.cluster.enterprise else ()",
     ),
+    "test_tags_of_an_enterprise_pool_come_to_its_machines": Mutation(
+        "growth.sim.clouds.linode.account", "Account._give_instance", "(*pool.tags, *auto)", "(*auto, *pool.tags[:2])"
+    ),
     "test_an_enterprise_machine_is_claimed_before_its_pool_lists_it": Mutation(
         POOLS, "Pools._of_enterprise", "is_in(each, pool)", "each.id in numbers"
     ),
@@ -274,7 +277,7 @@ MUTATIONS: dict[str, Mutation] = {
         "tags.values(each.tags, tags.CLAIM)",
     ),
     "test_its_pods_are_evicted": Mutation(
-        COLLECTING, "Collecting._collect", "machine in standing", "machine in confirmed"
+        COLLECTING, "Collecting._collect", "await self._leaving.standing() if unclaimed else {}", "{}"
     ),
     "test_another_type_is_asked_for": Mutation(
         CLAIMING,

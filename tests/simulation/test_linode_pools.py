@@ -486,6 +486,20 @@ def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero()
     on("lke", body)
 
 
+def test_tags_of_an_enterprise_pool_come_to_its_machines() -> None:
+    """All of them, beside those that LKE gives each machine: by these a machine is found before its pool lists it."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        own = {f"lke{pool.cluster.id}", f"nodepool={pool.id}"}
+        assert set(in_node(stage, pool, 1).tags) == {*pool.tags, *own}
+
+    on("lke-enterprise", body)
+
+
 def test_an_enterprise_machine_is_claimed_before_its_pool_lists_it() -> None:
     """Members are found among the instances: the pool says so up to a minute later."""
 
