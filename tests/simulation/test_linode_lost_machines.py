@@ -256,6 +256,7 @@ def test_a_machine_without_the_clusters_tag_goes_once_its_claim_is_gone(tier: st
         await asyncio.sleep(200)
         left = [each for each in machine.tags if not each.startswith("growth.dev/cluster")]
         stage.fake.account.retag(machine, tuple(left))
+        provider = stage.provider()  # which knows the machine by its tags alone
         assert await collecting(provider, 2 * TTL_SECONDS) == 0
         await stage.admin.delete(NODE_CLAIM, wanted.metadata.name)
         assert await collecting(provider, 2 * TTL_SECONDS) == 1

@@ -512,7 +512,7 @@ def test_an_enterprise_machine_is_claimed_before_its_pool_lists_it() -> None:
 
 
 def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:
-    """429 and 5xx of any call."""
+    """429 and 5xx of any call, whatever is said with them."""
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
@@ -524,6 +524,17 @@ def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:
             assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
             stage.fake.faults = Faults()
             await asyncio.sleep(120)
+        for status in (408, 409, 429, 500, 502, 503, 504):
+
+            async def refusing(request: Request, status: int = status) -> Response:
+                if request.method == "POST":
+                    return Answer(status, {}, b'{"errors": [{"reason": "Not now."}]}')
+                return await stage.fake(request)
+
+            another = stage.provider(through=refusing)
+            with pytest.raises(CreateError) as told:
+                await another.create(wanted_of(stage, "a"))
+            assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
 
     on(tier, body)
 
