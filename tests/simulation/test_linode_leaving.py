@@ -220,9 +220,10 @@ def test_its_pods_are_evicted(tier: str) -> None:
         pod = {"nodeName": machine.label, "containers": [{"name": "main", "image": "none"}]}
         meta = {"name": "web", "namespace": "default"}
         await world.admin.create(POD, {"metadata": meta, "spec": pod}, namespace="default")
-        left = 1
+        left, began = 1, asyncio.get_running_loop().time()
         while machine in fake.machines() and machine.status != "deleting":
             left = len((await world.admin.list(POD)).items)
+            assert asyncio.get_running_loop().time() - began < 1800, "it never went"
             await asyncio.sleep(1)
         assert left == 0
         await asyncio.sleep(30)

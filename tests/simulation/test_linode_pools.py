@@ -777,7 +777,8 @@ def test_a_pool_goes_with_its_last_node_and_not_before(tier: str) -> None:
     on(tier, body)
 
 
-def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
+@pytest.mark.parametrize("how", ["no answer", "503", "it lacks the pool"])
+def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str, how: str) -> None:
     """The deletion is tried again, and nobody hears that the machine is gone."""
 
     async def body(stage: LkeStage) -> None:
@@ -786,9 +787,13 @@ def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
         await asyncio.sleep(70)
 
         async def without_pools(request: Request) -> Response:
-            if "/pools" in request.url:
+            if "/pools" not in request.url:
+                return await stage.fake(request)
+            if how == "no answer":
                 raise TransportError("the connection broke")
-            return await stage.fake(request)
+            if how == "503":
+                return Answer(503, {}, b'{"errors": [{"reason": "Not now."}]}')
+            return Answer(200, {}, b'{"data": [], "page": 1, "pages": 1, "results": 0}')
 
         deaf = stage.provider(through=without_pools)
         launched = NodeClaim(
@@ -984,7 +989,8 @@ def test_a_count_that_arrives_late_takes_no_node_away(tier: str, status: int) ->
     on(tier, body)
 
 
-def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: int) -> None:
+@pytest.mark.parametrize("after", [0, 12])
+def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: int, after: int) -> None:
     """A machine whose tags were written without an answer is that claim's or nobody's, until they can no longer come."""
 
     async def body(stage: LkeStage) -> None:
@@ -993,6 +999,7 @@ def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: i
         first, second = wanted_of(stage, "first"), wanted_of(stage, "second")
         with pytest.raises(CreateError):
             await provider.create(first)
+        await asyncio.sleep(after)
         machines = [await made(provider, second), await made(provider, first)]
         await asyncio.wait_for(late.arrived.wait(), 120)
         await asyncio.sleep(60)
