@@ -172,9 +172,10 @@ def test_a_pool_that_grows_gets_what_its_class_asks_for_now() -> None:
             await change(stage, lkeK8sVersion="v1.31.9+lke6", firewallID=7)
             old, new = claim(stage, "old"), claim(stage, "new")
             await made(provider, old)
+            (pool,) = stage.fake.account.pools.values()
+            pool.update_strategy = "rolling_update"
             await change(stage, lkeK8sVersion="v1.32.8+lke3", firewallID=8)
             machine = await made(provider, new)
-            (pool,) = stage.fake.account.pools.values()
             assert (pool.count, pool.k8s_version, pool.firewall_id) == (2, "v1.32.8+lke3", 8)
             assert pool.update_strategy == "on_recycle"
             await asyncio.sleep(120)

@@ -175,6 +175,7 @@ def test_claims_go_on_within_seconds_of_the_end_of_a_contradiction(tier: str, ki
             events = [each for each in (await stage.admin.list(EVENT)).items if each.reason == told.reason]
             assert {each.involved_object.name for each in events} == {f"claim-{number}" for number in range(5)}
             await resolve(stage, second)
+            before = writes(stage)
             await asyncio.sleep(12)
             assert writes(stage) != before
             await asyncio.sleep(90)

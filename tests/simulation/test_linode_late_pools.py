@@ -70,7 +70,9 @@ def test_a_pool_that_lists_do_not_show_yet_is_not_made_twice(tier: str, seconds:
         behind = BehindLists(stage, seconds=seconds, again=again)
         provider = stage.provider(through=behind)
         for name in ("first", "second"):
+            began = asyncio.get_running_loop().time()
             await asyncio.gather(*(made(provider, wanted_of(stage, f"{name}-{each}")) for each in range(2)))
+            assert asyncio.get_running_loop().time() - began < 25
             await asyncio.sleep(again or 0)
         assert len(behind.made) == 1
         assert [pool.count for pool in pools_of(stage)] == [4]

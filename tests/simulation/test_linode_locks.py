@@ -45,31 +45,44 @@ def _nothing(stage: LkeStage) -> None:
     assert pools_of(stage)
 
 
-@pytest.mark.parametrize(
-    ("before", "work"),
-    [(_nothing, _buys), (_left_over, _buys), (_nothing, _deletes), (_left_over, _collects)],
-    ids=["growing", "claiming", "deleting", "collecting"],
-)
-def test_whatever_changes_a_pool_waits_for_its_lock(tier: str, before: Callable[[LkeStage], None], work: Work) -> None:
-    """Its count, its nodes and whose its machines are: nothing is written while another is at work on the key."""
+async def _waits_for_the_lock(
+    stage: LkeStage, before: Callable[[LkeStage], None], work: Work, *, seconds: float
+) -> None:
+    """Nothing is written while another is at work on the key."""
+    provider = stage.provider()
+    first = wanted_of(stage, "first")
+    await made(provider, first)
+    before(stage)
+    await asyncio.sleep(seconds)
+    held = (await provider.parts()).held
+    async with held.locks.held(tags.key_of(first, stage.types[0])):
+        written = writes(stage)
+        working = asyncio.ensure_future(work(stage, provider))
+        await asyncio.sleep(10)
+        assert writes(stage) == written
+        assert not working.done()
+    await asyncio.wait_for(working, 300)
+    assert len(writes(stage)) > len(written)
 
-    async def body(stage: LkeStage) -> None:
-        provider = stage.provider()
-        first = wanted_of(stage, "first")
-        await made(provider, first)
-        before(stage)
-        await asyncio.sleep(400)
-        held = (await provider.parts()).held
-        async with held.locks.held(tags.key_of(first, stage.types[0])):
-            written = writes(stage)
-            working = asyncio.ensure_future(work(stage, provider))
-            await asyncio.sleep(10)
-            assert writes(stage) == written
-            assert not working.done()
-        await asyncio.wait_for(working, 300)
-        assert len(writes(stage)) > len(written)
 
-    on(tier, body)
+def test_a_count_is_written_under_the_lock(tier: str) -> None:
+    """A purchase that makes its pool grow waits for others that are at work on the key."""
+    on(tier, lambda stage: _waits_for_the_lock(stage, _nothing, _buys, seconds=70))
+
+
+def test_a_machine_is_chosen_and_claimed_under_the_lock(tier: str) -> None:
+    """A purchase that finds a machine which nobody has waits for others that are at work on the key."""
+    on(tier, lambda stage: _waits_for_the_lock(stage, _left_over, _buys, seconds=70))
+
+
+def test_a_node_is_deleted_under_the_lock(tier: str) -> None:
+    """A deletion waits for others that are at work on the key."""
+    on(tier, lambda stage: _waits_for_the_lock(stage, _nothing, _deletes, seconds=70))
+
+
+def test_capacity_that_nobody_claimed_is_collected_under_the_lock(tier: str) -> None:
+    """A collection waits for others that are at work on the key."""
+    on(tier, lambda stage: _waits_for_the_lock(stage, _left_over, _collects, seconds=400))
 
 
 def test_a_pool_is_looked_for_and_made_under_its_lock(tier: str) -> None:

@@ -66,9 +66,11 @@ async def waited_for(provider: LinodeProvider, wanted: NodeClaim, *, seconds: fl
             else:
                 return
 
-    collected = asyncio.create_task(collecting(provider, 10 * seconds))
-    await asyncio.wait_for(buying(), seconds)
-    collected.cancel()
+    collected, bought = asyncio.create_task(collecting(provider, 10 * seconds)), asyncio.create_task(buying())
+    done, _ = await asyncio.wait({bought}, timeout=seconds)
+    for each in (collected, bought):
+        each.cancel()
+    assert done, f"no machine for {wanted.metadata.name} after {seconds} s"
 
 
 def test_a_node_whose_machine_is_gone_goes_after_five_minutes(tier: str) -> None:
@@ -104,13 +106,24 @@ def test_a_pool_whose_only_machine_is_gone_goes(tier: str) -> None:
 
 
 def test_a_node_whose_machine_is_gone_is_not_waited_for_for_ever(tier: str) -> None:
-    """After five minutes it no longer counts: the pool grows by one for who waits, and the node goes."""
+    """After five minutes it no longer counts: the pool grows by one for who waits, whether the node can be deleted or not, and the
+    node goes once it can.
+    """
 
     async def body(stage: LkeStage) -> None:
-        provider = stage.provider()
+        stays = True
+
+        async def refusing(request: Request) -> Response:
+            if stays and request.method == "DELETE":
+                return Answer(400, {}, b'{"errors": [{"reason": "This resource is locked and cannot be deleted."}]}')
+            return await stage.fake(request)
+
+        provider = stage.provider(through=refusing)
         pool = await spare(stage, provider)
         lose_machine(stage, pool, 1)
         await waited_for(provider, wanted_of(stage, "new"), seconds=TTL_SECONDS + 150)
+        assert pool.count == 3
+        stays = False
         await collecting(provider, 2 * PERIOD_SECONDS)
         assert (pool.count, len(pool.nodes)) == (2, 2)
         assert await stage.held() == ["uid-of-new", "uid-of-stays"]
@@ -243,6 +256,7 @@ def test_a_machine_without_the_clusters_tag_goes_once_its_claim_is_gone(tier: st
         await asyncio.sleep(200)
         left = [each for each in machine.tags if not each.startswith("growth.dev/cluster")]
         stage.fake.account.retag(machine, tuple(left))
+        provider = stage.provider()  # which knows the machine by its tags alone
         assert await collecting(provider, 2 * TTL_SECONDS) == 0
         await stage.admin.delete(NODE_CLAIM, wanted.metadata.name)
         assert await collecting(provider, 2 * TTL_SECONDS) == 1

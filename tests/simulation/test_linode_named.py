@@ -54,6 +54,8 @@ def test_a_claim_without_a_machine_does_not_delete_one_that_another_names(tier: 
         await gone(stage.provider(), late)
         assert machines(stage) == [machine.id]
         assert tagged(stage, "owner") == [machine]
+        said = [each for each in machine.tags if each.startswith(UID)]
+        assert said == [f"{UID}:{owner.metadata.uid.replace('-', '')}"]
         await gone(stage.provider(), owner)
         assert machines(stage) == []
 

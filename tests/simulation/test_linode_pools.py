@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 
 from growth.api import names
@@ -248,6 +249,69 @@ def test_the_first_open_machine_is_claimed_and_nothing_is_bought(tier: str) -> N
     on(tier, body)
 
 
+def test_a_machine_without_a_claims_tag_is_claimed_by_writing_it(tier: str) -> None:
+    """Whatever other tags it has; the pool does not grow, and the list says whose it is."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        open_ = in_node(stage, pool, 1)
+        stage.fake.account.retag(open_, (*open_.tags, "team:web"))
+        machine = await made(provider, wanted_of(stage, "b"))
+        assert (machine_of(stage, machine), pool.count) == (open_, 2)
+        assert f"{CLAIM}:b" in open_.tags
+        assert sorted(each.claim for each in await provider.list()) == ["a", "b"]
+
+    on(tier, body)
+
+
+def test_a_machine_is_claimed_in_one_write_with_its_identity(tier: str) -> None:
+    """The name and the UID of the claim: without the second nobody could tell it from a later claim of that name."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        await made(provider, wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        before = len(writes(stage))
+        machine = machine_of(stage, await made(provider, wanted_of(stage, "b")))
+        assert {f"{CLAIM}:b", "growth.dev/uid:uid-of-b"} <= set(machine.tags)
+        assert writes(stage)[before:] == [("PUT", f"/v4beta/linode/instances/{machine.id}")]
+
+    on(tier, body)
+
+
+def test_a_create_that_is_repeated_answers_with_the_machine_that_has_the_tag(tier: str) -> None:
+    """By the same process and by the next; nothing is bought and nothing written."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        machine = await made(provider, wanted)
+        before = writes(stage)
+        for each in (provider, stage.provider()):
+            assert (await made(each, wanted)).provider_id == machine.provider_id
+        assert (writes(stage), pools_of(stage)[0].count) == (before, 1)
+
+    on(tier, body)
+
+
+def test_a_pool_without_an_open_machine_grows_by_one(tier: str) -> None:
+    """For each claim: what is there has a claim, and nothing is on its way."""
+
+    async def body(stage: LkeStage) -> None:
+        provider = stage.provider()
+        for count, name in enumerate("abc", start=1):
+            await made(provider, wanted_of(stage, name))
+            (pool,) = pools_of(stage)
+            assert (pool.count, len(stage.fake.ledger.purchases)) == (count, count)
+
+    on(tier, body)
+
+
 def test_a_machine_gets_all_of_its_tags_when_it_is_claimed(tier: str) -> None:
     """Whose it is, of which cluster, pool and class, how it was made, and what the class wants; LKE's own stay."""
 
@@ -361,6 +425,46 @@ def test_waiting_never_buys_twice(tier: str) -> None:
     on(tier, body)
 
 
+def test_a_machine_that_does_not_come_in_time_is_tried_again(tier: str) -> None:
+    """The purchase is no failure of the claim: a later try ends with the machine."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_id=1.0)
+        provider, wanted = stage.provider(), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="on its way") as told:
+            await provider.create(wanted)
+        assert told.value.retryable
+        assert (await made(provider, wanted)).claim == "a"
+
+    on(tier, body)
+
+
+def test_tags_that_linode_shows_late_are_tried_again(tier: str) -> None:
+    """A machine that was claimed just now does not show it: the claim does not fail, and a later try ends with that machine."""
+
+    async def body(stage: LkeStage) -> None:
+        before: dict[str, Response] = {}
+        behind = [True]
+
+        async def late(request: Request) -> Response:
+            path = request.url
+            if request.method == "PUT" and CLAIM in str(request.body):
+                before[path] = await stage.fake(msgspec.structs.replace(request, method="GET", body=None))
+            if request.method == "GET" and path in before and behind:
+                behind.clear()
+                return before[path]
+            return await stage.fake(request)
+
+        provider, wanted = stage.provider(through=late), wanted_of(stage, "a")
+        with pytest.raises(CreateError, match="a moment ago") as told:
+            await provider.create(wanted)
+        assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
+        await made(provider, wanted)
+        assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
+
+    on(tier, body)
+
+
 def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero() -> None:
     """Neither is a machine; the purchase claims the one that comes, and the pool is asked for no other."""
 
@@ -375,10 +479,25 @@ def test_a_node_without_an_instance_is_waited_for_whether_it_says_null_or_zero()
 
         machine = await made(stage.provider(through=with_zeros), wanted_of(stage, "a"))
         assert any(zeros)
+        assert not [each.path for each in stage.fake.calls if each.path.endswith(("/instances/0", "/instances/None"))]
         assert machine_of(stage, machine).tags
         assert (pools_of(stage)[0].count, len(stage.fake.ledger.purchases)) == (1, 1)
 
     on("lke", body)
+
+
+def test_tags_of_an_enterprise_pool_come_to_its_machines() -> None:
+    """All of them, beside those that LKE gives each machine: by these a machine is found before its pool lists it."""
+
+    async def body(stage: LkeStage) -> None:
+        await made(stage.provider(), wanted_of(stage, "a"))
+        (pool,) = pools_of(stage)
+        stage.fake.account.scale(pool, 2)
+        await asyncio.sleep(70)
+        own = {f"lke{pool.cluster.id}", f"nodepool={pool.id}"}
+        assert set(in_node(stage, pool, 1).tags) == {*pool.tags, *own}
+
+    on("lke-enterprise", body)
 
 
 def test_an_enterprise_machine_is_claimed_before_its_pool_lists_it() -> None:
@@ -393,7 +512,7 @@ def test_an_enterprise_machine_is_claimed_before_its_pool_lists_it() -> None:
 
 
 def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:
-    """429 and 5xx of any call."""
+    """429 and 5xx of any call, whatever is said with them."""
 
     async def body(stage: LkeStage) -> None:
         provider = stage.provider()
@@ -405,6 +524,17 @@ def test_refusals_that_pass_are_told_as_provisioning(tier: str) -> None:
             assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
             stage.fake.faults = Faults()
             await asyncio.sleep(120)
+        for status in (408, 409, 429, 500, 502, 503, 504):
+
+            async def refusing(request: Request, status: int = status) -> Response:
+                if request.method == "POST":
+                    return Answer(status, {}, b'{"errors": [{"reason": "Not now."}]}')
+                return await stage.fake(request)
+
+            another = stage.provider(through=refusing)
+            with pytest.raises(CreateError) as told:
+                await another.create(wanted_of(stage, "a"))
+            assert (told.value.reason, told.value.retryable) == ("NodePoolProvisioning", True)
 
     on(tier, body)
 
@@ -628,7 +758,27 @@ def test_a_node_is_deleted_and_the_pool_only_with_the_last(tier: str) -> None:
     on(tier, body)
 
 
-def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
+def test_a_pool_goes_with_its_last_node_and_not_before(tier: str) -> None:
+    """The nodes of others in it stay."""
+
+    async def body(stage: LkeStage) -> None:
+        provider, claims = stage.provider(), [wanted_of(stage, name) for name in "abc"]
+        for each in claims:
+            await made(provider, each)
+        (pool,) = pools_of(stage)
+        await asyncio.sleep(70)
+        for left in (2, 1):
+            await gone(provider, claims.pop())
+            assert pools_of(stage) == [pool]
+            assert (pool.count, len(pool.nodes)) == (left, left)
+        await gone(provider, claims.pop())
+        assert pools_of(stage) == []
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("how", ["no answer", "503", "it lacks the pool"])
+def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str, how: str) -> None:
     """The deletion is tried again, and nobody hears that the machine is gone."""
 
     async def body(stage: LkeStage) -> None:
@@ -637,17 +787,22 @@ def test_a_pool_list_that_fails_says_nothing_of_the_machine(tier: str) -> None:
         await asyncio.sleep(70)
 
         async def without_pools(request: Request) -> Response:
-            if "/pools" in request.url:
+            if "/pools" not in request.url:
+                return await stage.fake(request)
+            if how == "no answer":
                 raise TransportError("the connection broke")
-            return await stage.fake(request)
+            if how == "503":
+                return Answer(503, {}, b'{"errors": [{"reason": "Not now."}]}')
+            return Answer(200, {}, b'{"data": [], "page": 1, "pages": 1, "results": 0}')
 
         deaf = stage.provider(through=without_pools)
         launched = NodeClaim(
             metadata=wanted.metadata, spec=wanted.spec, status=type(wanted.status)(provider_id=machine.provider_id)
         )
         for which in (wanted, launched):
-            with pytest.raises(CloudUnavailable):
+            with pytest.raises(CloudError) as told:
                 await deaf.delete(which)
+            assert isinstance(told.value, CloudUnavailable)
         assert await stage.held() == ["uid-of-a"]
 
     on(tier, body)
@@ -834,7 +989,8 @@ def test_a_count_that_arrives_late_takes_no_node_away(tier: str, status: int) ->
     on(tier, body)
 
 
-def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: int) -> None:
+@pytest.mark.parametrize("after", [0, 12])
+def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: int, after: int) -> None:
     """A machine whose tags were written without an answer is that claim's or nobody's, until they can no longer come."""
 
     async def body(stage: LkeStage) -> None:
@@ -843,6 +999,7 @@ def test_tags_that_arrive_late_take_no_machine_from_another(tier: str, status: i
         first, second = wanted_of(stage, "first"), wanted_of(stage, "second")
         with pytest.raises(CreateError):
             await provider.create(first)
+        await asyncio.sleep(after)
         machines = [await made(provider, second), await made(provider, first)]
         await asyncio.wait_for(late.arrived.wait(), 120)
         await asyncio.sleep(60)

@@ -24,6 +24,8 @@ from growth.sim.clouds.linode import Faults
 from tests.conformance.providers.stages import TOKEN, LkeStage, claim, need, on
 
 CLAIMS, KEYS = 200, 10
+# Of the tests of which one says one thing.
+FEW = 8
 TIERS = ("lke", "lke-enterprise")
 # Longer than a machine takes to go.
 GOING_SECONDS = 20
@@ -53,6 +55,10 @@ def claims_of(stage: LkeStage, number: int = CLAIMS) -> list[NodeClaim]:
         )
         for each in range(number)
     ]
+
+
+def of_one_pool(stage: LkeStage, name: str) -> NodeClaim:
+    return claim(stage, name, need(names.INSTANCE_TYPE_LABEL, stage.types[0]), labels={names.NODE_POOL_LABEL: "pool"})
 
 
 async def launched(provider: CloudProvider, wanted: NodeClaim) -> CloudMachine:
@@ -157,3 +163,40 @@ def test_two_writers_never_share_a_machine(tier: str) -> None:
     for seed in range(4):
         on(tier, body, seed=seed)
     assert any(surplus)  # or nothing was there to be collected
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_claim_keeps_its_machine_and_shares_it_with_no_other_while_lists_are_behind(tier: str) -> None:
+    """Lists do not show whose machines are: each claim is answered with the one that it has, and no two with the same."""
+
+    async def body(stage: LkeStage) -> None:
+        stage.fake.faults = Faults(late_tags=1.0)
+        provider, claims = stage.provider(), claims_of(stage, FEW)
+        first = await asyncio.gather(*(launched(provider, wanted) for wanted in claims))
+        again = await asyncio.gather(*(launched(provider, wanted) for wanted in claims))
+        assert [each.provider_id for each in again] == [each.provider_id for each in first]
+        assert len({each.provider_id for each in first}) == len(stage.fake.ledger.purchases) == FEW
+
+    on(tier, body)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_creates_at_once_by_two_writers_share_no_machine(tier: str) -> None:
+    """Two processes buy for other claims of one pool, in which a few machines stand: each machine is the answer to one claim."""
+
+    async def body(stage: LkeStage) -> None:
+        writers = [stage.provider(), stage.provider()]
+        for number, writer in enumerate(writers):
+            await launched(writer, of_one_pool(stage, f"before-{number}"))
+        (pool,) = stage.fake.account.pools.values()
+        stage.fake.account.scale(pool, 2 + FEW)
+        await asyncio.sleep(70)
+        claims = [of_one_pool(stage, f"claim-{each}") for each in range(FEW)]
+        buying = [launched(writers[at % 2], wanted) for at, wanted in enumerate(claims)]
+        machines = await asyncio.gather(*buying)
+        assert len({each.provider_id for each in machines}) == FEW
+        shown = {each.provider_id: each.claim for each in await stage.provider().list()}
+        assert [shown[each.provider_id] for each in machines] == [each.metadata.name for each in claims]
+
+    for seed in range(4):
+        on(tier, body, seed=seed)
