@@ -18,7 +18,7 @@ HOURS = 0.6
 # that; and machines are put together move by move, each of which takes minutes, before nothing is left to do.
 WHOLE = (busy_seconds(HOURS) + QUIET_SECONDS) / 3600.0
 # Machines that never join are given up within that time, and those that came in vain are tried again.
-SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m", "vainBackOff": "2m"}
+SETTINGS: dict[str, str | int | float | bool] = {"registrationTTL": "3m", "vainBackOff": "20s"}
 
 
 @functools.cache

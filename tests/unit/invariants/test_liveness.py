@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from growth.api import names
 from growth.api.kinds import Json
 from growth.providers.catalogues import builtin
 from growth.sim.invariants import liveness
@@ -30,6 +31,18 @@ def test_a_pod_that_could_run_runs(cpu: str, limit: str, said: int) -> None:
     history = running(bound)
     history.put(POOLS, pool(nodes=limit))
     history.put(PODS, pending(cpu))
+    assert len(judged(bound, history, catalogue=builtin("kwok"))) == said
+
+
+@pytest.mark.parametrize(("until", "said"), [("2031-01-01T00:00:00Z", 0), ("2029-01-01T00:00:00Z", 1)])
+def test_a_pod_may_wait_while_its_pool_rests_after_machines_in_vain(until: str, said: int) -> None:
+    """Until the rest is over, and no longer."""
+    bound = liveness.Bound()
+    history = running(bound)
+    rests = pool()
+    rests["metadata"]["annotations"] = {names.IN_VAIN_ANNOTATION: f'{{"0a1b": {{"rounds": 2, "until": "{until}"}}}}'}
+    history.put(POOLS, rests)
+    history.put(PODS, pending("1"))
     assert len(judged(bound, history, catalogue=builtin("kwok"))) == said
 
 

@@ -1,12 +1,14 @@
 """Liveness: what must be true in the end, when load and faults have been over for a while. Each class is one promise."""
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from growth.api import names
 from growth.api.instance_types import Catalogue, InstanceType, Offering
 from growth.api.kinds import Json
 from growth.api.nodes import Node
@@ -36,8 +38,10 @@ from growth.sim.invariants.facts import begins_to_go, voluntary
 from growth.sim.invariants.invariant import Case, Complaint, Quiet
 from growth.sim.invariants.moves import replaces
 from growth.sim.invariants.sizes import in_place, wrong_sizes
+from growth.sim.ports import EPOCH
 from growth.sim.predicates import Host, Scene, fits
 from growth.sim.seams import Step
+from growth.units import parse_time
 from growth.units.resources import amount_of
 
 # So long after everything else has come to rest a removal and a purchase contradict each other.
@@ -78,12 +82,13 @@ class Bound(AtTheEnd):
         for pod in books.all(PODS):
             if not _pending(pod):
                 continue
-            pool = self._satisfiable(pod, books, ending)
+            pool = self._satisfiable(pod, case, ending)
             if pool:
                 name = pod["metadata"]["name"]
                 yield Complaint(f"pod {name} is pending, and NodePool {pool} could have a machine for it", (name, pool))
 
-    def _satisfiable(self, pod: Json, books: Books, ending: Ending) -> str:
+    def _satisfiable(self, pod: Json, case: Case, ending: Ending) -> str:
+        books = case.books
         if ending.catalogue is None:
             return ""
         asked = msgspec.convert(pod, Pod, strict=False)
@@ -93,7 +98,7 @@ class Bound(AtTheEnd):
                 msgspec.convert(each, Pod, strict=False) for each in books.pods_on.get(host.name, {}).values()
             ]
         for pool in books.all(POOLS):
-            if _rests(pool, ending):
+            if _rests(pool, case.now):
                 continue
             for kind in ending.catalogue.types:
                 for offering in kind.offerings:
@@ -104,7 +109,9 @@ class Bound(AtTheEnd):
                         return str(pool["metadata"]["name"])
         for pool in books.all(GROWTH_POOLS):
             name = str(pool["metadata"]["name"])
-            if _rests(pool, ending) or (name != "default" and asked.spec.node_selector.get(GROWTH_POOL_LABEL) != name):
+            if _rests(pool, case.now) or (
+                name != "default" and asked.spec.node_selector.get(GROWTH_POOL_LABEL) != name
+            ):
                 continue
             for kind in ending.catalogue.types:
                 if _growth_has_room(pool, kind, books):
@@ -350,6 +357,12 @@ def _meets(requirement: Json, value: str | None) -> bool:
             return value is not None and int(value) <= int(values[0])
         case _:
             return False
+
+
+def _rests(pool: Json, now: float) -> bool:
+    """Whether machines of the pool came in vain for some pods, and none is bought for these before a time still to come."""
+    entries = json.loads(annotations(pool).get(names.IN_VAIN_ANNOTATION, "{}"))
+    return any((parse_time(each["until"]) - EPOCH).total_seconds() > now for each in entries.values())
 
 
 def _has_room(pool: Json, kind: InstanceType, books: Books) -> bool:

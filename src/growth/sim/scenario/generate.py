@@ -73,7 +73,9 @@ def small(seed: int) -> Scenario:
 
 def _settings(random: SimRandom) -> dict[str, str | int | float | bool]:
     """How the autoscaler is run. A cap on machines holds the burst back and nothing else."""
-    found: dict[str, str | int | float | bool] = {"vainBackOff": "2m"}  # a world lasts an hour or two
+    found: dict[str, str | int | float | bool] = {
+        "vainBackOff": "20s"
+    }  # doubled five times it is over before a world ends
     if random.chance(0.2):
         found["packer"] = "first-fit"
     if random.chance(0.2):
