@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from growth.api import names
+from growth.api.conditions import is_true, since
 from growth.api.instance_types import InstanceType
 from growth.api.karpenter import NodeClaim
 from growth.api.meta import ObjectMeta
@@ -27,6 +28,8 @@ from growth.units import print_time
 ROUNDS: Final = 2
 # An entry holds so long after its rest, where no machine was tried.
 FORGOTTEN: Final = dt.timedelta(days=1)
+# A machine that is up for so long and still stands without a word in its pool has not come in vain.
+JUDGED: Final = dt.timedelta(seconds=60)
 # The times of rest double so often at most.
 _DOUBLINGS: Final = 5
 
@@ -61,14 +64,14 @@ def backed_off(
     metadata: ObjectMeta, basis: str, claims: Iterable[NodeClaim], now: dt.datetime, *, whole: bool = True
 ) -> dict[str, BackedOff]:
     """The sorts that a pool's annotation holds back, as plans see them. `claims` are the pool's that stay: one machine a sort is
-    under way. `whole` False does not compare what is sold: those who only read a cluster know a list of prices.
+    under way, until its Node has been up for so long that it was judged; others may have taken its room. `whole` False does not compare what is sold: those who only read a cluster know a list of prices.
     """
     entries = standing(parse(metadata.annotations.get(names.IN_VAIN_ANNOTATION, "")), now)
     under_way = {
         each.sort
         for claim in (claims if entries else ())
         for each in bought_for(claim.metadata)
-        if each.sort in entries and each.rounds >= entries[each.sort].rounds
+        if each.sort in entries and each.rounds >= entries[each.sort].rounds and not _is_judged(claim, now)
     }
     found = {}
     for sort, each in entries.items():
@@ -81,6 +84,15 @@ def backed_off(
             claim=each.claim,
         )
     return found
+
+
+def _is_judged(claim: NodeClaim, now: dt.datetime) -> bool:
+    up = (
+        since(claim.status.conditions, names.INITIALIZED)
+        if is_true(claim.status.conditions, names.INITIALIZED)
+        else None
+    )
+    return up is not None and now - up > JUDGED
 
 
 def _said(entry: InVain, *, under_way: bool, rested: bool) -> str:

@@ -201,7 +201,7 @@ class Vain:
 
     async def settle(self, ruling: Ruling) -> None:
         """Writes it into the pools."""
-        for ref in ruling.in_vain.keys() | ruling.over.keys():
+        for ref in dict.fromkeys((*ruling.in_vain, *ruling.over)):
             await self._write(ref, ruling.in_vain.get(ref, {}), ruling.over.get(ref, {}))
 
     async def gave_up(self, claim: NodeClaim, why: str) -> None:
@@ -360,7 +360,9 @@ class _Look:
             return
         if not held_back and (self._old(machine) or (claim.metadata.uid, sort) in self._memory.served):
             return
-        settled = machine.initialized and self._up_for(claim) >= self._env.settings.nomination
+        # The claim says whether the machine was ever up: a Node may lose its label, and no pod waits for a machine that is gone.
+        was_up = is_true(claim.status.conditions, names.INITIALIZED) or claim.metadata.uid in self._memory.ended
+        settled = (machine.initialized or was_up) and self._up_for(claim) >= self._env.settings.nomination
         why = self._why(machine, claim, node, sort, shape)
         if not why:
             if held_back and settled:

@@ -103,7 +103,7 @@ def unmet(pool: GrowthPool, facts: Facts, *, now: dt.datetime) -> dict[str, dt.d
             name = server_type(request).lower()
             found[name] = max(until, found.get(name, until))
     refused = [each for each in pool.status.unmet_offerings if each.until > now]
-    for name in {each.type for each in refused} & facts.types.keys() - found.keys():
+    for name in sorted({each.type for each in refused} & facts.types.keys() - found.keys()):
         everywhere = unmet_everywhere_until(facts.types[name], refused)
         if everywhere is not None:
             found[name] = everywhere

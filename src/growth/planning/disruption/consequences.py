@@ -88,5 +88,5 @@ def _charged(pool: PoolView, bought: Sequence[Replacement], excused: int) -> Poo
         known = [types[name.lower()].capacity for name in each.types if name.lower() in types]
         used = add(used, largest(*known))
     kinds = collections.Counter(each.planned.instance_type for each in own)
-    counted = {name: pool.type_used.get(name, 0) + kinds[name] for name in {*pool.type_used, *kinds}}
+    counted = {name: pool.type_used.get(name, 0) + kinds[name] for name in sorted({*pool.type_used, *kinds})}
     return dataclasses.replace(pool, used=used, type_used=counted)
