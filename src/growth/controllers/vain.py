@@ -299,9 +299,6 @@ class _Look:
     def ruling(self) -> Ruling:
         for ref, machine, bought, serves in self._concerned():
             self._judge(ref, machine, bought, serves=serves)
-        for ref, sorts in self._over.items():
-            for sort in sorts:
-                self._in_vain.get(ref, {}).pop(sort, None)
         return Ruling(
             frozenset(self._held),
             {ref: each for ref, each in self._in_vain.items() if each},
@@ -334,7 +331,8 @@ class _Look:
             if serves:
                 served[ref, bought.sort] = max(served.get((ref, bought.sort), 0.0), _born(machine))
         # One that came later and took its pods says that they come as planned by now.
-        return [each for each in found if each[3] or _born(each[1]) >= served.get((each[0], each[2].sort), 0.0)]
+        left = [each for each in found if each[3] or _born(each[1]) >= served.get((each[0], each[2].sort), 0.0)]
+        return sorted(left, key=lambda each: _born(each[1]))
 
     def _in_question(self, claim: NodeClaim) -> Iterable[tuple[PoolRef, BoughtFor]]:
         ref = pool_of(claim)
@@ -348,12 +346,14 @@ class _Look:
                 yield ref, each
 
     def _judge(self, ref: PoolRef, machine: Machine, bought: BoughtFor, *, serves: bool) -> None:
+        """Of several machines for one sort the one that came last decides, whether or not the pool holds the sort back: else
+        two of them would take the word back of each other in turn.
+        """
         claim, node, sort = machine.claim, machine.node, bought.sort
         assert claim is not None
         held_back = sort in self._views[ref].in_vain
         if serves:
-            if held_back:
-                self._over.setdefault(ref, {})[sort] = bought.rounds
+            self._is_fine(ref, bought)
             return
         shape = self._waiting.get(sort)
         if node is None or shape is None or not machine.registered:
@@ -365,11 +365,12 @@ class _Look:
         settled = (machine.initialized or was_up) and self._up_for(claim) >= self._env.settings.nomination
         why = self._why(machine, claim, node, sort, shape)
         if not why:
-            if held_back and settled:
-                self._over.setdefault(ref, {})[sort] = bought.rounds
+            if settled:
+                self._is_fine(ref, bought)
         elif settled and bought.rounds < (self._views[ref].in_vain[sort].rounds if held_back else 0):
-            return  # it was counted
+            self._over.get(ref, {}).pop(sort, None)  # it was counted
         elif settled:
+            self._over.get(ref, {}).pop(sort, None)
             self._in_vain.setdefault(ref, {}).setdefault(
                 sort, _entry(self._env, bought, claim, why=why, basis=self._basis(ref))
             )
@@ -377,6 +378,11 @@ class _Look:
             wanted = [key for (_, each), keys in self._keys.items() if each == sort for key in keys]
             free = [key for key in wanted if key not in self._held]
             self._held.update(dict.fromkeys(free[: bought.pods]))
+
+    def _is_fine(self, ref: PoolRef, bought: BoughtFor) -> None:
+        self._in_vain.get(ref, {}).pop(bought.sort, None)
+        if bought.sort in self._views[ref].in_vain:
+            self._over.setdefault(ref, {})[bought.sort] = bought.rounds
 
     def _up_for(self, claim: NodeClaim) -> float:
         """For how many seconds its Node can take pods: as this process saw, or as the claim says, who was there before it. One
