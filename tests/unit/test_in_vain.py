@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from growth.api import names, vain
-from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClassReference
-from growth.api.meta import ObjectMeta
+from growth.api.karpenter import NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeClassReference
+from growth.api.meta import Condition, ObjectMeta
 from growth.api.vain import BoughtFor, InVain
 from growth.cluster.snapshot import BackedOff
 from growth.cluster.sorts import Sorts
@@ -53,6 +53,20 @@ def test_one_machine_is_bought_when_it_may(
     found = held(known, *bought, now=now)
     assert found is not None
     assert (found.probe, found.rested, found.rounds) == (probe, rested, known.rounds)
+
+
+@pytest.mark.parametrize(("seconds", "probe"), [(30, False), (90, True)])
+def test_a_machine_that_was_judged_holds_back_no_other(seconds: int, *, probe: bool) -> None:
+    """The room of one that is tried may be taken by other pods; a minute after it is up the next one may be bought."""
+    meta = ObjectMeta(name="default", annotations={names.IN_VAIN_ANNOTATION: vain.printed({"sort": entry(2)}) or ""})
+    spec = NodeClaimSpec(node_class_ref=NodeClassReference(group="g", kind="k", name="d"), requirements=())
+    up = Condition(type=names.INITIALIZED, status="True", last_transition_time=NOW + HOUR)
+    bought = vain.annotation([BoughtFor(sort="sort", rounds=2)])
+    claim = NodeClaim(
+        metadata=ObjectMeta(name="one", annotations=bought), spec=spec, status=NodeClaimStatus(conditions=(up,))
+    )
+    found = backed_off(meta, "a/b", [claim], NOW + HOUR + dt.timedelta(seconds=seconds))["sort"]
+    assert (found.probe, found.rested) == (probe, probe)
 
 
 def test_those_who_only_read_do_not_compare_what_is_sold() -> None:
